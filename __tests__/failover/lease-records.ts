@@ -1,16 +1,21 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DistributedLock, Lease, LockLostError, LockOptions } from '../../lib';
+import type { Stay } from '../../support/judge/exclusion';
 import type { Sample, WorkerRecord } from '../../support/judge/records';
 
 /** ms between two readings of a lease. */
 const EVERY = 40;
 
+/** For how long a caller relies on a lock. */
+type MutableStay = Stay<string> & { to: number };
+
 /** What one process sees of its leases, as a worker of the soak writes it down. */
 export class LeaseRecords {
+  readonly stays: MutableStay[] = [];
   readonly #process: string;
   readonly #records: WorkerRecord[] = [];
-  readonly #held = new Map<Lease, string>();
+  readonly #held = new Map<Lease, MutableStay>();
   readonly #timer: NodeJS.Timeout;
   #calls = 0;
 
@@ -24,21 +29,27 @@ export class LeaseRecords {
     this.#records.push({ event: 'called', call, key: lock.key, others: [], what: 'lock', at: performance.now() });
     const lease = await lock.lock(options);
     this.#records.push({ event: 'granted', call, token: lease.fencingToken, sample: sampleOf(lease) });
-    this.#held.set(lease, call);
+    const stay = { call, key: lock.key, from: performance.now(), to: Number.POSITIVE_INFINITY };
+    this.stays.push(stay);
+    this.#held.set(lease, stay);
     lease.signal.addEventListener('abort', () => {
       const { reason } = lease.signal.reason as LockLostError;
-      this.#records.push({ event: 'lost', call, reason, at: performance.now() });
+      stay.to = Math.min(stay.to, performance.now());
+      this.#records.push({ event: 'lost', call, reason, at: stay.to });
       this.#held.delete(lease);
     });
     return lease;
   }
 
   async unlock(lease: Lease): Promise<void> {
-    const call = this.#held.get(lease);
+    const stay = this.#held.get(lease);
+    if (stay === undefined) return lease.unlock();
+    const { call } = stay;
     this.#held.delete(lease);
-    if (call !== undefined) this.#records.push({ event: 'unlocking', call, sample: sampleOf(lease) });
+    stay.to = performance.now();
+    this.#records.push({ event: 'unlocking', call, sample: sampleOf(lease) });
     await lease.unlock();
-    if (call !== undefined) this.#records.push({ event: 'settled', call, outcome: 'unlocked', at: performance.now() });
+    this.#records.push({ event: 'settled', call, outcome: 'unlocked', at: performance.now() });
   }
 
   stop(): void {
@@ -52,7 +63,7 @@ export class LeaseRecords {
   }
 
   #look(): void {
-    for (const [lease, call] of this.#held) this.#records.push({ event: 'seen', call, sample: sampleOf(lease) });
+    for (const [lease, { call }] of this.#held) this.#records.push({ event: 'seen', call, sample: sampleOf(lease) });
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
-import { conflicts, type Stay } from '../../support/judge/exclusion';
+import { conflicts } from '../../support/judge/exclusion';
 import { LOCK_TYPES } from '../support/lock-types';
 import { until } from '../support/until';
 import { LeaseRecords } from './lease-records';
@@ -39,9 +39,6 @@ export interface Outcome {
   readonly left: readonly string[];
 }
 
-/** For how long a caller relies on a lock. */
-type MutableStay = Stay & { to: number };
-
 /**
  * Two processes with locks of one type. Callers of both take one lock in turn; and the first one holds locks for the
  * whole time, for which the second one waits.
@@ -51,7 +48,6 @@ export class Load {
   /** A part of every name in Redis. */
   readonly id = randomUUID();
   readonly #registries: readonly RedisLockRegistry[];
-  readonly #stays: MutableStay[] = [];
   readonly #entered: number[] = [];
   readonly #kept: Lease[] = [];
   readonly #calls: Promise<unknown>[] = [];
@@ -88,7 +84,6 @@ export class Load {
       const lease = await ofFirst.lock(first.obtain(key));
       this.#kept.push(lease);
       lease.signal.addEventListener('abort', () => this.#lostAt.push(performance.now()));
-      this.#noteStay(key, lease);
       this.#calls.push(this.#waitFor(second, ofSecond, key));
     }
     this.#registries.forEach((registry, i) => {
@@ -111,8 +106,6 @@ export class Load {
   /** Ends all callers. Rejects when a call does not settle. */
   async stop(): Promise<void> {
     this.#isOver = true;
-    const now = performance.now();
-    for (const stay of this.#stays) stay.to = Math.min(stay.to, now);
     let isSettled = false;
     this.#leaving.abort(new Error('the run is over'));
     const all = Promise.allSettled([...this.#calls, ...this.#kept.map((lease) => this.#records[0]?.unlock(lease))]);
@@ -137,13 +130,14 @@ export class Load {
   }
 
   outcome(left: readonly string[]): Outcome {
+    const together = conflicts(this.#records.flatMap(({ stays }) => stays)).map((one) => one.together);
     const gaps = this.#entered.slice(1).map((at, i) => at - (this.#entered[i] as number));
     return {
       lockType: this.lockType,
       entries: this.#entered.length,
       pause: Math.round(Math.max(0, ...gaps)),
       wait: Math.round(this.#longestWait),
-      double: Math.round(this.#longestDouble()),
+      double: Math.round(Math.max(0, ...together)),
       learned: this.#lostAt.length > 0 ? Math.round(Math.max(...this.#lostAt) - this.#faultAt) : undefined,
       lost: this.#kept.filter(({ signal }) => signal.aborted).length,
       rejected: this.#rejected,
@@ -161,9 +155,7 @@ export class Load {
       if (lease === undefined) continue;
       this.#entered.push(performance.now());
       this.#longestWait = Math.max(this.#longestWait, performance.now() - calledAt);
-      const stay = this.#noteStay('busy', lease);
       await new Promise((resolve) => setTimeout(resolve, WORK));
-      stay.to = Math.min(stay.to, performance.now());
       await records.unlock(lease).catch(() => this.#unlocks++);
     }
   }
@@ -175,24 +167,11 @@ export class Load {
   async #waitFor(registry: RedisLockRegistry, records: LeaseRecords, key: string): Promise<void> {
     try {
       const lease = await records.lock(registry.obtain(key), { signal: this.#leaving.signal });
-      const stay = this.#noteStay(key, lease);
       await new Promise((resolve) => this.#leaving.signal.addEventListener('abort', resolve));
-      stay.to = Math.min(stay.to, performance.now());
       await records.unlock(lease);
     } catch (error) {
       this.#noteRejection(error);
     }
-  }
-
-  #noteStay(key: string, lease: Lease): MutableStay {
-    const stay = { call: this.#stays.length, key, from: performance.now(), to: Number.POSITIVE_INFINITY };
-    this.#stays.push(stay);
-    lease.signal.addEventListener('abort', () => (stay.to = Math.min(stay.to, performance.now())));
-    return stay;
-  }
-
-  #longestDouble(): number {
-    return Math.max(0, ...conflicts(this.#stays).map(({ together }) => together));
   }
 }
 

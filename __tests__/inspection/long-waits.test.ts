@@ -125,9 +125,3 @@ it('A long wait is warned of without a holder where Redis does not say who it is
   await expect(waiting).rejects.toMatchObject({ code: 'ERR_REGISTRY_CLOSED' });
   await quiet.close();
 });
-
-it.each([0, -1, Number.NaN, '1'])('warnAfter %p is refused', (warnAfter) => {
-  expect(() => new RedisLockRegistry(mockRedis(), { registryKey: 'orders', warnAfter: warnAfter as number })).toThrow(
-    /`warnAfter`/,
-  );
-});

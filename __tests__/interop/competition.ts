@@ -5,7 +5,7 @@ import { createClient } from 'redis';
 import { machineDelay } from '../support/machine-delay';
 import type { Outcome } from './compete';
 import type { RivalKind } from './kinds';
-import { type At, Peer } from './peer';
+import { type At, Peer, REGISTRY_KEY } from './peer';
 
 /** Who competes, and where. */
 export interface Scene {
@@ -15,7 +15,7 @@ export interface Scene {
   readonly java: number;
   /** ms for which each turn has the lock. */
   readonly work: number;
-  /** ms that a competition takes. */
+  /** ms that a round takes. */
   readonly observed: number;
 }
 
@@ -36,6 +36,13 @@ const TTL = 60_000;
 /** ms for which only Node waits, while its requests are counted. */
 const WAITING = 3_000;
 
+/**
+ * On a busy machine a turn takes longer, and chance decides who misses some: so a competition has more rounds, until there
+ * were enough turns and they were shared. It is judged by the turns of all its rounds, and by the waits of the last.
+ */
+const ROUNDS = 5;
+const ENOUGH_TURNS = 200;
+
 /** No side has a smaller share, or is without a turn for longer. A busy machine may add to the wait, as each turn takes longer. */
 const LEAST_SHARE = 0.1;
 const LONGEST_WAIT = 6_000;
@@ -51,62 +58,66 @@ interface Row extends RivalKind {
 }
 
 /** Scripts a second that a Node process sends whose caller waits for a lock of this name. */
-async function requestsWhileWaiting(
-  node: Peer,
-  port: number,
-  key: string,
-  registryKey: string | undefined,
-): Promise<number> {
+async function requestsWhileWaiting(node: Peer, port: number, key: string, kind: RivalKind): Promise<number> {
   const connect = () => createClient({ socket: { host: '127.0.0.1', port } }).connect();
   const [admin, listener] = await Promise.all([connect(), connect()]);
-  const name = registryKey === undefined ? key : `${registryKey}:${key}`;
-  await (registryKey === undefined ? admin.hSet(name, 'another:1', '1') : admin.set(name, 'another'));
+  const isSpring = kind.rival.startsWith('spring');
+  const name = isSpring ? `${REGISTRY_KEY}:${key}` : key;
+  await (isSpring ? admin.set(name, 'another') : admin.hSet(name, 'another:1', '1'));
   await admin.pExpire(name, TTL);
   let sent = 0;
   await listener.monitor((line) => {
     if (/"evalsha?" .*/i.test(String(line)) && !String(line).includes(' lua]') && String(line).includes(name)) sent++;
   });
-  await node.ask('a', TTL, 'tryLock', key, WAITING);
+  await node.ask(`${kind.rival}/${kind.ours}`, key, TTL, 'tryLock', key, WAITING);
   admin.destroy();
   listener.destroy();
   return sent / (WAITING / 1_000);
 }
 
 function isWithinBounds({ node, java }: Row): boolean {
-  const shares = [node, java].map(({ turns }) => turns / (node.turns + java.turns));
+  const all = node.turns + java.turns;
+  const shares = [node, java].map(({ turns }) => turns / all);
   const longest = Math.max(node.longestWait, java.longestWait);
-  return Math.min(...shares) >= LEAST_SHARE && longest <= LONGEST_WAIT + SLACK + machineDelay();
+  return all >= ENOUGH_TURNS && Math.min(...shares) >= LEAST_SHARE && longest <= LONGEST_WAIT + SLACK + machineDelay();
 }
 
-async function hold({ kind, scene }: Competition, at: At): Promise<Row> {
-  const { ours, rival, isPrefixed } = kind;
-  const { processes, work, observed } = scene;
-  const registryKey = `shares-${randomUUID()}`;
+async function hold({ kind, scene }: Competition, at: At, java: Peer, nodes: readonly Peer[]): Promise<Row> {
+  const { ours, rival } = kind;
   const key = `key-${randomUUID()}`;
-  const [java, ...nodes] = await Promise.all([
-    Peer.start('Java', rival, at, registryKey),
-    ...Array.from({ length: processes }, () => Peer.start('Node', rival, at, registryKey, ours)),
-  ]);
-  try {
-    // So that both are connected, and the JVM is warm.
-    await Promise.all([java, ...nodes].map((peer) => peer.ask('a', TTL, 'compete', `warm-${key}`, 2, 1, 500)));
-    const [ofJava, ...ofNodes] = await Promise.all([
-      competeAs(java, scene.java),
-      ...nodes.map((node) => competeAs(node, scene.node)),
-    ]);
-    const [first] = nodes as [Peer];
-    const name = isPrefixed ? registryKey : undefined;
-    const requests = typeof at === 'number' ? await requestsWhileWaiting(first, at, `${key}-held`, name) : undefined;
-    return { ...kind, scene, at, node: together(ofNodes), java: ofJava, requests };
-  } finally {
-    await Promise.all([java, ...nodes].map((peer) => peer.kill()));
+  const sides = [
+    { peers: [java], lock: rival, callers: scene.java },
+    { peers: nodes.slice(0, scene.processes), lock: `${rival}/${ours}`, callers: scene.node },
+  ] as const;
+  const compete = async (of: string, ms: number, limit: { callers?: number; work?: number } = {}) =>
+    Promise.all(
+      sides.map(async ({ peers, lock, callers }) => {
+        const { callers: most = callers, work = scene.work } = limit;
+        const asked = peers.map((peer) => peer.ask(lock, key, TTL, 'compete', of, most, work, ms));
+        return together((await Promise.all(asked)).map(outcomeOf));
+      }),
+    ) as Promise<[Outcome, Outcome]>;
+  // So that both are connected, and the JVM is warm.
+  await compete(`warm-${key}`, 500, { callers: 2, work: 1 });
+  let row: Row | undefined;
+  for (let round = 0; round < ROUNDS && !(row && isWithinBounds(row)); round++) {
+    const [ofJava, ofNode] = await compete(key, scene.observed);
+    row = { ...kind, scene, at, node: after(row?.node, ofNode), java: after(row?.java, ofJava), requests: undefined };
   }
+  const requests =
+    typeof at === 'number' ? await requestsWhileWaiting(nodes[0] as Peer, at, `${key}-held`, kind) : undefined;
+  return { ...(row as Row), requests };
+}
 
-  async function competeAs(peer: Peer, callers: number): Promise<Outcome> {
-    const outcome = await peer.ask('a', TTL, 'compete', key, callers, work, observed);
-    const [turns = 0, longestWait = 0, violations = 0] = outcome.split(',').map(Number);
-    return { turns, longestWait, violations };
-  }
+function outcomeOf(answer: string): Outcome {
+  const [turns = 0, longestWait = 0, violations = 0] = answer.split(',').map(Number);
+  return { turns, longestWait, violations };
+}
+
+/** The outcome of a round and of those before it. */
+function after(before: Outcome | undefined, last: Outcome): Outcome {
+  const { turns, violations } = before ?? { turns: 0, violations: 0 };
+  return { ...last, turns: turns + last.turns, violations: violations + last.violations };
 }
 
 /** The outcome of several processes of a side. No wait of the side is longer than the shortest of theirs. */
@@ -123,15 +134,22 @@ function together(outcomes: readonly Outcome[]): Outcome {
 /** Holds them, so many at a time, and asserts that each is within the bounds. */
 export async function holdAll(competitions: readonly Competition[], at: At, atATime: number): Promise<void> {
   const left = [...competitions];
+  const processes = Math.max(...competitions.map(({ scene }) => scene.processes));
+  const [java, ...nodes] = await Promise.all([
+    Peer.start('Java', at),
+    ...Array.from({ length: processes }, () => Peer.start('Node', at)),
+  ]);
   const rows: Row[] = [];
   const inTurn = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const row = await hold(next, at);
-      // A JVM that is stopped by a busy machine for longer than a pause does not get its turn: once more.
-      rows.push(isWithinBounds(row) ? row : await hold(next, at));
+      rows.push(await hold(next, at, java, nodes));
     }
   };
-  await Promise.all(Array.from({ length: atATime }, inTurn));
+  try {
+    await Promise.all(Array.from({ length: atATime }, inTurn));
+  } finally {
+    await Promise.all([java, ...nodes].map((peer) => peer.kill()));
+  }
   print(rows);
   for (const row of rows) {
     expect({ ...row, violations: row.node.violations + row.java.violations }).toMatchObject({ violations: 0 });

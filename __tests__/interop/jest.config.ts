@@ -4,17 +4,13 @@ import type { Config } from 'jest';
 import base from '../../jest.config';
 
 /** `npm run test:interop`: with the real Java libraries. Separate, because the other tests need no Java. */
-const { transform, testEnvironment, maxWorkers, waitForUnhandledRejections, testMatch } = base;
+const { globalTeardown: _, ...rest } = base;
 
 const config: Config = {
+  ...rest,
   rootDir: join(__dirname, '..', '..'),
   roots: ['<rootDir>/__tests__/interop'],
-  transform: transform as NonNullable<Config['transform']>,
-  testEnvironment: testEnvironment as string,
-  maxWorkers: maxWorkers as number,
-  waitForUnhandledRejections: waitForUnhandledRejections as boolean,
-  testMatch: testMatch as string[],
-  testTimeout: 20_000,
+  testPathIgnorePatterns: ['/node_modules/'],
   globalSetup: '<rootDir>/__tests__/interop/build-peer.ts',
   verbose: true,
 };

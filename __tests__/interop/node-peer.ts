@@ -11,12 +11,18 @@ import { compete } from './compete';
 import { KINDS, type LockKind } from './kinds';
 import { LEGACY_CHANNEL } from './versions';
 
-const [kindName = '', at = '', registryKey = '', lockType = ''] = process.argv.slice(2);
-/** In a competition a type has its default intervals. */
-const kind =
-  lockType === ''
-    ? KINDS[kindName as LockKind]
-    : { lockType: lockType as LockType, isPrefixed: kindName.startsWith('spring'), idleBetweenTries: undefined };
+const [at = '', registryKey = ''] = process.argv.slice(2);
+/** Whether locks of this kind are named `registryKey:key`; otherwise by their key alone. */
+const isPrefixed = (kind: string) => kind.startsWith('spring');
+/** Of a kind, or of a lock of Java and a type of ours, which has its default intervals. */
+const optionsOf = (kind: string) => {
+  const [name = '', lockType] = kind.split('/');
+  return {
+    // Those of Spring have no ticket in the queue of `fair`.
+    sharedWithPollers: name.endsWith('spin') || lockType === 'fair',
+    ...(lockType === undefined ? KINDS[name as LockKind].options : { lockType: lockType as LockType }),
+  };
+};
 const socketOf = (port: string) => ({ socket: { host: '127.0.0.1', port: Number(port) } });
 const connect = async () => {
   const [server = '', masters] = at.split('cluster:');
@@ -32,7 +38,7 @@ const connect = async () => {
 /** One caller, which executes its commands one after the other. */
 class Caller {
   #last: Promise<unknown> = Promise.resolve();
-  readonly #registries = new Map<number, RedisLockRegistry>();
+  readonly #registries = new Map<string, RedisLockRegistry>();
   readonly #leases = new Map<string, Lease>();
 
   do<T>(what: () => Promise<T>): Promise<T> {
@@ -41,21 +47,19 @@ class Caller {
     return done;
   }
 
-  registry(client: Client, expireAfter: number): RedisLockRegistry {
-    let registry = this.#registries.get(expireAfter);
+  registry(client: Client, kind: string, expireAfter: number): RedisLockRegistry {
+    const name = `${kind} ${expireAfter}`;
+    let registry = this.#registries.get(name);
     if (registry === undefined) {
-      const { lockType, idleBetweenTries } = kind;
+      const options = optionsOf(kind);
       registry = new RedisLockRegistry(client, {
-        registryKey: kind.isPrefixed ? registryKey : '',
-        lockType,
+        ...options,
+        registryKey: isPrefixed(kind) ? registryKey : '',
         expireAfter,
-        idleBetweenTries,
         fencing: true,
-        // Those of Spring have no ticket in the queue of `fair`.
-        sharedWithPollers: kindName.endsWith('spin') || lockType === 'fair',
-        legacyChannel: kind.lockType === 'pub-sub' && LEGACY_CHANNEL,
+        legacyChannel: options.lockType === 'pub-sub' && LEGACY_CHANNEL,
       });
-      this.#registries.set(expireAfter, registry);
+      this.#registries.set(name, registry);
     }
     return registry;
   }
@@ -96,9 +100,11 @@ async function main(): Promise<void> {
   const [client, oracle] = await Promise.all([connect(), connect()]);
   const callers = new Map<string, Caller>();
 
-  const obey = async (caller: Caller, ttl: number, verb: string, key: string, args: readonly number[]) => {
-    const registry = caller.registry(client, ttl);
+  const obey = async (caller: Caller, words: readonly string[]) => {
+    const [kind = '', , ttl, verb = '', key = '', ...rest] = words;
+    const registry = caller.registry(client, kind, Number(ttl));
     const lock = registry.obtain(key);
+    const args = rest.map(Number);
     const [first, second] = args;
     switch (verb) {
       case 'lock':
@@ -108,7 +114,7 @@ async function main(): Promise<void> {
       case 'unlock':
         return caller.unlock(key);
       case 'remaining':
-        return client.pTTL(kind.isPrefixed ? `${registryKey}:${key}` : key);
+        return client.pTTL(isPrefixed(kind) ? `${registryKey}:${key}` : key);
       case 'token':
         return registry.run(key, ({ fencingToken }) => fencingToken);
       case 'compete': {
@@ -128,11 +134,12 @@ async function main(): Promise<void> {
   };
 
   const hear = async (line: string) => {
-    const [id, name = '', ttl, verb = '', key = '', ...args] = line.split(' ');
+    const [id, ...words] = line.split(' ');
+    const [, name = ''] = words;
     const caller = callers.get(name) ?? new Caller();
     callers.set(name, caller);
     const answer = await caller
-      .do(() => obey(caller, Number(ttl), verb, key, args.map(Number)))
+      .do(() => obey(caller, words))
       .then(
         (value) => `ok ${value}`,
         (error: unknown) => `error ${String(error)}`,

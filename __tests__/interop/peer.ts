@@ -23,17 +23,18 @@ interface Answer {
   readonly reject: (error: Error) => void;
 }
 
-/** A process that executes lock commands. It ends with its stdin, and so with the test. */
+/** What the locks of Spring are named by. */
+export const REGISTRY_KEY = 'interop';
+
+/** A process that executes lock commands, of all kinds. It ends with its stdin, and so with the test. */
 export class Peer {
   readonly #child: ChildProcess;
   readonly #ready: Promise<unknown>;
   readonly #answers = new Map<string, Answer>();
   #asked = 0;
 
-  /** `lockType`: of a Node process that competes; else that of the kind. */
-  static async start(language: Language, kind: string, at: At, registryKey: string, lockType = ''): Promise<Peer> {
-    const where = typeof at === 'number' ? String(at) : `cluster:${at.cluster.join()}`;
-    const args = [kind, where, registryKey, lockType];
+  static async start(language: Language, at: At): Promise<Peer> {
+    const args = [typeof at === 'number' ? String(at) : `cluster:${at.cluster.join()}`, REGISTRY_KEY];
     const peer =
       language === 'Java'
         ? new Peer('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
@@ -62,12 +63,15 @@ export class Peer {
     });
   }
 
-  /** Sends a command to a caller of the peer, and resolves to its outcome. */
-  ask(caller: string, ttl: number, verb: string, key: string, ...args: readonly number[]): Promise<string> {
+  /**
+   * Sends a command to a caller of the peer, and resolves to its outcome. `kind`: of `KINDS`; or a lock of Java, in Node
+   * with a lock type of ours that shares it: `redisson-spin/redisson`.
+   */
+  ask(kind: string, caller: string, ttl: number, verb: string, key: string, ...args: number[]): Promise<string> {
     const id = String(++this.#asked);
     return new Promise((resolve, reject) => {
       this.#answers.set(id, { resolve, reject });
-      this.#child.stdin?.write(`${[id, caller, ttl, verb, key, ...args].join(' ')}\n`);
+      this.#child.stdin?.write(`${[id, kind, caller, ttl, verb, key, ...args].join(' ')}\n`);
     });
   }
 

@@ -27,4 +27,4 @@ afterAll(() => server.stop());
 
 it('both sides have their share, and neither is without a turn for long', async () => {
   await holdAll(COMPETITIONS, port, AT_A_TIME);
-}, 420_000);
+}, 900_000);

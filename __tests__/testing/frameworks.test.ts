@@ -15,6 +15,7 @@ const run = promisify(execFile);
 const LIMIT = 120_000;
 
 const JEST = join(dirname(require.resolve('jest/package.json')), 'bin/jest.js');
+const PASSED_IN_VITEST = /Tests +\d+ passed \(\d+\)/;
 const VITEST = join(dirname(require.resolve('vitest/package.json')), 'vitest.mjs');
 
 /** What a framework prints; rejects when a test failed. A framework that runs in another one would take over its settings. */
@@ -25,26 +26,24 @@ async function runFramework(program: string, args: readonly string[]): Promise<s
   return stdout + stderr;
 }
 
-describe('Locks in memory in another framework', () => {
-  it(
-    'follow the fake timers of vitest as those of jest',
-    async () => {
-      const output = await runFramework(VITEST, ['run', '--config', join(ROOT, 'scripts/vitest.config.ts')]);
-      expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
-    },
-    LIMIT,
-  );
+const FRAMEWORKS = [
+  ['vitest', VITEST, ['run', '--config', join(ROOT, 'scripts/vitest.config.ts')], PASSED_IN_VITEST],
+  // With the fake timers of sinon in tests of node:test.
+  [
+    'node:test',
+    '--test-reporter=tap',
+    [compiled(join(__dirname, 'fake-timers.node.ts'))],
+    /^# pass [1-9]\d*\n# fail 0$/m,
+  ],
+] as const;
 
-  it(
-    'follow the mock timers of node:test, and the fake timers of sinon in its tests',
-    async () => {
-      const output = await runFramework('--test-reporter=tap', [compiled(join(__dirname, 'fake-timers.node.ts'))]);
-      expect(output).toMatch(/^# pass [1-9]\d*$/m);
-      expect(output).toMatch(/^# fail 0$/m);
-    },
-    LIMIT,
-  );
-});
+it.each(FRAMEWORKS)(
+  'Locks in memory follow the fake timers of %s as those of jest',
+  async (_name, program, args, passed) => {
+    expect(await runFramework(program, args)).toMatch(passed);
+  },
+  LIMIT,
+);
 
 describe('A test file of docs/testing.md', () => {
   const TESTS = PROGRAMS.filter(({ mark }) => mark === 'test');
@@ -80,7 +79,7 @@ describe('A test file of docs/testing.md', () => {
       const inVitest = code.replace("from '@jest/globals'", "from 'vitest'").replace(/\bjest\b/g, 'vi');
       await writeFile(join(path, `line-${line}.vitest.test.ts`), inVitest);
       const output = await runFramework(VITEST, ['run', '--root', path]);
-      expect(output).toMatch(/Tests +\d+ passed \(\d+\)/);
+      expect(output).toMatch(PASSED_IN_VITEST);
     },
     LIMIT,
   );

@@ -97,6 +97,7 @@ describe('the constructor', () => {
     ...named('registryKey', badStrings),
     ...durations.flatMap((name) => named(name, badDurations)),
     ...named('cacheCapacity', [...badDurations, [1.5, RangeError, '1.5']]),
+    ...named('warnAfter', [...negative, [0, RangeError, '0'], ['1', TypeError, "'1'"]]),
     ...named('handOver', [...negative, ['50', TypeError, "'50'"]]),
     ['expireAfter', 1, RangeError, 'from 5'],
     ['expireAfter', 4.9, RangeError, '4.9'],

@@ -1,16 +1,14 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Locks, Release } from './candidate';
 
 /** Milliseconds between the start of the machine's monotonic clock and the start of this process. */
 const offset = Math.max(...Array.from({ length: 20 }, () => Number(process.hrtime.bigint()) / 1e6 - performance.now()));
 
 /** Monotonic ms that all processes of the machine share, so that events of several processes can be ordered. */
-export const now = (): number => performance.now() + offset;
+const now = (): number => performance.now() + offset;
 
 /** Maximum difference of `now` between two processes, in ms. */
 export const CLOCK_ERROR = 0.05;
-
-const sleep = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
 /** One acquisition by one caller. Times are those of `now`; Infinity: not reached yet. */
 export interface Acquisition {
@@ -25,38 +23,35 @@ export interface Acquisition {
   leftAt: number;
 }
 
-/** What one process measured in one window. */
-export interface Observation {
-  /** Length of the window, in ms, and the time of its end. */
-  readonly time: number;
-  readonly end: number;
-  /** ms of CPU */
-  readonly cpu: number;
-  /** ms of each cycle of lock and unlock, if the load measures them. */
-  readonly durations: readonly number[];
-  /** Finished and waiting acquisitions, if the load records them. */
-  readonly acquisitions: readonly Acquisition[];
-  /** Two callers in one section, or one caller in a section that must stay empty. */
-  readonly violations: number;
+/** What a load measures in one window, if it does. */
+interface Observed {
+  /** ms of each cycle of lock and unlock. */
+  readonly durations?: readonly number[];
+  /** Finished and waiting ones. */
+  readonly acquisitions?: readonly Acquisition[];
   /** Of one lock: bytes of heap, or µs. */
-  readonly each: Readonly<Record<string, number>>;
+  readonly each?: { readonly [Name in 'idle, B' | 'held, B' | 'waiter, B' | 'heap, B' | 'time, µs']?: number };
 }
 
 /** Observes for `ms` a load that runs all the time. `isWarmUp`: the load may run faster than it is measured. */
-export type Observe = (ms: number, isWarmUp?: boolean) => Promise<Partial<Observation>>;
+export type Observe = (ms: number, isWarmUp: boolean) => Promise<Observed>;
 
-/** The observation of the load, with the time and CPU that it took. */
-export async function observe(load: Observe, ms: number, isWarmUp = false): Promise<Observation> {
-  const startedAt = performance.now();
-  const before = process.cpuUsage();
-  const observation = await load(ms, isWarmUp);
-  const { user, system } = process.cpuUsage(before);
-  const time = performance.now() - startedAt;
-  const nothing = { durations: [], acquisitions: [], violations: 0, each: {} };
-  return { time, end: now(), cpu: (user + system) / 1000, ...nothing, ...observation };
+export interface Observation extends Observed {
+  /** Length of the window, in ms, and the time of its end. */
+  readonly time: number;
+  readonly end: number;
+  /** ms */
+  readonly cpu: number;
 }
 
-const doNothing: Observe = (ms) => sleep(ms).then(() => ({}));
+/** The observation of the load, with the time and CPU that it took. */
+export async function observe(load: Observe, ms: number, isWarmUp: boolean): Promise<Observation> {
+  const startedAt = performance.now();
+  const before = process.cpuUsage();
+  const observed = await load(ms, isWarmUp);
+  const { user, system } = process.cpuUsage(before);
+  return { time: performance.now() - startedAt, end: now(), cpu: (user + system) / 1000, ...observed };
+}
 
 function can<T>(ability: T | undefined, what: string): T {
   if (ability === undefined) throw new Error(`it cannot ${what}`);
@@ -67,7 +62,8 @@ function can<T>(ability: T | undefined, what: string): T {
 const namesOf = (kind: string, count: number): string[] =>
   JSON.parse(JSON.stringify(Array.from({ length: count }, (_, i) => `${kind}-${i}`)));
 
-export interface CyclesSettings {
+export interface Cycles {
+  readonly load: 'cycles';
   readonly callers: number;
   /** Keys of each caller, which locks them in turn; 1 by default. No other caller has them. */
   readonly keysEach?: number;
@@ -76,7 +72,7 @@ export interface CyclesSettings {
 }
 
 /** Callers that lock and unlock keys of their own in a loop, only while they are observed. */
-function cycles(locks: Locks, { callers, keysEach = 1, together }: CyclesSettings): Observe {
+function cycles(locks: Locks, { callers, keysEach = 1, together }: Cycles): Observe {
   const acquire = together === undefined ? locks.acquire : can(locks.acquireAll, 'lock several keys');
   const keysOf = Array.from({ length: callers }, (_, caller) =>
     namesOf(`key-${caller}`, keysEach).map((name) => (together === undefined ? name : namesOf(name, together))),
@@ -101,7 +97,8 @@ function cycles(locks: Locks, { callers, keysEach = 1, together }: CyclesSetting
   };
 }
 
-export interface CallersSettings {
+export interface Callers {
+  readonly load: 'callers';
   readonly callers: number;
   /** Number of keys that the callers are distributed over; 1 by default. */
   readonly keys?: number;
@@ -123,16 +120,22 @@ export interface CallersSettings {
 const WARM_UP_PACE = 0.1;
 
 /** Callers that lock, work and unlock in a loop. Every acquisition is recorded. */
-function callers(locks: Locks, settings: CallersSettings): Observe {
-  const { callers, keys = 1, together, work, workJitter = 0, pause = 0, pauseJitter = 0 } = settings;
-  const { permits = 1, readers = 0 } = settings;
-  const acquire = acquireOf(locks, settings);
+function callers(locks: Locks, load: Callers): Observe {
+  const {
+    callers,
+    keys = 1,
+    together,
+    work,
+    workJitter = 0,
+    pause = 0,
+    pauseJitter = 0,
+    permits = 1,
+    readers = 0,
+  } = load;
+  const acquire = acquireOf(locks, load);
   const ownKeys = Array.from({ length: callers }, (_, caller) => [caller % keys]);
   const waiting = new Set<Acquisition>();
-  /** Permits taken of each key. */
-  const taken = new Uint32Array(keys);
   let log: Acquisition[] = [];
-  let violations = 0;
   let pace = 1;
 
   const spend = (ms: number, jitter: number): Promise<void> => {
@@ -141,24 +144,17 @@ function callers(locks: Locks, settings: CallersSettings): Observe {
   };
   const acquireOnce = async (caller: number) => {
     const chosen = together === undefined ? (ownKeys[caller] as number[]) : sample(keys, together);
-    const weight = readers > 0 && caller >= readers ? permits : 1;
     const notYet = Number.POSITIVE_INFINITY;
     const acquisition: Acquisition = { caller, requestedAt: now(), enteredAt: notYet, leftAt: notYet };
     // There are many acquisitions: only what differs from the default is sent to the bench.
     if (together !== undefined) acquisition.keys = chosen;
-    if (weight !== 1) acquisition.weight = weight;
+    if (readers > 0 && caller >= readers) acquisition.weight = permits;
     waiting.add(acquisition);
     const release = await acquire(chosen, caller);
     acquisition.enteredAt = now();
     waiting.delete(acquisition);
     log.push(acquisition);
-    for (const key of chosen) {
-      const sum = (taken[key] ?? 0) + weight;
-      if (sum > permits) violations++;
-      taken[key] = sum;
-    }
     await (work === 0 ? undefined : spend(work, workJitter));
-    for (const key of chosen) taken[key] = (taken[key] ?? 0) - weight;
     acquisition.leftAt = now();
     await release();
   };
@@ -170,16 +166,16 @@ function callers(locks: Locks, settings: CallersSettings): Observe {
   };
   // A rejection is not handled: it ends the process, and with it the measurement.
   for (let caller = 0; caller < callers; caller++) void loop(caller);
-  return async (ms, isWarmUp = false) => {
+  return async (ms, isWarmUp) => {
     pace = isWarmUp ? WARM_UP_PACE : 1;
     log = [];
     await sleep(ms);
-    return { acquisitions: [...log, ...waiting], violations };
+    return { acquisitions: [...log, ...waiting] };
   };
 }
 
 /** How a caller acquires keys that are given by their numbers. */
-function acquireOf(locks: Locks, { keys = 1, together, readers = 0 }: CallersSettings) {
+function acquireOf(locks: Locks, { keys = 1, together, readers = 0 }: Callers) {
   const names = namesOf('key', keys);
   const acquireAll = together === undefined ? undefined : can(locks.acquireAll, 'lock several keys');
   const acquireShared = readers === 0 ? undefined : can(locks.acquireShared, 'tell readers from writers');
@@ -197,26 +193,26 @@ function sample(limit: number, count: number): number[] {
   return [...chosen];
 }
 
-/** Locks that are held for the whole window and renewed by the library. */
-async function leases(locks: Locks, { keys }: { readonly keys: number }): Promise<Observe> {
-  const keep = can(locks.keep, 'renew a lock');
-  await Promise.all(namesOf('lease', keys).map((key) => keep(key)));
-  return doNothing;
+interface Leases {
+  readonly load: 'leases';
+  readonly keys: number;
+  /** Whether they last so long that the library has to renew them. */
+  readonly isRenewed: boolean;
 }
 
-const HELD = 'held';
-
-/** Holds the lock of the waiters. */
-async function holder(locks: Locks): Promise<Observe> {
-  await (locks.keep ?? locks.acquire)(HELD);
-  return doNothing;
-}
-
-/** Waiters for a lock that is never released. */
-function waiters(locks: Locks, { callers }: { readonly callers: number }): Observe {
-  let entered = 0;
-  for (let i = 0; i < callers; i++) void locks.acquire(HELD).then(() => entered++);
-  return (ms) => sleep(ms).then(() => ({ violations: entered }));
+/** Locks that are held all the time. Callers of other processes who ask for the same keys have to wait. */
+async function leases(locks: Locks, { keys, isRenewed }: Leases): Promise<Observe> {
+  const acquire = isRenewed ? can(locks.keep, 'renew a lock') : locks.acquire;
+  const requestedAt = now();
+  await acquireEach(namesOf('key', keys), acquire);
+  const held = {
+    caller: 0,
+    keys: [...Array(keys).keys()],
+    requestedAt,
+    enteredAt: now(),
+    leftAt: Number.POSITIVE_INFINITY,
+  };
+  return (ms) => sleep(ms, { acquisitions: [held] });
 }
 
 /** Keeps the measured objects reachable until the process ends. */
@@ -237,67 +233,75 @@ async function heapFor(count: number, make: () => Promise<unknown>): Promise<num
   return Math.max(0, (await heapUsed()) - before) / count;
 }
 
-/** All at the same time. */
-const acquireEach = (names: readonly string[], acquire: Locks['acquire']) =>
-  Promise.all(names.map((key) => acquire(key)));
+/** Requests that are made together. */
+const BATCH = 1_000;
+
+async function acquireEach(names: readonly string[], acquire: Locks['acquire']): Promise<Release[]> {
+  const releases: Release[] = [];
+  for (let i = 0; i < names.length; i += BATCH)
+    releases.push(...(await Promise.all(names.slice(i, i + BATCH).map((key) => acquire(key)))));
+  return releases;
+}
 
 async function use(names: readonly string[], acquire: Locks['acquire']): Promise<void> {
   for (const release of await acquireEach(names, acquire)) await release();
 }
 
+interface Heap {
+  readonly load: 'heap';
+  readonly locks: number;
+}
+
 /** bytes of heap for each lock that is idle after use, each held lock, and each waiter (all of them on one held lock). */
-function heap({ acquire, object }: Locks, { locks: count }: { readonly locks: number }): Observe {
+function heap({ acquire, object }: Locks, { locks: count }: Heap): Observe {
   return async () => {
-    const [warm, idle, held] = [namesOf('warm', count), namesOf('idle', count), namesOf('held', count)];
+    const [warm, idle, names] = [namesOf('warm', count), namesOf('idle', count), namesOf('held', count)];
     await use(warm, acquire);
     await use(warm, acquire);
-    const each: Record<string, number> = {};
-    if (object !== undefined) {
-      each.idle = await heapFor(count, async () => {
-        const objects = idle.map((key) => object(key));
-        await use(idle, acquire);
-        return objects;
-      });
-    }
-    each.held = await heapFor(count, () => acquireEach(held, acquire));
-    each.waiting = await heapFor(count, async () => {
-      for (let i = 0; i < count; i++) void acquire(held[0] as string);
-    });
+    const makeIdle = async () => {
+      const objects = idle.map((key) => object?.(key));
+      await use(idle, acquire);
+      return objects;
+    };
+    const each = {
+      'idle, B': object === undefined ? Number.NaN : await heapFor(count, makeIdle),
+      'held, B': await heapFor(count, () => acquireEach(names, acquire)),
+      'waiter, B': await heapFor(count, async () => {
+        for (let i = 0; i < count; i++) void acquire(names[0] as string);
+      }),
+    };
     return { each };
   };
 }
 
-/** Requests that are made together. */
-const BATCH = 1_000;
+interface Listened {
+  readonly load: 'listened';
+  readonly locks: number;
+}
 
-/** bytes of heap and µs for each lock that is acquired in batches and held, and whose loss somebody listens for. */
-function listened(locks: Locks, { locks: count }: { readonly locks: number }): Observe {
-  const acquire = locks.acquireListened ?? locks.acquire;
+/** bytes of heap and µs for each lock that is held, and whose loss somebody listens for. */
+function listened({ acquire, acquireListened = acquire }: Locks, { locks: count }: Listened): Observe {
   return async () => {
     const names = namesOf('listened', count);
-    await use(namesOf('warm', BATCH), acquire);
+    await use(namesOf('warm', BATCH), acquireListened);
     let time = 0;
-    const held = await heapFor(count, async () => {
+    const heap = await heapFor(count, async () => {
       const startedAt = performance.now();
-      const releases: Release[] = [];
-      for (let i = 0; i < count; i += BATCH) releases.push(...(await acquireEach(names.slice(i, i + BATCH), acquire)));
+      const releases = await acquireEach(names, acquireListened);
       time = performance.now() - startedAt;
       return releases;
     });
-    return { each: { held, time: (1000 * time) / count } };
+    return { each: { 'heap, B': heap, 'time, µs': (1000 * time) / count } };
   };
 }
 
-const loads = { callers, cycles, heap, holder, leases, listened, waiters };
-
-type SettingsOf<L> = L extends (locks: Locks, settings: infer Settings) => unknown ? Settings : never;
-
-/** The load that a process runs, and its settings. */
-export type LoadSpec = {
-  [Name in keyof typeof loads]: { readonly load: Name; readonly settings: SettingsOf<(typeof loads)[Name]> };
-}[keyof typeof loads];
+/** The load that a process runs. */
+export type LoadSpec = Cycles | Callers | Leases | Heap | Listened;
 
 /** Starts the work of a process; it runs until the process ends. */
-export async function begin(locks: Locks, { load, settings }: LoadSpec): Promise<Observe> {
-  return (loads[load] as (locks: Locks, settings: unknown) => Observe | Promise<Observe>)(locks, settings);
+export async function begin(locks: Locks, spec: LoadSpec): Promise<Observe> {
+  if (spec.load === 'cycles') return cycles(locks, spec);
+  if (spec.load === 'callers') return callers(locks, spec);
+  if (spec.load === 'leases') return leases(locks, spec);
+  return spec.load === 'heap' ? heap(locks, spec) : listened(locks, spec);
 }

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { withSection } from '../../support/sections';
-import { candidateNamed, candidates } from './libraries';
+import { candidates } from './libraries';
 import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
 import { keepProcessorsAwake, startProcess } from './processes';
@@ -22,13 +22,10 @@ const USAGE = `npm run bench -- [options]
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
   --profile      in place of the scenarios: how many functions of ours an uncontended call visits
-  --json         prints the results as JSON, and progress on stderr
   --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
 Scenarios:
 ${[...titles].map(([id, title]) => `  ${id.padEnd(3)} ${title}`).join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
-
-class UsageError extends Error {}
 
 const flag = { type: 'boolean', default: false } as const;
 const names = { type: 'string', multiple: true, default: [] as string[] } as const;
@@ -38,7 +35,6 @@ const OPTIONS = {
   only: names,
   'no-growth': flag,
   profile: flag,
-  json: flag,
   page: flag,
   rounds: { type: 'string' },
   help: { ...flag, short: 'h' },
@@ -48,14 +44,17 @@ function readOptions() {
   const { values } = parseArgs({ options: OPTIONS });
   const { quick, only, scenario: wanted } = values;
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
-  if (!Number.isInteger(rounds) || rounds < 1)
-    throw new UsageError(`--rounds "${values.rounds}" is no number of rounds`);
-  for (const name of wanted)
-    if (!scenarios.some((one) => isNamed(one, name))) throw new UsageError(`There is no scenario "${name}"`);
-  for (const name of only)
-    if (!candidates.some(({ id }) => id === name)) throw new UsageError(`There is no candidate "${name}"`);
-  if (values.page && only.length > 0)
-    throw new UsageError('--page shows all candidates: it cannot be combined with --only');
+  const unknown = [
+    ...(Number.isInteger(rounds) && rounds > 0 ? [] : [`"${values.rounds}" is no number of rounds`]),
+    ...wanted
+      .filter((name) => !scenarios.some((one) => isNamed(one, name)))
+      .map((name) => `There is no scenario "${name}"`),
+    ...only
+      .filter((name) => !candidates.some(({ id }) => id === name))
+      .map((name) => `There is no candidate "${name}"`),
+    ...(values.page && only.length > 0 ? ['--page shows all candidates: it cannot be combined with --only'] : []),
+  ];
+  if (unknown.length > 0) throw new Error(unknown.join('\n'));
   const selected = scenarios.filter((one) => {
     if (wanted.length > 0) return wanted.some((name) => isNamed(one, name));
     return !(quick && one.isVariant) && !(values['no-growth'] && one.point !== undefined);
@@ -64,65 +63,63 @@ function readOptions() {
 }
 
 type Options = ReturnType<typeof readOptions>;
-type Print = (text: string) => void;
 
 async function bench(options: Options): Promise<void> {
-  const out = options.json ? process.stderr : process.stdout;
-  const print: Print = (text) => void out.write(`${text}\n`);
   prepare();
   const server = await startServer();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void server.stop().finally(() => process.exit(130)));
   try {
     const measured = `Measured ${report.environment(server.name)}; rounds: ${options.rounds}${options.quick ? ', quick' : ''}.`;
-    print(measured);
-    if (options.quick) print('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
+    console.log(measured);
+    if (options.quick)
+      console.log('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
     await keepProcessorsAwake();
-    if (options.profile) return await printVisits(server, print);
-    const results = await measureAll(options, server, print);
-    for (const line of results.flatMap(report.goalLines)) print(line);
-    if (options.json) console.log(JSON.stringify({ measured, results }, null, 2));
-    await write(options, results, measured, print);
+    if (options.profile) return await printVisits(server);
+    const results = await measureAll(options, server);
+    for (const line of results.flatMap(report.goalLines)) console.log(line);
+    await write(options, results, measured);
     if (results.some(({ rows }) => rows.some(({ violations }) => violations > 0))) process.exitCode = 1;
   } finally {
     await server.stop();
   }
 }
 
-async function printVisits({ address }: BenchServer, print: Print): Promise<void> {
+async function printVisits({ address }: BenchServer): Promise<void> {
   const rows: string[][] = [];
   for (const id of ['spin', 'pub-sub', 'fair']) {
-    const one = await startProcess(candidateNamed(id), { address, ttl: 30_000, library: built.library });
-    const { visits } = await one.request({ count: 'visits' });
+    const one = startProcess();
+    await one.call('open', id, { address, ttl: 30_000, library: built.library });
+    const { lock, unlock } = await one.call('countVisits', built.library);
     await one.end();
-    rows.push([id, String(visits?.lock), String(visits?.unlock)]);
+    rows.push([id, String(lock), String(unlock)]);
   }
   const { lock, unlock } = MOST_VISITS;
-  print(`\nFunctions of the library that an uncontended call visits (goals: ${lock} and ${unlock})`);
-  print(report.terminalTable(['', 'lock()', 'unlock()'], rows));
+  console.log(`\nFunctions of the library that an uncontended call visits (goals: ${lock} and ${unlock})`);
+  console.log(report.terminalTable(['', 'lock()', 'unlock()'], rows));
 }
 
-async function measureAll({ selected, only, quick, rounds }: Options, server: BenchServer, print: Print) {
+async function measureAll({ selected, only, quick, rounds }: Options, server: BenchServer) {
   const results: report.ScenarioResult[] = [];
   for (const scenario of selected) {
     const participants = participantsOf(scenario, only, quick);
     if (participants.length === 0) continue;
     const name = scenario.point === undefined ? scenario.id : `${scenario.id} ${scenario.point.size}`;
     const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>
-      print(`${name.padEnd(8)} ${round + 1}/${rounds}  ${title.padEnd(42)} ${report.lineOf(scenario, outcome)}`),
+      console.log(`${name.padEnd(8)} ${round + 1}/${rounds}  ${title.padEnd(42)} ${report.lineOf(scenario, outcome)}`),
     );
     results.push({ scenario, rows });
-    print(`${report.scenarioTable({ scenario, rows })}\n`);
+    console.log(`${report.scenarioTable({ scenario, rows })}\n`);
   }
   return results;
 }
 
 /** Pictures of curves, and with --page the sections of the pages. What the pages say beside them is kept. */
-async function write({ page }: Options, results: readonly report.ScenarioResult[], measured: string, print: Print) {
+async function write({ page }: Options, results: readonly report.ScenarioResult[], measured: string): Promise<void> {
   for (const [curve, points] of report.curvesOf(results)) {
     const picture = join(page ? DOCS : cache, report.pictureOf(curve));
     writeFileSync(picture, await plot(curve, points));
-    print(`drawn: ${relative(process.cwd(), picture)}`);
+    console.log(`drawn: ${relative(process.cwd(), picture)}`);
     if (page) replaceSection('growth.md', report.curveSection(curve, points, measured));
   }
   if (!page) return;
@@ -138,16 +135,19 @@ function replaceSection(name: string, section: string): void {
 
 /** Exit code: 0, also when a goal was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */
 async function main(): Promise<void> {
+  let options: Options;
   try {
-    const options = readOptions();
-    if (options.help) console.log(USAGE);
-    else await bench(options);
+    options = readOptions();
   } catch (error) {
-    const isUsage =
-      error instanceof UsageError || String((error as { code?: string }).code).startsWith('ERR_PARSE_ARGS');
-    console.error(isUsage ? `${(error as Error).message}\n\n${USAGE}` : error);
-    process.exitCode = isUsage ? 2 : 1;
+    console.error(`${(error as Error).message}\n\n${USAGE}`);
+    process.exitCode = 2;
+    return;
   }
+  if (options.help) console.log(USAGE);
+  else await bench(options);
 }
 
-void main();
+main().catch((error: unknown) => {
+  console.error(error);
+  process.exitCode = 1;
+});

@@ -1,4 +1,5 @@
 import type { EChartsOption } from 'echarts';
+import type { Metric } from './figures';
 import type { ScenarioResult } from './report';
 import type { Row } from './runner';
 import type { Curve } from './scenarios';
@@ -20,15 +21,15 @@ export async function plot(curve: Curve, points: readonly ScenarioResult[]): Pro
   const echarts = await import('echarts');
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, ...SIZE });
   const [{ scenario, rows }] = points as [ScenarioResult];
-  const medianOf = (point: ScenarioResult, { candidate }: Row, metric: string) =>
+  const medianOf = (point: ScenarioResult, { candidate }: Row, metric: Metric) =>
     point.rows.find((row) => row.candidate === candidate)?.values[metric]?.median || null; // there is no logarithm of zero
   const option: EChartsOption = {
     animation: false,
     backgroundColor: '#fff',
     textStyle: { fontFamily: 'sans-serif' },
     legend: { top: 8, itemGap: 24, data: rows.map(({ candidate }) => candidate.title) },
-    title: scenario.metrics.map(({ title, unit }, i) => ({
-      text: `${title}, ${unit}`,
+    title: scenario.metrics.map((metric, i) => ({
+      text: metric,
       textStyle: { fontSize: 13 },
       left: `${PANELS[i]?.left}%`,
       top: `${(PANELS[i]?.top ?? 0) - 5.5}%`,
@@ -49,13 +50,13 @@ export async function plot(curve: Curve, points: readonly ScenarioResult[]): Pro
       min: ({ min }: { min: number }) => 10 ** Math.floor(Math.log10(min)),
       axisLabel: { formatter: (value: number) => Number(value.toPrecision(2)).toLocaleString('en') },
     })),
-    series: scenario.metrics.flatMap(({ id }, panel) =>
+    series: scenario.metrics.flatMap((metric, panel) =>
       rows.map((row, i) => ({
         type: 'line' as const,
         name: row.candidate.title,
         xAxisIndex: panel,
         yAxisIndex: panel,
-        data: points.map((point) => medianOf(point, row, id)),
+        data: points.map((point) => medianOf(point, row, metric)),
         color: COLOURS[i % COLOURS.length] as string,
         lineStyle: { type: i === 0 ? 'dotted' : row.candidate.title.startsWith('ours') ? 'solid' : 'dashed' },
       })),

@@ -1,4 +1,4 @@
-import { type StdioOptions, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { copyFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { buildSync } from 'esbuild';
@@ -24,10 +24,8 @@ export function prepareWorker(source: string, outfile: string): void {
 export function prepare(): void {
   prepareWorker('worker.ts', built.worker);
   const build = join(root, 'scripts', 'build.ts');
-  // stdout is reserved for the results.
-  const stdio = ['ignore', 2, 2] satisfies StdioOptions;
   const args = ['-r', 'esbuild-register', build, dirname(built.library)];
-  if (spawnSync(process.execPath, args, { stdio, cwd: root }).status !== 0)
+  if (spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root }).status !== 0)
     throw new Error('The library cannot be built; the errors are above');
   // It has the names that the package imports of itself.
   copyFileSync(join(root, 'package.json'), join(cache, 'library', 'package.json'));

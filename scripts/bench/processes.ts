@@ -1,10 +1,9 @@
-import { type ChildProcess, fork, spawnSync } from 'node:child_process';
+import { fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, cpus, setPriority } from 'node:os';
 import { spawnGuarded } from '../../support/guarded-process';
-import type { Candidate, OpenOptions } from './candidate';
 import { built } from './prepare';
-import type { Opening, Reply, Request } from './worker';
+import type { Calls } from './worker';
 
 const lastCpu = cpus().length - 1;
 
@@ -32,50 +31,30 @@ export async function keepProcessorsAwake(): Promise<void> {
   }
 }
 
-/**
- * ms added to the expected duration of a request. A candidate that hangs is reported as a fault. Sixteen processes that
- * start on a busy machine take half a minute.
- */
-const REPLY_TIMEOUT = 120_000;
+/** s. A candidate that hangs is a fault. Sixteen processes that start on a busy machine take half a minute. */
+const MOST_SECONDS = 120;
 
 /** A candidate cannot run a load. */
 export class CandidateFault extends Error {}
 
-const running = new Set<ChildProcess>();
-process.once('exit', () => {
-  for (const child of running) child.kill('SIGKILL');
-});
-
-/** Starts one process of a candidate. It has connected, and answers requests, one after the other. */
-export async function startProcess({ id }: Candidate, options: OpenOptions) {
-  const opening = JSON.stringify({ id, ...options } satisfies Opening);
+/** One process of a candidate, which makes one call after the other. */
+export function startProcess() {
   const child = fork(built.worker, {
-    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1', BENCH_CANDIDATE: opening },
+    env: { ...process.env, NODE_ENV: 'production', NODE_NO_WARNINGS: '1' },
     execArgv: ['--expose-gc'],
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 2, 'ipc'],
   });
-  running.add(child);
-  const exited = once(child, 'exit').then((): [Reply] => {
-    running.delete(child);
-    return [{ fault: 'its process ended' }];
-  });
-  const reply = async (duration: number): Promise<Reply> => {
-    const signal = AbortSignal.timeout(duration + REPLY_TIMEOUT);
-    const message = once(child, 'message', { signal }).catch(() => [
-      { fault: `no answer for ${REPLY_TIMEOUT / 1000} s` },
-    ]);
-    const [answer] = (await Promise.race([message, exited])) as [Reply];
-    if (answer.fault !== undefined) throw new CandidateFault(answer.fault);
-    return answer;
-  };
-  await reply(0);
   pinTo(child.pid, CPU_SETS.clients);
+  const exited = once(child, 'exit').then(() => [{ fault: 'its process ended' }]);
   return {
-    request(request: Request): Promise<Reply> {
-      const answer = reply('observe' in request ? request.observe : 0);
-      child.send(request);
-      return answer;
+    async call<Name extends keyof Calls>(name: Name, ...args: Parameters<Calls[Name]>) {
+      const answer = once(child, 'message', { signal: AbortSignal.timeout(MOST_SECONDS * 1_000) });
+      const inTime = answer.catch(() => [{ fault: `no answer for ${MOST_SECONDS} s` }]);
+      child.send([name, ...args], () => {}); // where it cannot be sent, the process ends
+      const [{ fault, result }] = await Promise.race([inTime, exited]);
+      if (fault !== undefined) throw new CandidateFault(fault);
+      return result as Awaited<ReturnType<Calls[Name]>>;
     },
     async end(): Promise<void> {
       child.kill('SIGKILL');

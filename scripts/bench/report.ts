@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { arch, cpus, loadavg, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import Table from 'cli-table3';
+import type { Metric } from './figures';
 import { candidates } from './libraries';
-import type { Round, Row, Spread } from './runner';
-import { type Curve, GOALS, type Goal, type Metric, type Scenario } from './scenarios';
+import type { Outcome, Row, Spread } from './runner';
+import type { Curve, Goal, Scenario } from './scenarios';
 
 export interface ScenarioResult {
   readonly scenario: Scenario;
@@ -12,21 +13,21 @@ export interface ScenarioResult {
 }
 
 /** Three significant digits, with thousands separators. */
-export function figure(value: number): string {
+function figure(value = Number.NaN): string {
   return Number.isFinite(value) ? value.toLocaleString('en', { maximumSignificantDigits: 3 }) : '–';
 }
 
-function ratio(value: number): string {
+function ratio(value = Number.NaN): string {
   return `${value >= 100 ? figure(value) : value.toFixed(2)} ×`;
 }
 
-const titleOf = ({ title, unit }: Metric, between = ', ') => (unit === '' ? title : `${title}${between}${unit}`);
-
 /** What is printed while it is measured. */
-export function lineOf({ metrics }: Scenario, outcome: Round): string {
-  if ('fault' in outcome) return `not measured: ${outcome.fault}`;
-  const known = metrics.filter(({ id }) => outcome[id] !== undefined).slice(0, 4);
-  return known.map(({ id, title, unit }) => `${title} ${figure(outcome[id] as number)} ${unit}`.trim()).join(', ');
+export function lineOf({ metrics }: Scenario, { figures, fault }: Outcome): string {
+  if (fault !== undefined) return `not measured: ${fault}`;
+  return metrics
+    .slice(0, 4)
+    .map((metric) => `${metric}: ${figure(figures[metric])}`)
+    .join('; ');
 }
 
 type Cells = readonly string[];
@@ -47,64 +48,55 @@ export function markdownTable(head: Cells, rows: readonly Cells[], isNumber = (c
 /** What each candidate of a scenario has, as `show` shows it, with the ratio to the floor in another line. */
 function cellsOf(
   { scenario: { metrics }, rows }: ScenarioResult,
-  show: (spread: Spread, format: (value: number) => string) => string,
+  show: (spread: Spread, format: typeof figure) => string,
   newLine: string,
 ): Cells[] {
-  return rows.map(({ candidate, values, ratios }) => {
-    const cells = metrics.map(({ id }) => {
-      const [value, toFloor] = [values[id], ratios[id]];
-      if (value === undefined) return '–';
-      return show(value, figure) + (toFloor === undefined ? '' : newLine + show(toFloor, ratio));
-    });
-    return [candidate.title, ...cells];
-  });
+  const cell = ({ values, ratios }: Row, metric: Metric) => {
+    const [value, toFloor] = [values[metric], ratios[metric]];
+    if (value === undefined) return '–';
+    return show(value, figure) + (toFloor === undefined ? '' : newLine + show(toFloor, ratio));
+  };
+  return rows.map((row) => [row.candidate.title, ...metrics.map((metric) => cell(row, metric))]);
 }
 
 /** What a scenario prints at its end. */
 export function scenarioTable(result: ScenarioResult): string {
   const { id, title, metrics, floor } = result.scenario;
-  const head = metrics.map((metric) => titleOf(metric, '\n').replaceAll(', ', ',\n').replace(' for ', '\nfor '));
+  const head = metrics.map((metric) => metric.replaceAll(', ', '\n').replace(' for ', '\nfor '));
   const ratios = floor === undefined ? '' : ` (× ${floor} of the same round)`;
-  const table = terminalTable(
-    ['', ...head],
-    cellsOf(result, ({ median }, format) => format(median), '\n'),
+  const cells = cellsOf(result, ({ median }, format) => format(median), '\n');
+  return [`\nScenario ${id}: ${title}${ratios}`, terminalTable(['', ...head], cells), ...remarks(result.rows)].join(
+    '\n',
   );
-  return [`\nScenario ${id}: ${title}${ratios}`, table, ...remarks(result.rows)].join('\n');
 }
 
 function remarks(rows: readonly Row[]): string[] {
   const cold = rows.filter(({ isCold }) => isCold).map(({ candidate }) => candidate.title);
-  return [
-    cold.length > 0 && `Too seldom in the warm-up for V8 to compile all of their code: ${cold.join('; ')}.`,
-    ...rows.map(({ candidate, fault }) => fault !== undefined && `${candidate.title} was not measured: ${fault}.`),
-    ...rows.map(
-      ({ candidate, violations }) =>
-        violations > 0 && `MUTUAL EXCLUSION VIOLATED: ${candidate.title}, ${violations} overlapping entries.`,
-    ),
-  ].filter((remark) => remark !== false);
+  const ofRows = rows.flatMap(({ candidate: { title }, fault, violations }) => [
+    fault === undefined ? '' : `${title} was not measured: ${fault}.`,
+    violations === 0 ? '' : `MUTUAL EXCLUSION VIOLATED: ${title}, ${violations} overlapping entries.`,
+  ]);
+  const ofCold = `Too seldom in the warm-up for V8 to compile all of their code: ${cold.join('; ')}.`;
+  return [cold.length > 0 ? ofCold : '', ...ofRows].filter((remark) => remark !== '');
 }
 
 /** One line for each goal of a scenario and each of its candidates. */
-export function goalLines({ scenario, rows }: ScenarioResult): string[] {
-  const isLargest = scenario.point === undefined || scenario.point.size === scenario.point.curve.sizes.at(-1);
-  return GOALS.filter((goal) => goal.scenario === scenario.id && isLargest).flatMap((goal) =>
-    rows
-      .filter(({ candidate }) => goal.candidates.includes(candidate.id))
-      .map((row) => goalLine(goal, scenario, row, rows)),
+export function goalLines({ scenario: { id, point, goals = [] }, rows }: ScenarioResult): string[] {
+  if (point !== undefined && point.size !== point.curve.sizes.at(-1)) return [];
+  return goals.flatMap((goal) =>
+    rows.filter(({ candidate }) => goal[0].includes(candidate.id)).map((row) => goalLine(goal, id, row, rows)),
   );
 }
 
-function goalLine({ metric, to, atLeast, atMost }: Goal, { id, metrics }: Scenario, row: Row, rows: readonly Row[]) {
+function goalLine([, metric, bound, limit, to]: Goal, scenario: string, row: Row, rows: readonly Row[]): string {
   const medianOf = (of: Row | undefined) => of?.values[metric]?.median ?? Number.NaN;
-  const other = rows.find(({ candidate }) => candidate.id === to);
-  const measured = to === undefined ? medianOf(row) : medianOf(row) / medianOf(other);
-  const value = to === 'floor' ? (row.ratios[metric]?.median ?? Number.NaN) : measured;
-  const isMet = value >= (atLeast ?? Number.NEGATIVE_INFINITY) && value <= (atMost ?? Number.POSITIVE_INFINITY);
+  const ratioToOther = () => medianOf(row) / medianOf(rows.find(({ candidate }) => candidate.id === to));
+  const ratioTo = () => (to === 'floor' ? (row.ratios[metric]?.median ?? Number.NaN) : ratioToOther());
+  const value = to === undefined ? medianOf(row) : ratioTo();
+  const isMet = bound === '≤' ? value <= limit : value >= limit;
   const verdict = Number.isNaN(value) ? 'not measured' : isMet ? 'met' : 'MISSED';
-  const wanted = atLeast === undefined ? `at most ${figure(atMost as number)}` : `at least ${figure(atLeast)}`;
-  const unit = to === undefined ? '' : ` × ${to}`;
-  const name = metrics.find((one) => one.id === metric)?.title ?? metric;
-  return `${verdict.padEnd(12)} ${id.padEnd(3)} ${row.candidate.title}: ${name} ${wanted}${unit}: ${figure(value)}`;
+  const wanted = `${bound === '≤' ? 'at most' : 'at least'} ${figure(limit)}${to === undefined ? '' : ` × ${to}`}`;
+  return `${verdict.padEnd(12)} ${scenario.padEnd(3)} ${row.candidate.title}: ${metric} ${wanted}: ${figure(value)}`;
 }
 
 /** The curves among the results, each with its points. */
@@ -119,7 +111,7 @@ export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, Scenari
 
 /** The median, with the least and the greatest where they differ. */
 function spread({ median, least, greatest }: Spread, format = figure): string {
-  const [middle, low, high] = [median, least, greatest].map(format);
+  const [middle, low, high] = [median, least, greatest].map((value) => format(value));
   return low === high ? String(middle) : `${middle} (${low} – ${high})`;
 }
 
@@ -130,7 +122,7 @@ export function scenarioSection(result: ScenarioResult, measured: string): strin
   return [
     `## ${scenario.id}. ${scenario.title}`,
     ...(floor === undefined ? [] : [`Ratios (×) to \`${floor}\` in the same round.`]),
-    markdownTable(['', ...scenario.metrics.map((metric) => titleOf(metric))], cellsOf(result, spread, '<br>')),
+    markdownTable(['', ...scenario.metrics], cellsOf(result, spread, '<br>')),
     ...remarks(rows),
     measured,
   ].join('\n\n');
@@ -139,13 +131,16 @@ export function scenarioSection(result: ScenarioResult, measured: string): strin
 /** The section of a curve in docs/growth.md. */
 export function curveSection(curve: Curve, points: readonly ScenarioResult[], measured: string): string {
   const [{ scenario, rows }] = points as [ScenarioResult];
+  const cell =
+    (metric: Metric, { candidate }: Row) =>
+    (point: ScenarioResult) => {
+      const value = point.rows.find((row) => row.candidate === candidate)?.values[metric];
+      return value === undefined ? '–' : spread(value);
+    };
   const table = (metric: Metric) =>
     markdownTable(
-      [`${titleOf(metric)}; ${curve.unit}:`, ...curve.sizes.map(figure)],
-      rows.map(({ candidate }) => {
-        const cells = points.map((point) => point.rows.find((row) => row.candidate === candidate)?.values[metric.id]);
-        return [candidate.title, ...cells.map((cell) => (cell === undefined ? '–' : spread(cell)))];
-      }),
+      [`${metric}; ${curve.unit}:`, ...curve.sizes.map((size) => figure(size))],
+      rows.map((row) => [row.candidate.title, ...points.map(cell(metric, row))]),
     );
   return [
     `## ${curve.id}. ${curve.title}`,

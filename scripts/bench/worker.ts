@@ -1,51 +1,40 @@
-/** A child process of the bench: one process of a candidate. */
+/** A child process of the bench: one process of a candidate, which makes the calls that the bench sends. */
 
-import type { OpenOptions } from './candidate';
+import type { Locks, OpenOptions } from './candidate';
 import { candidateNamed } from './libraries';
-import { begin, type LoadSpec, type Observation, type Observe, observe } from './loads';
-import { countVisits, type Visits } from './visits';
+import { begin, type LoadSpec, type Observe, observe } from './loads';
+import { countVisits } from './visits';
 
-/** Passed in the environment of the process. */
-export type Opening = OpenOptions & { readonly id: string };
+let locks: Locks;
+let load: Observe;
 
-/** Start a load, observe it for some ms, or count the functions that a cycle visits. */
-export type Request =
-  | LoadSpec
-  | { readonly observe: number; readonly isWarmUp?: boolean }
-  | { readonly count: 'visits' };
+const calls = {
+  async open(id: string, options: OpenOptions): Promise<void> {
+    locks = await candidateNamed(id).open(options);
+  },
+  async begin(spec: LoadSpec): Promise<void> {
+    load = await begin(locks, spec);
+  },
+  observe: (ms: number, isWarmUp: boolean) => observe(load, ms, isWarmUp),
+  /** `library`: the entry file of the build. */
+  countVisits: (library: string) => countVisits(locks, library),
+};
+export type Calls = typeof calls;
 
-/** It has started, or has executed a request. */
-export interface Reply {
-  readonly fault?: string;
-  readonly observation?: Observation;
-  readonly visits?: Visits;
+export type Call = { [Name in keyof Calls]: readonly [Name, ...Parameters<Calls[Name]>] }[keyof Calls];
+
+async function make([name, ...args]: Call): Promise<void> {
+  const result = await (calls[name] as (...args: unknown[]) => unknown)(...args);
+  process.send?.({ result });
 }
-
-const reply = (message: Reply) => void process.send?.(message);
 
 function fail(error: unknown): void {
   const fault = error instanceof Error ? error.message : String(error);
-  process.send?.({ fault } satisfies Reply, () => process.exit(1));
+  process.send?.({ fault }, () => process.exit(1));
 }
 
-async function main({ id, ...options }: Opening): Promise<void> {
-  const locks = await candidateNamed(id).open(options);
-  let load: Observe | undefined;
-  const execute = async (request: Request): Promise<Reply> => {
-    if ('count' in request) return { visits: await countVisits(locks, options.library) };
-    if ('observe' in request) {
-      if (load === undefined) throw new Error('there is no load');
-      return { observation: await observe(load, request.observe, request.isWarmUp) };
-    }
-    load = await begin(locks, request);
-    return {};
-  };
-  process.on('message', (request: Request) => void execute(request).then(reply, fail));
-  reply({});
-}
-
+process.on('message', (call: Call) => void make(call).catch(fail));
 process.on('unhandledRejection', fail);
 process.on('uncaughtException', fail);
 process.on('disconnect', () => process.exit()); // ends with the bench, for any reason
 process.on('SIGINT', () => {}); // Ctrl-C reaches the whole process group; the bench handles it
-void main(JSON.parse(process.env.BENCH_CANDIDATE as string)).catch(fail);

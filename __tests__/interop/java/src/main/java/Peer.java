@@ -18,24 +18,22 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
 
 /**
- * A Java process that executes lock commands. Arguments: kind of lock, port of Redis or "cluster:" and the ports of its
- * masters, registryKey.
+ * A Java process that executes lock commands. Arguments: port of Redis or "cluster:" and the ports of its masters,
+ * registryKey.
  *
- * A line of stdin is "id caller ttl verb key argument...", its reply on stdout "id ok value" or "id error message". A
+ * A line of stdin is "id kind caller ttl verb key argument...", its reply on stdout "id ok value" or "id error message". A
  * caller is a thread that executes its commands in order; callers do not wait for each other. The ttl, in ms, is that of
  * renewed locks. The process ends with its stdin. node-peer.ts implements the same protocol.
  */
 public final class Peer {
   private final Map<String, ExecutorService> callers = new ConcurrentHashMap<>();
-  private final Map<Long, Locks> locks = new ConcurrentHashMap<>();
+  private final Map<String, Locks> locks = new ConcurrentHashMap<>();
   private final RedisClusterCommands<String, String> redis;
   private final RedisClusterCommands<String, String> oracle;
-  private final String kind;
   private final Address address;
   private final String registryKey;
 
-  private Peer(String kind, Address address, String registryKey) {
-    this.kind = kind;
+  private Peer(Address address, String registryKey) {
     this.address = address;
     this.registryKey = registryKey;
     this.redis = connect();
@@ -48,7 +46,7 @@ public final class Peer {
   }
 
   public static void main(String[] args) throws Exception {
-    Peer peer = new Peer(args[0], Address.of(args[1]), args[2]);
+    Peer peer = new Peer(Address.of(args[0]), args[1]);
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     say("ready");
     for (String line = input.readLine(); line != null; line = input.readLine()) {
@@ -58,22 +56,22 @@ public final class Peer {
   }
 
   private void hear(String[] words) {
-    String caller = words[1];
+    String caller = words[2];
     callers.computeIfAbsent(caller, name -> Executors.newSingleThreadExecutor()).execute(() -> {
       try {
-        long ttl = Long.parseLong(words[2]);
-        String[] rest = Arrays.copyOfRange(words, 5, words.length);
-        say(words[0] + " ok " + obey(locksWith(ttl), words[3], words[4], rest));
+        long ttl = Long.parseLong(words[3]);
+        String[] rest = Arrays.copyOfRange(words, 6, words.length);
+        say(words[0] + " ok " + obey(locksOf(words[1], ttl), words[4], words[5], rest));
       } catch (Throwable error) {
         say(words[0] + " error " + error.toString().replace('\n', ' '));
       }
     });
   }
 
-  private Locks locksWith(long ttl) {
-    return locks.computeIfAbsent(ttl, given -> kind.startsWith("spring")
-        ? new SpringLocks(kind, address, registryKey, given)
-        : new RedissonLocks(kind, address, given));
+  private Locks locksOf(String kind, long ttl) {
+    return locks.computeIfAbsent(kind + ttl, name -> kind.startsWith("spring")
+        ? new SpringLocks(kind, address, registryKey, ttl)
+        : new RedissonLocks(kind, address, ttl));
   }
 
   private Object obey(Locks locks, String verb, String key, String[] arguments) throws Exception {
