@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { Lease, RedisClient, RedisLockRegistry } from '../../lib';
+import type { Lease, RedisClient } from '../../lib';
 import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import type { EvalOptions } from '../../lib/redis/client';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -35,12 +35,16 @@ const TTL = 6_000;
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
 describePrivate('a sharding proxy that does not reject keys of several servers', () => {
-  it.each(LOCK_TYPES)('keeps %s locks exclusive, and loses none', async (lockType) => {
+  /** Two registries, as of two processes, each through a proxy of its own. */
+  const twoProcesses = async (lockType: LockType) => {
     const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
     const [one, two] = await Promise.all([sharded(servers), sharded(servers)]);
-    const registryKey = 'sharded';
-    const registries = [one, two].map((client) => createRegistry(client, { lockType, registryKey }).registry);
-    const [holder, other] = registries as [RedisLockRegistry, RedisLockRegistry];
+    const of = (client: RedisClient) => createRegistry(client, { lockType, registryKey: 'sharded' }).registry;
+    return { one, holder: of(one), other: of(two) };
+  };
+
+  it.each(LOCK_TYPES)('keeps %s locks exclusive, and loses none', async (lockType) => {
+    const { one, holder, other } = await twoProcesses(lockType);
     for (let round = 0; round < 5; round++) {
       const leases = await Promise.all(keys.map((key) => holder.obtain(key).lock({ ttl: 30_000 })));
       // Another order in every round, so that each batch has another first key.
@@ -58,11 +62,7 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
   });
 
   it.each(LOCK_TYPES)('grants no %s lock of several keys twice', async (lockType) => {
-    const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
-    const registryKey = 'sharded';
-    const clients = await Promise.all([sharded(servers), sharded(servers)]);
-    const registries = clients.map((client) => createRegistry(client, { lockType, registryKey }).registry);
-    const [holder, other] = registries as [RedisLockRegistry, RedisLockRegistry];
+    const { holder, other } = await twoProcesses(lockType);
     // Pairs of one server and of two, and more calls than make a probe.
     for (let i = 0; i < 24; i++) {
       const both = [keys[i % 8] as string, keys[(i * 3 + 1) % 11] as string];

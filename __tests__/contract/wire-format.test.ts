@@ -1,4 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
+import type { SetOptions } from 'redis';
 import type { RedisLockRegistryOptions } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
@@ -6,17 +7,14 @@ import { createRegistry } from '../support/test-registry';
 import { until, WAIT_LIMIT } from '../support/until';
 import { SLACK } from './timing';
 
-/** The lock types that write the key as Spring Integration's RedisLockRegistry does. */
-const lockTypes = ['spin'] as const;
-
-describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegistry sees it", (lockType) => {
+describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it", () => {
   let client: TestClient;
   let spring: TestClient;
   let registryKey: string;
   let name: string;
 
   const registry = (options: Partial<RedisLockRegistryOptions> = {}) =>
-    createRegistry(client, { registryKey, lockType, idleBetweenTries: 10, ...options }).registry;
+    createRegistry(client, { registryKey, lockType: 'spin', idleBetweenTries: 10, ...options }).registry;
 
   beforeEach(async () => {
     client ??= await createRealClient();
@@ -36,25 +34,6 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
   });
 
-  it('publishes its release on the channel registryKey-channel:name, with the name as the message', async () => {
-    const subscriber = await createRealClient();
-    const messages: [string, string][] = [];
-    await subscriber.pSubscribe(
-      `${registryKey}-channel:*`,
-      (message, channel) => void messages.push([channel, message]),
-    );
-    let keyAtMessage: number | undefined;
-    await subscriber.subscribe(`${registryKey}-channel:${name}`, async () => {
-      keyAtMessage = await spring.exists(name);
-    });
-    await registry()
-      .obtain('order:42')
-      .run(() => expect(messages).toEqual([]));
-    await until(() => messages.length > 0 && keyAtMessage !== undefined);
-    expect(messages).toEqual([[`${registryKey}-channel:${name}`, name]]);
-    expect(keyAtMessage).toBe(0);
-  });
-
   it('publishes nothing when there was nothing to release', async () => {
     const subscriber = await createRealClient();
     const messages: string[] = [];
@@ -70,36 +49,24 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     expect(messages).toEqual([`${registryKey}:last`]);
   });
 
-  it('is refused while a Spring client holds the key, and acquired after that client releases it', async () => {
-    await spring.set(name, '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', { PX: 60_000, condition: 'NX' });
+  it.each<[string, SetOptions]>([
+    ['with an expiry, as of Spring', { PX: 60_000 }],
+    ['without one, as of a user of redis-cli', {}],
+  ])('is refused while there is a foreign key %s, which stays as it is; then foreign keys are', async (_, expiry) => {
+    await spring.set(name, 'foreign', expiry);
     const lock = registry().obtain('order:42');
     expect(await lock.tryLock()).toBeNull();
     const waiting = lock.lock();
     expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
+    expect(lock.isAcquiredInThisProcess).toBe(false);
+    expect(await spring.get(name)).toBe('foreign');
+    expect((await spring.pTTL(name)) > 0).toBe('PX' in expiry);
     await spring.unlink(name); // spin locks of Spring publish nothing
     const lease = await waiting;
     expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBeNull();
     await lease.unlock();
     expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBe('OK');
     await spring.del(name);
-  });
-
-  it('keeps polling while a foreign key without expiry exists', async () => {
-    await spring.set(name, 'a user of redis-cli');
-    let entered = false;
-    const waiting = registry()
-      .obtain('order:42')
-      .lock()
-      .then((lease) => {
-        entered = true;
-        return lease;
-      });
-    expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
-    expect(entered).toBe(false);
-    expect(await spring.get(name)).toBe('a user of redis-cli');
-    expect(await spring.pTTL(name)).toBe(-1);
-    await spring.del(name);
-    await (await waiting).unlock();
   });
 
   it('gets its expiry back at the next renewal when it was removed or shortened; a longer one counts (P6)', async () => {
@@ -120,6 +87,8 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
   it('keeps its fencing counter beside it, in its hash slot, with an expiry of its own', async () => {
     const lease = await registry({ fencing: true }).obtain('order:42').lock();
     expect((await spring.keys(`*${registryKey}*`)).sort()).toEqual([name, `{${name}}:fence`].sort());
+    // A refused attempt takes no token.
+    expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
     expect(await spring.get(`{${name}}:fence`)).toBe(String(lease.fencingToken));
     expect(await spring.pTTL(`{${name}}:fence`)).toBeGreaterThan(23 * 60 * 60 * 1_000);
     await lease.unlock();
@@ -135,12 +104,5 @@ describeReal.each(lockTypes)("The %s lock, as Spring Integration's RedisLockRegi
     await spring.set(`{${name}}:fence`, String(ahead), { PX: 60_000 });
     expect(await lock.run((lease) => lease.fencingToken)).toBe(ahead + 1);
     expect(await lock.run((lease) => lease.fencingToken)).toBe(ahead + 2);
-  });
-
-  it('issues no token for a refused attempt', async () => {
-    await registry({ fencing: true }).run('order:42', async ({ fencingToken }) => {
-      expect(await registry({ fencing: true }).obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
-      expect(await spring.get(`{${name}}:fence`)).toBe(String(fencingToken));
-    });
   });
 });

@@ -1,51 +1,27 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { RedisLock } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
 import { SLACK } from '../contract/timing';
 import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
 import { describeReal } from '../support/redis';
-import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
 
 describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockType) => {
   const scope = ScopeFixture.install(lockType);
-  let lock: RedisLock;
-  let theirs: RedisLock;
-  let sections: Sections;
-  beforeEach(() => {
-    ({ lock, theirs, sections } = scope);
-  });
 
   it('works with a nested run, ten levels deep, and only the outermost releases the lock', async () => {
     const descend = async (level: number): Promise<number> => {
-      const depth = level === 10 ? level : await lock.run(() => descend(level + 1));
+      const depth = level === 10 ? level : await scope.lock.run(() => descend(level + 1));
       // Also on the way back: nothing was released yet.
       expect(await scope.isInRedis('key')).toBe(true);
-      expect(await isExcluded(theirs)).toBe(true);
-      await sections.enter('a level');
+      expect(await isExcluded(scope.theirs)).toBe(true);
+      await scope.enter('a level');
       return depth;
     };
-    expect(await lock.run(() => descend(1))).toBe(10);
-    expect(sections.entered).toHaveLength(10);
-    expect(await isExcluded(theirs)).toBe(false);
-  });
-
-  it('works with lock and unlock, by the lease and by the lock, and the scope still holds after the unlock', async () => {
-    await lock.run(async () => {
-      const locked = await lock.lock();
-      await sections.enter('lock', () => locked.assertHeld());
-      await locked.unlock();
-      await lock.lock();
-      await sections.enter('lock again');
-      await lock.unlock();
-      const tried = await lock.tryLock();
-      await sections.enter('tryLock', () => tried?.assertHeld());
-      expect(tried).not.toBeNull();
-      await tried?.unlock();
-      expect(await isExcluded(theirs)).toBe(true);
-    });
-    expect(await isExcluded(theirs)).toBe(false);
+    expect(await scope.lock.run(() => descend(1))).toBe(10);
+    expect(scope.entered).toHaveLength(10);
+    expect(await isExcluded(scope.theirs)).toBe(false);
   });
 
   it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
@@ -75,7 +51,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     const { spy, lock } = scope.spied();
     await lock.run(async () => {
       const before = spy.sent;
-      const enter = () => lock.run(() => sections.enter('inside'));
+      const enter = () => lock.run(() => scope.enter('inside'));
       await Promise.all([
         Promise.resolve()
           .then(() => null)
@@ -88,20 +64,20 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       ]);
       expect(spy.sent).toBe(before);
     });
-    expect(sections.entered).toHaveLength(6);
+    expect(scope.entered).toHaveLength(6);
   });
 
   it('is a new acquisition after an early unlock of the lease, which ends the scope', async () => {
-    await lock.run(async (lease) => {
+    await scope.lock.run(async (lease) => {
       await lease.unlock();
-      const held = await theirs.lock();
-      expect(await lock.tryLock()).toBeNull();
-      const run = lock.run(() => sections.enter('mine'));
-      await sections.enter('theirs', () => held.assertHeld());
+      const held = await scope.theirs.lock();
+      expect(await scope.lock.tryLock()).toBeNull();
+      const run = scope.lock.run(() => scope.enter('mine'));
+      await scope.enter('theirs', () => held.assertHeld());
       await held.unlock();
       await run;
     });
-    expect(sections.entered).toEqual(['theirs', 'mine']);
+    expect(scope.entered).toEqual(['theirs', 'mine']);
   });
 
   it('needs no turn of another key of the scope', async () => {
@@ -131,9 +107,9 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     await fresh.run(async () => {
       const before = spy.sent;
       await Promise.all([
-        forgotten.run(() => sections.enter('forgotten')),
-        fresh.run(() => sections.enter('fresh')),
-        forgotten.run(() => fresh.run(() => sections.enter('both'))),
+        forgotten.run(() => scope.enter('forgotten')),
+        fresh.run(() => scope.enter('fresh')),
+        forgotten.run(() => fresh.run(() => scope.enter('both'))),
       ]);
       await forgotten.lock();
       await fresh.unlock();
@@ -141,9 +117,9 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       await forgotten.unlock();
       expect(forgotten.isAcquiredInThisProcess).toBe(true);
       expect(spy.sent).toBe(before);
-      expect(await isExcluded(theirs)).toBe(true);
+      expect(await isExcluded(scope.theirs)).toBe(true);
     });
-    expect(sections.entered).toHaveLength(3);
+    expect(scope.entered).toHaveLength(3);
   });
 
   it('is possible in running tasks while the registry closes, nested runs included, and to no other caller', async () => {
@@ -154,7 +130,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       inside.open();
       await closing.opened;
       const before = spy.sent;
-      await Promise.all([1, 2].map((i) => lock.run(() => sections.enter(`nested ${i}`))));
+      await Promise.all([1, 2].map((i) => lock.run(() => scope.enter(`nested ${i}`))));
       expect(await isExcluded(lock)).toBe(false);
       await (await lock.lock()).unlock();
       expect(spy.sent).toBe(before);
@@ -171,75 +147,65 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(isClosed).toBe(false);
     expect(await holder).toBe('done');
     await close;
-    expect(sections.entered).toHaveLength(2);
+    expect(scope.entered).toHaveLength(2);
   });
 
   describe('by siblings', () => {
     it('is one at a time, on two levels: the children of one finish before the next begins', async () => {
       const family = (parent: number) =>
-        Promise.all(numbers(3).map((child) => lock.run(() => sections.enter(`${parent}.${child}`))));
-      await lock.run(() => Promise.all(numbers(3).map((i) => lock.run(() => family(i)))));
-      expect(sections.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
+        Promise.all(numbers(3).map((child) => scope.lock.run(() => scope.enter(`${parent}.${child}`))));
+      await scope.lock.run(() => Promise.all(numbers(3).map((i) => scope.lock.run(() => family(i)))));
+      expect(scope.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
     });
 
     it('is one at a time with any of run, lock and tryLock', async () => {
       const kinds = {
-        run: (name: string) => lock.run(() => sections.enter(name)),
+        run: (name: string) => scope.lock.run(() => scope.enter(name)),
         lease: async (name: string) => {
-          await using _lease = await lock.lock();
-          await sections.enter(name);
+          await using _lease = await scope.lock.lock();
+          await scope.enter(name);
         },
         // As in Spring: the lock is unlocked, not the lease.
         lock: async (name: string) => {
-          await lock.lock();
-          await sections.enter(name);
-          await lock.unlock();
+          await scope.lock.lock();
+          await scope.enter(name);
+          await scope.lock.unlock();
         },
         tryLock: async (name: string) => {
-          const lease = await lock.tryLock({ waitTime: 10_000 });
+          const lease = await scope.lock.tryLock({ waitTime: 10_000 });
           expect(lease).not.toBeNull();
-          await sections.enter(name);
+          await scope.enter(name);
           await lease?.unlock();
         },
       };
       const names = numbers(3).flatMap((i) => Object.keys(kinds).map((kind) => `${kind} ${i}`));
-      await lock.run(() => Promise.all(names.map((name) => kinds[name.split(' ')[0] as keyof typeof kinds](name))));
-      expect(sections.entered).toEqual(names);
+      await scope.lock.run(() =>
+        Promise.all(names.map((name) => kinds[name.split(' ')[0] as keyof typeof kinds](name))),
+      );
+      expect(scope.entered).toEqual(names);
     });
 
     it('comes before callers outside the scope: first all of the scope, then the others', async () => {
       const gate = new Gate();
-      const outsiders = [lock, theirs, lock].map(async (outside) => {
+      const outsiders = [scope.lock, scope.theirs, scope.lock].map(async (outside) => {
         await gate.opened;
-        await outside.run(() => sections.enter('outside'));
+        await outside.run(() => scope.enter('outside'));
       });
-      await lock.run(async () => {
+      await scope.lock.run(async () => {
         gate.open();
-        await Promise.all(numbers(4).map(() => lock.run(() => sections.enter('inside'))));
-        await sections.enter('inside');
+        await Promise.all(numbers(4).map(() => scope.lock.run(() => scope.enter('inside'))));
+        await scope.enter('inside');
       });
       await Promise.all(outsiders);
-      expect(sections.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
-    });
-
-    it('is refused to tryLock while the turn is taken, and possible right after its release', async () => {
-      await lock.run(async () => {
-        const first = await lock.lock();
-        expect(await isExcluded(lock)).toBe(true);
-        await first.unlock();
-        expect(await isExcluded(lock)).toBe(false);
-        // A nested run's own turn is that of the scope that it opened.
-        await lock.run(async () => expect(await isExcluded(lock)).toBe(false));
-        expect(await isExcluded(lock)).toBe(false);
-      });
+      expect(scope.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
     });
 
     it('takes one turn for any number of unlocks of a nested lease', async () => {
-      await lock.run(async () => {
-        const first = await lock.lock();
+      await scope.lock.run(async () => {
+        const first = await scope.lock.lock();
         const waiters = ['second', 'third'].map((name) =>
-          lock.run(() =>
-            sections.enter(name, async () => {
+          scope.lock.run(() =>
+            scope.enter(name, async () => {
               await Promise.all([first.unlock(), first.unlock()]);
               await first[Symbol.asyncDispose]();
               // Enough time for the third to enter, if it could.
@@ -251,27 +217,27 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
         await first.unlock();
         await Promise.all(waiters);
       });
-      expect(sections.entered).toEqual(['second', 'third']);
+      expect(scope.entered).toEqual(['second', 'third']);
     });
 
     it('is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
-      await lock.run(async () => {
-        const sibling = await lock.lock();
+      await scope.lock.run(async () => {
+        const sibling = await scope.lock.lock();
         const start = performance.now();
         const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
         const [tried] = await Promise.all([
-          lock.tryLock({ waitTime: 100 }),
-          expect(lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
-          expect(lock.run(() => sections.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
+          scope.lock.tryLock({ waitTime: 100 }),
+          expect(scope.lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
+          expect(scope.lock.run(() => scope.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
         ]);
         const waited = performance.now() - start;
         expect(tried).toBeNull();
-        expect(sections.entered).toEqual([]);
+        expect(scope.entered).toEqual([]);
         expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
         expect(waited).toBeLessThan(100 + SLACK + machineDelay());
         sibling.assertHeld();
         await sibling.unlock();
-        expect(await isExcluded(lock)).toBe(false);
+        expect(await isExcluded(scope.lock)).toBe(false);
       });
     });
 
@@ -279,13 +245,13 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       const controller = new AbortController();
       const reason = new Error('changed my mind');
       const { signal } = controller;
-      await lock.run(async () => {
-        const first = await lock.lock();
-        const enter = (name: string, options = {}) => lock.run(() => sections.enter(name), options);
+      await scope.lock.run(async () => {
+        const first = await scope.lock.lock();
+        const enter = (name: string, options = {}) => scope.lock.run(() => scope.enter(name), options);
         const before = enter('before');
         const rejected = Promise.all([
-          expect(lock.lock({ signal })).rejects.toBe(reason),
-          expect(lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
+          expect(scope.lock.lock({ signal })).rejects.toBe(reason),
+          expect(scope.lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
           expect(enter('never', { signal })).rejects.toBe(reason),
         ]);
         const after = enter('after');
@@ -293,14 +259,14 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
         controller.abort(reason);
         await rejected;
         expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-        expect(sections.entered).toEqual([]);
+        expect(scope.entered).toEqual([]);
         await first.unlock();
         await Promise.all([before, after]);
         // Also where nobody is inside.
         await expect(enter('never', { signal })).rejects.toBe(reason);
-        await expect(lock.tryLock({ signal })).rejects.toBe(reason);
+        await expect(scope.lock.tryLock({ signal })).rejects.toBe(reason);
       });
-      expect(sections.entered).toEqual(['before', 'after']);
+      expect(scope.entered).toEqual(['before', 'after']);
     });
   });
 

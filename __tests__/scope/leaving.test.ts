@@ -1,21 +1,15 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
 import { collectGarbage, untilCollected } from '../support/collected';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
-import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
 /** Of nested runs. */
 const LEVELS = 4;
 
 describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) => {
   const scope = ScopeFixture.install(lockType);
-  let lock: RedisLock;
-  let theirs: RedisLock;
-  let sections: Sections;
-  beforeEach(() => {
-    ({ lock, theirs, sections } = scope);
-  });
 
   /** Starts work in a run of the lock that does not wait for it, and returns when that run is over. */
   async function inScope(lock: RedisLock, work: () => Promise<void>): Promise<{ readonly done: Promise<void> }> {
@@ -29,24 +23,24 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
   describe('work that outlives it', () => {
     it('makes its own acquisition, and is excluded by another holder', async () => {
       const [scopeOver, refused] = [new Gate(), new Gate()];
-      const work = await inScope(lock, async () => {
+      const work = await inScope(scope.lock, async () => {
         await scopeOver.opened;
-        expect(await lock.tryLock()).toBeNull();
+        expect(await scope.lock.tryLock()).toBeNull();
         refused.open();
-        await lock.run(async () => {
-          expect(await isExcluded(theirs)).toBe(true);
-          await sections.enter('detached');
+        await scope.lock.run(async () => {
+          expect(await isExcluded(scope.theirs)).toBe(true);
+          await scope.enter('detached');
         });
       });
-      const held = await theirs.lock();
-      await sections.enter('theirs', async () => {
+      const held = await scope.theirs.lock();
+      await scope.enter('theirs', async () => {
         scopeOver.open();
         await refused.opened;
       });
-      await sections.enter('still theirs');
+      await scope.enter('still theirs');
       await held.unlock();
       await work.done;
-      expect(sections.entered).toEqual(['theirs', 'still theirs', 'detached']);
+      expect(scope.entered).toEqual(['theirs', 'still theirs', 'detached']);
     });
 
     it('is in the outer scope of the one that ended, while that is open', async () => {
@@ -56,48 +50,48 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
         const innerOver = new Gate();
         const work = await inScope(lock, async () => {
           await innerOver.opened;
-          await lock.run(() => sections.enter('detached'));
+          await lock.run(() => scope.enter('detached'));
         });
         innerOver.open();
-        await Promise.all([work.done, lock.run(() => sections.enter('inside'))]);
+        await Promise.all([work.done, lock.run(() => scope.enter('inside'))]);
         expect(spy.sent).toBe(before);
       });
-      expect(sections.entered).toHaveLength(2);
+      expect(scope.entered).toHaveLength(2);
     });
 
     it('makes its own acquisition if it waits for its turn at the end', async () => {
       let second: Promise<unknown> = Promise.resolve();
       let held: Promise<unknown> = Promise.resolve();
-      await lock.run(async () => {
-        void lock.run(() => sections.enter('first'));
-        second = lock.run(async () => {
-          expect(await isExcluded(theirs)).toBe(true);
-          await sections.enter('second');
+      await scope.lock.run(async () => {
+        void scope.lock.run(() => scope.enter('first'));
+        second = scope.lock.run(async () => {
+          expect(await isExcluded(scope.theirs)).toBe(true);
+          await scope.enter('second');
         });
-        held = theirs.run(() => sections.enter('theirs'));
+        held = scope.theirs.run(() => scope.enter('theirs'));
       });
       await Promise.all([second, held]);
-      expect(sections.entered[0]).toBe('first');
-      expect([...sections.entered].sort()).toEqual(['first', 'second', 'theirs']);
+      expect(scope.entered[0]).toBe('first');
+      expect([...scope.entered].sort()).toEqual(['first', 'second', 'theirs']);
     });
 
     it('does not wait for ever for a turn that was not released in the scope', async () => {
       let waiting: Promise<unknown> = Promise.resolve();
-      await lock.run(async () => {
-        await lock.lock();
-        waiting = lock.run(() => sections.enter('detached'), { waitTime: 2_000 });
+      await scope.lock.run(async () => {
+        await scope.lock.lock();
+        waiting = scope.lock.run(() => scope.enter('detached'), { waitTime: 2_000 });
         waiting.catch(() => undefined);
       });
       await waiting;
-      expect(sections.entered).toEqual(['detached']);
+      expect(scope.entered).toEqual(['detached']);
     });
 
     it('no longer holds the lock by a nested lease', async () => {
-      const lease = await lock.run(() => lock.lock());
+      const lease = await scope.lock.run(() => scope.lock.lock());
       expect(lease.remaining).toBe(0);
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
       await expect(lease.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-      const held = await theirs.lock();
+      const held = await scope.theirs.lock();
       await lease.unlock();
       await scope.expectStillHeld(held);
       await held.unlock();
@@ -106,11 +100,11 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     it('never releases a later lease of another caller by `unlock` of the lock', async () => {
       const taken = new Gate();
       let work: Promise<unknown> = Promise.resolve();
-      await lock.run(async () => {
-        await lock.lock();
-        work = taken.opened.then(() => lock.unlock()).catch(() => undefined);
+      await scope.lock.run(async () => {
+        await scope.lock.lock();
+        work = taken.opened.then(() => scope.lock.unlock()).catch(() => undefined);
       });
-      const later = await lock.lock();
+      const later = await scope.lock.lock();
       taken.open();
       await work;
       await scope.expectStillHeld(later);
@@ -120,7 +114,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     it('releases another lock that it acquired in the scope', async () => {
       const other = scope.mine.obtain('other');
       const scopeOver = new Gate();
-      const work = await inScope(lock, async () => {
+      const work = await inScope(scope.lock, async () => {
         await other.lock();
         await scopeOver.opened;
         await other.unlock();
@@ -135,23 +129,23 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     it('is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
       const [taskOver, gate] = [new Gate(), new Gate()];
       const settled: string[] = [];
-      const outer = lock
+      const outer = scope.lock
         .run(() => {
-          void lock.run(() => sections.enter('nested', () => gate.opened)).then(() => settled.push('nested'));
+          void scope.lock.run(() => scope.enter('nested', () => gate.opened)).then(() => settled.push('nested'));
           taskOver.open();
           return 'result';
         })
         .finally(() => settled.push('outer'));
       await taskOver.opened;
-      const other = theirs.run(() => sections.enter('other'));
-      await until(() => sections.entered.length > 0);
-      expect(await isExcluded(theirs)).toBe(true);
+      const other = scope.theirs.run(() => scope.enter('other'));
+      await until(() => scope.entered.length > 0);
+      expect(await isExcluded(scope.theirs)).toBe(true);
       expect(settled).toEqual([]);
       gate.open();
       expect(await outer).toBe('result');
       expect(settled).toEqual(['nested', 'outer']);
       await other;
-      expect(sections.entered).toEqual(['nested', 'other']);
+      expect(scope.entered).toEqual(['nested', 'other']);
     });
 
     it('is waited for also when the task of the outer run fails, and that error is reported', async () => {
@@ -159,9 +153,9 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
       let isSettled = false;
       let nested: Promise<void> = Promise.resolve();
-      const outer = lock.run(() => {
+      const outer = scope.lock.run(() => {
         nested = expect(
-          lock.run(async () => {
+          scope.lock.run(async () => {
             await gate.opened;
             throw ofNested;
           }),
@@ -169,8 +163,8 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
         throw ofTheTask;
       });
       const rejected = expect(outer.finally(() => (isSettled = true))).rejects.toBe(ofTheTask);
-      await until(() => lock.isAcquiredInThisProcess);
-      expect(await isExcluded(theirs)).toBe(true);
+      await until(() => scope.lock.isAcquiredInThisProcess);
+      expect(await isExcluded(scope.theirs)).toBe(true);
       expect(isSettled).toBe(false);
       gate.open();
       await Promise.all([nested, rejected]);
@@ -178,13 +172,13 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
 
     it('is under the lock as well if it first extends the lease', async () => {
       let nested: Promise<unknown> = Promise.resolve();
-      await lock.run(
+      await scope.lock.run(
         () => {
-          nested = lock.run(
+          nested = scope.lock.run(
             async (lease) => {
               lease.assertHeld();
-              expect(await isExcluded(theirs)).toBe(true);
-              await sections.enter('nested');
+              expect(await isExcluded(scope.theirs)).toBe(true);
+              await scope.enter('nested');
               lease.assertHeld();
             },
             { ttl: 60_000 },
@@ -194,7 +188,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
         { ttl: 30_000 },
       );
       await nested;
-      expect(sections.entered).toEqual(['nested']);
+      expect(scope.entered).toEqual(['nested']);
     });
   });
 
@@ -218,7 +212,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
         const before = spy.sent;
         await expect(lock.run(() => descend(1))).rejects.toBe(error);
         expect(spy.sent - before).toBe(ofOneRun);
-        expect(await isExcluded(theirs)).toBe(false);
+        expect(await isExcluded(scope.theirs)).toBe(false);
       },
     );
 
@@ -228,17 +222,17 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
         const caught: number[] = [];
         const descend = async (level: number): Promise<void> => {
           if (level < LEVELS) {
-            await lock
+            await scope.lock
               .run(() => descend(level + 1))
               .catch(async () => {
                 caught.push(level);
-                expect(await isExcluded(theirs)).toBe(true);
-                expect(await isExcluded(lock)).toBe(false);
+                expect(await isExcluded(scope.theirs)).toBe(true);
+                expect(await isExcluded(scope.lock)).toBe(false);
               });
           }
           if (level === thrower) throw new Error(`of level ${level}`);
         };
-        await lock.run(() => descend(1));
+        await scope.lock.run(() => descend(1));
         expect(caught).toEqual([thrower - 1]);
       },
     );
@@ -251,7 +245,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       await other.unlock();
       return new WeakRef(other);
     };
-    await lock.run(async () => {
+    await scope.lock.run(async () => {
       const taken = await Promise.all(Array.from({ length: 100 }, (_, i) => takeAndGiveBack(i)));
       scope.mine.expireUnusedOlderThan(-1);
       // A register or cache of the engine may still reference some of them.

@@ -1,10 +1,10 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { DistributedLock, Lease, LockLostError, LockOptions, RedisLock } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import type { DistributedLock, Lease, LockLostError, LockOptions } from '../../lib';
 import { reliable, SLACK } from '../contract/timing';
 import { block } from '../support/block';
 import { machineDelay } from '../support/machine-delay';
 import { describeReal } from '../support/redis';
-import { expectLost, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+import { expectLost, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
 const reenter: Record<string, (lock: DistributedLock, options: LockOptions) => Promise<unknown>> = {
   run: (lock, options) => lock.run(() => undefined, options),
@@ -14,12 +14,6 @@ const reenter: Record<string, (lock: DistributedLock, options: LockOptions) => P
 
 describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
   const scope = ScopeFixture.install(lockType);
-  let lock: RedisLock;
-  let theirs: RedisLock;
-  let sections: Sections;
-  beforeEach(() => {
-    ({ lock, theirs, sections } = scope);
-  });
 
   describe('a lease that is lost', () => {
     it('admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
@@ -27,7 +21,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       const run = lock.run(async (lease) => {
         await scope.lose(lease);
         const before = spy.sent;
-        const entering = lock.run(() => sections.enter('never'));
+        const entering = lock.run(() => scope.enter('never'));
         await expectLost(entering, 'expired');
         await expectLost(lock.lock(), 'expired');
         await expectLost(lock.tryLock(), 'expired');
@@ -37,7 +31,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
         expect(await scope.isInRedis('key')).toBe(false);
       });
       await expectLost(run, 'expired');
-      expect(sections.entered).toEqual([]);
+      expect(scope.entered).toEqual([]);
     });
 
     it('makes every level that was inside reject with the result of its own task', async () => {
@@ -45,27 +39,30 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       const descend = async (level: number, lease: Lease): Promise<number> => {
         if (level === 3) await scope.lose(lease);
         else {
-          await lock
+          await scope.lock
             .run((nested) => descend(level + 1, nested))
             .catch((error: LockLostError) => results.push(error.result));
         }
         return level;
       };
-      await expect(lock.run((lease) => descend(0, lease))).rejects.toMatchObject({ result: 0, reason: 'expired' });
+      await expect(scope.lock.run((lease) => descend(0, lease))).rejects.toMatchObject({
+        result: 0,
+        reason: 'expired',
+      });
       expect(results).toEqual([3, 2, 1]);
     });
 
     it('to another process is lost on every level, and the new holder is not affected', async () => {
-      const run = lock.run((outer) =>
-        lock.run(async (middle) => {
+      const run = scope.lock.run((outer) =>
+        scope.lock.run(async (middle) => {
           await scope.admin.del(scope.nameOf('key'));
-          const thief = await theirs.lock({ ttl: 60_000 });
+          const thief = await scope.theirs.lock({ ttl: 60_000 });
           await expectLost(middle.renew(), 'stolen');
           for (const lease of [outer, middle]) {
             expect(lease.remaining).toBe(0);
             expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ reason: 'stolen' }));
           }
-          await expectLost(lock.lock(), 'stolen');
+          await expectLost(scope.lock.lock(), 'stolen');
           return thief;
         }),
       );
@@ -80,7 +77,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       const { spy, lock } = scope.spied();
       const run = lock.run(async (lease) => {
         const first = await lock.lock();
-        const entering = lock.run(() => sections.enter('never'));
+        const entering = lock.run(() => scope.enter('never'));
         const waiting = [expectLost(lock.lock(), 'expired'), expectLost(entering, 'expired')];
         await scope.lose(lease);
         const before = spy.sent;
@@ -89,7 +86,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
         expect(spy.sent).toBe(before);
       });
       await expectLost(run, 'expired');
-      expect(sections.entered).toEqual([]);
+      expect(scope.entered).toEqual([]);
     });
 
     it('by its ttl is detected at once after a pause of the process, before any timer has run (P5)', async () => {
@@ -110,18 +107,18 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
     });
 
     it('is detected by a nested call with a longer ttl: its task is not called, and the turn is free', async () => {
-      const run = lock.run(
+      const run = scope.lock.run(
         async () => {
           await scope.admin.del(scope.nameOf('key'));
-          const entering = lock.run(() => sections.enter('never'), { ttl: 600_000 });
+          const entering = scope.lock.run(() => scope.enter('never'), { ttl: 600_000 });
           await expectLost(entering, 'expired');
-          await expectLost(lock.tryLock(), 'expired');
+          await expectLost(scope.lock.tryLock(), 'expired');
           return 'result';
         },
         { ttl: 30_000 },
       );
       await expect(run).rejects.toMatchObject({ reason: 'expired', result: 'result' });
-      expect(sections.entered).toEqual([]);
+      expect(scope.entered).toEqual([]);
     });
   });
 
@@ -129,9 +126,9 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
     it.each(Object.entries(reenter))(
       'that is longer extends the lease, also beyond the nested %s',
       async (_, enter) => {
-        await lock.run(
+        await scope.lock.run(
           async (lease) => {
-            await enter(lock, { ttl: 600_000 });
+            await enter(scope.lock, { ttl: 600_000 });
             expect(lease.remaining).toBeGreaterThan(reliable(600_000) - SLACK - machineDelay());
             expect(await scope.ttlOf('key')).toBeGreaterThan(600_000 - SLACK - machineDelay());
           },

@@ -15,7 +15,9 @@ export class ScopeFixture extends LockFixture {
   mine!: BackedLockRegistry;
   lock!: RedisLock;
   theirs!: RedisLock;
-  sections!: Sections;
+  /** The sections that were entered, in order. */
+  entered: string[] = [];
+  #oracle!: Oracle;
 
   /** Registers the hooks of the surrounding `describe`. */
   static install(lockType: LockType): ScopeFixture {
@@ -32,16 +34,25 @@ export class ScopeFixture extends LockFixture {
     this.mine = this.registry();
     this.lock = this.mine.obtain('key');
     this.theirs = this.otherRegistry().obtain('key');
-    this.sections = new Sections(this.oracle());
+    this.entered = [];
+    this.#oracle = this.oracle();
   }
 
   override async endTest(): Promise<void> {
     try {
-      expect(this.sections.violations).toEqual([]);
+      expect(this.#oracle.violations).toEqual([]);
       expect(await this.isInRedis('key')).toBe(false);
     } finally {
       await super.endTest();
     }
+  }
+
+  /** A section that must not overlap with another one. */
+  async enter<T>(name: string, body?: () => T | PromiseLike<T>): Promise<T | undefined> {
+    return this.#oracle.section(() => {
+      this.entered.push(name);
+      return body?.();
+    });
   }
 
   /** The same lock, of a registry whose commands are counted. */
@@ -86,25 +97,4 @@ export class Gate {
   readonly opened = new Promise<void>((resolve) => {
     this.open = resolve;
   });
-}
-
-/** Sections that must not overlap, checked by an oracle, in the order of entry. */
-export class Sections {
-  readonly entered: string[] = [];
-  readonly #oracle: Oracle;
-
-  constructor(oracle: Oracle) {
-    this.#oracle = oracle;
-  }
-
-  get violations(): readonly string[] {
-    return this.#oracle.violations;
-  }
-
-  async enter<T>(name: string, body?: () => T | PromiseLike<T>): Promise<T | undefined> {
-    return this.#oracle.section(() => {
-      this.entered.push(name);
-      return body?.();
-    });
-  }
 }

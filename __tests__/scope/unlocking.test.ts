@@ -1,17 +1,11 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
-import { NotLockOwnerError, type RedisLock } from '../../lib';
+import { describe, expect, it } from '@jest/globals';
+import { NotLockOwnerError } from '../../lib';
 import { block } from '../support/block';
 import { describeReal } from '../support/redis';
-import { expectLost, Gate, isExcluded, SCOPE_TYPES, ScopeFixture, type Sections } from './scope-fixture';
+import { expectLost, Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
 describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
   const scope = ScopeFixture.install(lockType);
-  let lock: RedisLock;
-  let theirs: RedisLock;
-  let sections: Sections;
-  beforeEach(() => {
-    ({ lock, theirs, sections } = scope);
-  });
 
   const expectRefused = (unlocked: Promise<unknown>) => expect(unlocked).rejects.toThrow(NotLockOwnerError);
 
@@ -29,7 +23,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
           expect(await isExcluded(lock)).toBe(false);
           expect(spy.sent).toBe(before);
           outer.assertHeld();
-          expect(await isExcluded(theirs)).toBe(true);
+          expect(await isExcluded(scope.theirs)).toBe(true);
         });
       },
     );
@@ -47,7 +41,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
           expect(spy.sent).toBe(before);
           outer.assertHeld();
           expect(await scope.ttlOf('key')).toBeGreaterThan(30_000);
-          expect(await isExcluded(theirs)).toBe(true);
+          expect(await isExcluded(scope.theirs)).toBe(true);
         },
         { ttl: 60_000 },
       );
@@ -56,15 +50,15 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
     it('releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
       const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
       const early = await before.lock();
-      await lock.run(async () => {
+      await scope.lock.run(async () => {
         const ofOuter = await other.lock();
-        await lock.run(async () => {
+        await scope.lock.run(async () => {
           await expectRefused(other.unlock());
           ofOuter.assertHeld();
-          await lock.lock();
+          await scope.lock.lock();
         });
         // The nested lease that the inner scope did not release ended with it.
-        await expectRefused(lock.unlock());
+        await expectRefused(scope.lock.unlock());
         await expectRefused(before.unlock());
         await scope.expectStillHeld(ofOuter);
         await other.unlock();
@@ -77,7 +71,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
 
     it('reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
       const other = scope.mine.obtain('other');
-      await lock.run(async () => {
+      await scope.lock.run(async () => {
         await scope.lockAndLose(other);
         const later = await other.lock();
         await expectLost(other.unlock(), 'expired');
@@ -92,9 +86,9 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
   describe('outside any scope', () => {
     it('is refused while a run holds the lock, in this process or in another', async () => {
       const [inside, refused] = [new Gate(), new Gate()];
-      const holder = lock.run(async (lease) => {
+      const holder = scope.lock.run(async (lease) => {
         // The scope also has a nested lease, which a call outside must not release.
-        const hold = await lock.lock();
+        const hold = await scope.lock.lock();
         inside.open();
         await refused.opened;
         lease.assertHeld();
@@ -102,8 +96,8 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
         await hold.unlock();
       });
       await inside.opened;
-      await expectRefused(lock.unlock());
-      await expectRefused(theirs.unlock());
+      await expectRefused(scope.lock.unlock());
+      await expectRefused(scope.theirs.unlock());
       expect(await scope.isInRedis('key')).toBe(true);
       refused.open();
       await holder;
@@ -112,27 +106,27 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
     it('can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
       const styles = [
         async (name: string) => {
-          const lease = await lock.lock();
-          await sections.enter(name, () => lease.assertHeld());
+          const lease = await scope.lock.lock();
+          await scope.enter(name, () => lease.assertHeld());
           await lease.unlock();
           await lease.unlock();
         },
         async (name: string) => {
-          const lease = await lock.lock();
-          await sections.enter(name, () => lease.assertHeld());
-          await lock.unlock();
+          const lease = await scope.lock.lock();
+          await scope.enter(name, () => lease.assertHeld());
+          await scope.lock.unlock();
         },
-        (name: string) => lock.run((lease) => sections.enter(name, () => lease.assertHeld())),
+        (name: string) => scope.lock.run((lease) => scope.enter(name, () => lease.assertHeld())),
       ];
       const names = Array.from({ length: 15 }, (_, i) => `${i}`);
       await Promise.all(names.map((name, i) => styles[i % styles.length]?.(name)));
-      expect([...sections.entered].sort()).toEqual([...names].sort());
-      await expectRefused(lock.unlock());
+      expect([...scope.entered].sort()).toEqual([...names].sort());
+      await expectRefused(scope.lock.unlock());
     });
 
     it('is refused to the second of two callers that release one lease at the same time', async () => {
-      await lock.lock();
-      const [first, second] = await Promise.allSettled([lock.unlock(), lock.unlock()]);
+      await scope.lock.lock();
+      const [first, second] = await Promise.allSettled([scope.lock.unlock(), scope.lock.unlock()]);
       expect(first.status).toBe('fulfilled');
       expect(second).toMatchObject({ status: 'rejected', reason: { code: 'ERR_NOT_LOCK_OWNER' } });
     });
@@ -140,33 +134,33 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
 
   describe('after a loss', () => {
     it('reports what no timer has detected yet (P5)', async () => {
-      await lock.lock({ ttl: 300 });
+      await scope.lock.lock({ ttl: 300 });
       block(350);
-      await expectLost(lock.unlock(), 'expired');
+      await expectLost(scope.lock.unlock(), 'expired');
     });
 
     it('reports each loss once that its lease or run has not reported, and then releases the current holder', async () => {
-      const [reported, disposed] = [await scope.lockAndLose(lock), await scope.lockAndLose(lock)];
-      for (let i = 0; i < 3; i++) await scope.lockAndLose(lock);
+      const [reported, disposed] = [await scope.lockAndLose(scope.lock), await scope.lockAndLose(scope.lock)];
+      for (let i = 0; i < 3; i++) await scope.lockAndLose(scope.lock);
       await expectLost(reported.unlock(), 'expired');
       await disposed[Symbol.asyncDispose]();
-      const run = lock.run((lease) => scope.lose(lease));
+      const run = scope.lock.run((lease) => scope.lose(lease));
       await expectLost(run, 'expired');
-      const later = await lock.lock();
+      const later = await scope.lock.lock();
       for (let i = 0; i < 3; i++) {
-        await expectLost(lock.unlock(), 'expired');
+        await expectLost(scope.lock.unlock(), 'expired');
         await scope.expectStillHeld(later);
       }
-      await lock.unlock();
+      await scope.lock.unlock();
       expect(await scope.isInRedis('key')).toBe(false);
-      await expectRefused(lock.unlock());
+      await expectRefused(scope.lock.unlock());
     });
 
     it('does not affect a later holder when the lock was evicted meanwhile', async () => {
-      await scope.lockAndLose(lock);
+      await scope.lockAndLose(scope.lock);
       scope.mine.expireUnusedOlderThan(-1);
       const later = await scope.mine.obtain('key').lock();
-      await expectLost(lock.unlock(), 'expired');
+      await expectLost(scope.lock.unlock(), 'expired');
       await scope.expectStillHeld(later);
       await later.unlock();
     });

@@ -149,7 +149,6 @@ describe('acquiring a lock', () => {
     ...named('ttl', badTtls),
     ...named('waitTime', [...notNumbers, ...negative, [Number.NEGATIVE_INFINITY, RangeError, '-Infinity']]),
     ...named('minHold', [...notNumbers, ...negative, [Number.POSITIVE_INFINITY, RangeError, 'Infinity']]),
-    ['minHold', 60_001, RangeError, '`minHold` to be at most the ttl of 60000 ms, got 60001'],
     ['renew', 'no', TypeError, "'no'"],
     ['signal', {}, TypeError, '{}'],
     ['signal', new AbortController(), TypeError, 'AbortController'],
@@ -176,14 +175,6 @@ describe('acquiring a lock', () => {
     const tooLong = () => lock.lock({ ttl: 1_000, minHold: 1_001 });
     await expectRefusal(tooLong, RangeError, 'Expected `minHold` to be at most the ttl of 1000 ms, got 1001 (number)');
     await (await lock.lock({ ttl: 1_000, minHold: 1_000 })).unlock();
-  });
-
-  it('takes a ttl of 5 ms: whether that is long enough for an answer is another matter', async () => {
-    const outcome = await registry
-      .obtain('42')
-      .tryLock({ ttl: 5 })
-      .catch((reason: unknown) => reason);
-    expect(outcome).not.toBeInstanceOf(RangeError);
   });
 
   it.each([null, 42, 'fast'])('refuses %p as options', async (options) => {

@@ -1,9 +1,11 @@
-import { afterEach, beforeEach } from '@jest/globals';
+import { afterEach, beforeEach, expect } from '@jest/globals';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { FaultyProxy } from '../../support/proxy';
+import { SLACK } from '../contract/timing';
 import { connected } from '../support/connected';
+import { machineDelay } from '../support/machine-delay';
 import { createPool } from '../support/pool';
 import { type AnyClient, type ClientOptions, connectTo, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
@@ -132,6 +134,14 @@ export class RedisFixture {
   async releaseAsOther(key: string): Promise<void> {
     const { lock, channel } = this.namesOf(key);
     await this.admin.multi().unlink(lock).publish(channel, lock).exec();
+  }
+
+  /** The same, and expects that the waiter enters soon. */
+  async expectEntryAfterRelease(waiting: Promise<string>, key = 'key'): Promise<void> {
+    await this.releaseAsOther(key);
+    const released = performance.now();
+    expect(await waiting).toBe('entered');
+    expect(performance.now() - released).toBeLessThan(SLACK + machineDelay());
   }
 
   /** A caller that sleeps, with this number of channels, while another owner holds the lock `key`. */

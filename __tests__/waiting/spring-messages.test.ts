@@ -9,13 +9,13 @@ import { RedisFixture } from './redis-fixture';
 describePrivate("In the messages of Spring Integration's RedisLockRegistry", () => {
   const fixture = RedisFixture.install();
 
-  /** All messages on the channels of the current test. */
-  const recordMessages = async (): Promise<[string, string][]> => {
+  /** All messages on the channels of the current test, and whether the lock that they name was held then. */
+  const recordMessages = async () => {
     const subscriber: TestClient = await fixture.connect();
-    const messages: [string, string][] = [];
+    const messages: [channel: string, message: string, isHeld: number][] = [];
     await subscriber.pSubscribe(
       `${fixture.registryKey}-channel*`,
-      (message, channel) => void messages.push([channel, message]),
+      async (message, channel) => void messages.push([channel, message, await fixture.admin.exists(message)]),
     );
     return messages;
   };
@@ -59,9 +59,11 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
       const names = fixture.namesOf('key');
       const channels = legacyChannel ? [names.channel, names.legacyChannel].sort() : [names.channel];
       for (const lockType of ['spin', 'pub-sub'] as const) {
-        await (await fixture.process({ lockType, legacyChannel })).registry.run('key', () => undefined);
+        await (await fixture.process({ lockType, legacyChannel })).registry.run('key', () =>
+          expect(messages).toEqual([]),
+        );
         await until(() => messages.length >= channels.length);
-        const published = channels.map((channel) => [channel, names.lock]);
+        const published = channels.map((channel) => [channel, names.lock, 0]);
         expect(messages.splice(0).sort()).toEqual(published);
       }
     },

@@ -1,6 +1,4 @@
 import { expect, it } from '@jest/globals';
-import { SLACK } from '../contract/timing';
-import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
@@ -233,10 +231,7 @@ describePrivate('A subscriber that the application provides', () => {
     const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
     const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
     const { waiting } = await fixture.waitBehindOther(registry);
-    const published = performance.now();
-    await fixture.releaseAsOther('key');
-    expect(await waiting).toBe('entered');
-    expect(performance.now() - published).toBeLessThan(SLACK + machineDelay());
+    await fixture.expectEntryAfterRelease(waiting);
     expect(await fixture.connections()).toBe(before.connections);
     await registry.close();
     expect(subscriber.isReady).toBe(true);

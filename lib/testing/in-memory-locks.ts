@@ -197,7 +197,10 @@ const CONNECTION: Connection = {
   slotOf: () => undefined,
 };
 
-/** The locks of one registry in memory. After `cutOff` nothing waits for an answer: it is there at once, or fails. */
+/**
+ * @internal The locks of one registry in memory. After `cutOff` nothing waits for an answer: it is there at once, or
+ * fails.
+ */
 export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend & { cutOff(): void } {
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);

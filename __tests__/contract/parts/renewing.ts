@@ -41,20 +41,24 @@ export function renewing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('reports at once a deleted or stolen key, and does not touch the key of another owner (P6)', async () => {
-      const registry = fixture.registry();
-      const gone = await registry.obtain('gone').lock({ ttl: 60_000 });
-      const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
-      await fixture.admin.del(fixture.nameOf('gone'));
-      await fixture.admin.set(fixture.nameOf('stolen'), 'somebody else', { PX: 5_000 });
-      await expect(gone.renew()).rejects.toMatchObject({ reason: 'expired' });
-      await expect(stolen.renew(90_000)).rejects.toMatchObject({ reason: 'stolen' });
-      expect(stolen.signal.reason).toBeInstanceOf(LockLostError);
-      expect(stolen.remaining).toBe(0);
-      expect(await fixture.isInRedis('gone')).toBe(false);
-      expect(await fixture.ttlOf('stolen')).toBeLessThanOrEqual(5_000);
-      await fixture.admin.del(fixture.nameOf('stolen'));
-    });
+    it.each(['renew', 'unlock'] as const)(
+      'reports at once a deleted or stolen key, as unlock does, and does not touch that of another owner (P6): %s',
+      async (method) => {
+        const registry = fixture.registry();
+        const gone = await registry.obtain('gone').lock({ ttl: 60_000 });
+        const stolen = await registry.obtain('stolen').lock({ ttl: 60_000 });
+        await fixture.admin.del(fixture.nameOf('gone'));
+        await fixture.admin.set(fixture.nameOf('stolen'), 'somebody else', { PX: 5_000 });
+        await expect(gone[method]()).rejects.toMatchObject({ reason: 'expired' });
+        await expect(stolen[method]()).rejects.toMatchObject({ reason: 'stolen' });
+        expect(stolen.signal.reason).toBeInstanceOf(LockLostError);
+        expect(stolen.remaining).toBe(0);
+        expect(await fixture.isInRedis('gone')).toBe(false);
+        expect(await fixture.isInRedis('stolen')).toBe(true);
+        expect(await fixture.ttlOf('stolen')).toBeLessThanOrEqual(5_000);
+        await fixture.admin.del(fixture.nameOf('stolen'));
+      },
+    );
 
     it('is refused after unlock, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
