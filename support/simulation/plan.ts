@@ -335,7 +335,8 @@ function computed(
       renew: true,
       minHold: undefined,
       block: 0,
-      chunk: inChunks ? ttl * random.between(0.05, 0.34) : 0,
+      // A renewal that is due just after a chunk begins is written when the one after it has ended.
+      chunk: inChunks ? ttl * random.between(0.05, 0.3) : 0,
       hold: ttl * random.between(0.5, 3),
     })),
   };

@@ -101,8 +101,10 @@ export class Simulation {
       inbox: new Inbox(timeline),
       asked: (command) => this.#commands.asked(command),
       executing: (sentAt) => this.#trace?.executing(sentAt),
-      sent: (connection, [, script = '']) => {
+      sent: (connection, [name, script = '']) => {
         if (!scriptNames.get(script)?.startsWith('renew')) return;
+        // What the server refuses has to be written again, when the event loop runs again.
+        if (name === 'EVALSHA' && !server.knows(script)) return;
         const host = hostWith(connection);
         if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
       },

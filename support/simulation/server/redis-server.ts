@@ -93,6 +93,11 @@ export class RedisServer {
     this.#connections.delete(connection);
   }
 
+  /** Whether EVALSHA runs the script with this digest. */
+  knows(sha: string): boolean {
+    return this.#scripts.has(sha);
+  }
+
   execute(connection: ServerConnection, [name = '', ...args]: readonly string[]): Reply {
     switch (name) {
       case 'EVALSHA':
