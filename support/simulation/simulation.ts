@@ -103,10 +103,9 @@ export class Simulation {
       executing: (sentAt) => this.#trace?.executing(sentAt),
       sent: (connection, [name, script = '']) => {
         if (!scriptNames.get(script)?.startsWith('renew')) return;
-        // What the server refuses has to be written again, when the event loop runs again.
-        if (name === 'EVALSHA' && !server.knows(script)) return;
         const host = hostWith(connection);
-        if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host));
+        const isRefused = name === 'EVALSHA' && !server.knows(script);
+        if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host, isRefused));
       },
     };
     const permits = new PermitChecks({ plan, timeline, server });
@@ -180,9 +179,11 @@ export class Simulation {
   }
 
   /** For less than what is left of its leases: none of them is lost by that. */
-  #blockAtRenewal(host: Host): void {
+  #blockAtRenewal(host: Host, isRefused: boolean): void {
     const { plan, history } = this.#world;
     if (!host.moments.chance(plan.processes[host.index]?.blocksAtRenewal ?? 0)) return;
+    // What the server refuses has to be written again, when the event loop runs again.
+    if (isRefused) return;
     const left = [...this.#leases.open].filter((one) => one.host === host).map(({ lease }) => lease.remaining);
     const ms = Math.min(...left.filter((remaining) => remaining > 0)) * host.moments.between(0.2, 0.9);
     if (!Number.isFinite(ms)) return;
