@@ -61,4 +61,12 @@ describe('What `watch` saw', () => {
       ...[[null], [null], [true], [true]],
     ]);
   });
+
+  it('is not that a lease was renewed, when its end is far off only because the look took long', () => {
+    const history = new History();
+    history.update([{ ...held('key', a), remaining: 10_000 }], 0);
+    // It read the remaining time when it began, and the last answer came a second later.
+    history.update([{ ...held('key', a), remaining: 9_000 }], 2_000, 1_000);
+    expect(history.seen(2_000).map(({ renewed }) => renewed)).toEqual([null]);
+  });
 });

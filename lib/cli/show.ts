@@ -111,11 +111,12 @@ export async function watch(args: Arguments): Promise<number> {
   return using(values, async (connection) => {
     const stopped = once(stop.signal, 'abort').then(() => undefined);
     while (!stop.signal.aborted) {
+      const askedAt = performance.now();
       const found = await Promise.race([look(connection, values), stopped]);
       if (found === undefined) break;
       const { locks, missing } = found;
       // In a part of the locks, the others would look free.
-      const changes = missing.length > 0 ? [] : history.update(locks, performance.now());
+      const changes = missing.length > 0 ? [] : history.update(locks, performance.now(), askedAt);
       lines.unshift(...changes.map(lineOf).reverse());
       lines.splice(LINES);
       if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));

@@ -50,7 +50,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     // In a part of the locks, the others would look free.
     const isWhole = found.missing.length === 0;
     if (isWhole) {
-      for (const { at, holder, lock, what } of history.update(found.locks, now)) {
+      for (const { at, holder, lock, what } of history.update(found.locks, now, startedAt)) {
         // This process says itself what it does.
         if (!activity.names.has(holder)) seen.push({ at: at.getTime(), by: holder, lock, what });
       }

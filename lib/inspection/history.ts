@@ -24,7 +24,7 @@ type News = [what: Change['what'], holder: string];
 /** `isOlder`: it has been held for longer than was seen. */
 export type SeenLock = FoundLock & { readonly isOlder?: boolean };
 
-/** ms by which a renewal changes the remaining time at least: two looks at one lease take some time. */
+/** ms by which a renewal changes the remaining time at least. */
 const RENEWED_BY = 200;
 
 /** With these begins a time that is not that of the holder before. */
@@ -34,8 +34,11 @@ const NEW: readonly Change['what'][] = ['taken', 'passed on', 'free'];
 export class History {
   #known: Map<string, Known> | undefined;
 
-  /** Takes over a list; the changes since the last one. */
-  update(locks: readonly FoundLock[], now: number): Change[] {
+  /**
+   * Takes over a list; the changes since the last one. `askedAt`: when the look began. The remaining times were read
+   * after that, and those of the last list before its end: at least so much time is between them.
+   */
+  update(locks: readonly FoundLock[], now: number, askedAt = now): Change[] {
     const before = this.#known;
     const at = new Date();
     const changes: Change[] = [];
@@ -44,7 +47,7 @@ export class History {
       const last = before?.get(found.lock);
       const news = changesOf(found, last?.lock);
       const isNew = last === undefined || news.some(([what]) => NEW.includes(what));
-      const isLonger = !isNew && left(found) > left(last.lock) - (now - last.seenAt) + RENEWED_BY;
+      const isLonger = !isNew && left(found) > left(last.lock) - (askedAt - last.seenAt) + RENEWED_BY;
       const renewed = isNew ? null : (isLonger && found.owner === last.lock.owner) || last.lock.renewed;
       const lock = { ...found, renewed };
       known.set(
