@@ -93,6 +93,24 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(releases()).toBe(1 + 4);
   });
 
+  it('is removed too when the answer to that copy was that somebody else has the lock', async () => {
+    const client = Object.assign(redis, { socketEpoch: 1 });
+    const lock = new RedisLockRegistry(client, { registryKey: 'refused' }).obtain('key');
+    const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
+    for (const [isRepeated, removals] of [
+      [false, 0],
+      [true, 3],
+    ] as const) {
+      redis.evalSha.mockImplementationOnce(async () => {
+        if (isRepeated) client.socketEpoch++;
+        return [20_000, 'another:1'];
+      });
+      expect(await lock.tryLock()).toBeNull();
+      await time.advance(120_000);
+      expect(releases()).toBe(removals);
+    }
+  });
+
   it('is removed for as long as that copy may come, though the hold was passed on to a lease with a shorter ttl', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     const lock = new RedisLockRegistry(client, { registryKey: 'shorter' }).obtain('key');

@@ -153,7 +153,7 @@ export class Hold implements WatchedLease {
 
   /** Something of it may be in Redis, or may still be written there. */
   get mayBeInRedis(): boolean {
-    return this.inDoubt > 0 || (this.reachedRedis && (this.settled !== undefined || this.isEnqueued));
+    return this.inDoubt > 0 || (this.reachedRedis && (this.lostTrack || this.settled !== undefined || this.isEnqueued));
   }
 
   // Leases
