@@ -155,4 +155,33 @@ describe('A late answer', () => {
     expect(isSettled).toBe(true);
     await rejected;
   });
+
+  it('is no silence for a caller that takes it over from one that was refused, though little time was left to that', async () => {
+    const redis = mockRedis();
+    const settings = { registryKey: 'left', idleBetweenTries: 30 };
+    const semaphore = new RedisLockRegistry(redis, settings).semaphore('key', { permits: 2 });
+    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    const first = await semaphore.lock();
+    redis.evalSha.mockImplementation(async () => [
+      0,
+      0,
+      0,
+      20_000,
+      'another:1',
+      '1700000000000000',
+      2,
+      '1700000020000',
+    ]);
+    const second = semaphore.lock({ waitTime: 40 });
+    const rejected = expect(semaphore.lock({ waitTime: 60 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await time.advance(1);
+    redis.evalSha.mockImplementation(silence);
+    const { sent } = redis;
+    await time.advance(35);
+    expect(redis.sent).toBe(sent + 1);
+    // The second caller has the permit now, and the third one its attempt, which ends at 40 ms.
+    await Promise.all([first.unlock(), second]);
+    await time.advance(30);
+    await rejected;
+  });
 });

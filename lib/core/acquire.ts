@@ -135,7 +135,7 @@ export class Call {
 
   /**
    * A lease of this process ended, and its hold is this caller's, which waited for Redis. Its attempt in flight, or its
-   * position in the queue, is for `next`, if that asks for the same.
+   * position in the queue, is for `next`, if that asks for the same, and so is what Redis has answered it.
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
@@ -147,6 +147,7 @@ export class Call {
       next.#hold = hold;
       // It was sent with the time of this call, and the next one may have less.
       next.#attempt = answered(attempt, next.#firstTimeout());
+      next.#refusal = this.#refusal;
       next.#disruptions = this.#disruptions;
       this.#hold = this.#attempt = undefined;
     }

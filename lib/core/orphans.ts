@@ -28,7 +28,9 @@ export class Orphans {
   readonly commandTimeout: number;
   /** One for all: their removals go to Redis together. */
   readonly timer = new SharedTimer(false);
-  readonly #followUps = new Map<Hold, FollowUp>();
+  readonly #followUps = new Set<FollowUp>();
+  /** Those that are, or were, followed up. What is over stays over. */
+  readonly #followed = new WeakSet<Hold>();
 
   constructor(connection: Connection, commandTimeout: number) {
     this.connection = connection;
@@ -38,10 +40,11 @@ export class Orphans {
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
     // Readers that were in together lose one hold, and each of them gives it back.
-    if (this.#followUps.has(hold)) return;
+    if (this.#followed.has(hold)) return;
+    this.#followed.add(hold);
     const followUp = new FollowUp(hold, this);
-    this.#followUps.set(hold, followUp);
-    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(hold)));
+    this.#followUps.add(followUp);
+    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
   }
 
   /**
@@ -50,7 +53,7 @@ export class Orphans {
    */
   async removeNow(timeout: number): Promise<void> {
     if (this.#followUps.size === 0) return;
-    const removed = [...this.#followUps.values()].map((followUp) => followUp.removeNow());
+    const removed = [...this.#followUps].map((followUp) => followUp.removeNow());
     await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
   }
 }

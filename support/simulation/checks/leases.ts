@@ -17,7 +17,7 @@ export interface OpenLease {
   readonly caller: string;
   /** Of a shared lock. */
   readonly kind: SharedKind | undefined;
-  /** Virtual ms. */
+  /** Virtual ms. A part of a lock of several keys is there before the others, perhaps long before. */
   readonly since: number;
   /** An earlier lease of its process had the same owner value. */
   readonly isPassedOn: boolean;
@@ -83,7 +83,7 @@ export class LeaseChecks {
       key,
       caller,
       kind,
-      since: this.#world.timeline.now,
+      since: this.#world.timeline.now - (this.#world.plan.lockType === 'multi' ? lease.heldFor : 0),
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
       isExcused: lostAt !== undefined,
@@ -220,12 +220,10 @@ export class LeaseChecks {
     }
   }
 
-  #passedOn({ key, lease, host, caller, kind }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
+  #passedOn({ key, lease, host, caller, kind, since }: OpenLease, lostAt = Number.POSITIVE_INFINITY): void {
     // A reader joins others, whose hold goes on.
     if (kind !== 'read') this.minHolds.passedOn(key, lease.owner);
-    // A part of a lock of several keys was passed on before the others were there, perhaps long before.
-    const since = this.#world.plan.lockType === 'multi' ? lease.heldFor : 0;
-    const ms = this.#world.timeline.now - since - lostAt;
+    const ms = since - lostAt;
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
     this.#world.violations.report('loss not noticed', key, text);
