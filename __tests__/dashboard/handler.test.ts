@@ -170,7 +170,7 @@ describePrivate('The handler of the page', () => {
 
   describe('shows', () => {
     it('what other processes hold, and what this one knows better', async () => {
-      const { lease, lock, registry } = await held('key', { expireAfter: 300 });
+      const { lease, lock, registry } = await held('key', { expireAfter: 900 });
       const waiting = registry.obtain('key').lock();
       await until(async () => (await view({ lock })).selected?.renewed === true);
       const { selected, rows, counts, waits } = await view({ lock });
