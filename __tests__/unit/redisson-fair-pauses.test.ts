@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { Hold } from '../../lib/core/hold';
 import { Wait } from '../../lib/core/wait';
-import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
 import { RedissonFormat } from '../../lib/protocols/redisson/redisson';
 import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair';
 import { ACQUIRE, LEAVE } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
 import { LockNames } from '../../lib/redis/names';
 import type { Redis } from '../../lib/redis/redis';
 import type { Script } from '../../lib/redis/script';

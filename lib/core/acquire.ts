@@ -23,7 +23,7 @@ import type { Grant, LockProtocol, Refusal, Released } from './protocol';
 import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
-/** What comes with the turn: the right to contend, or what the holder before made of it. */
+/** What comes with the turn: the right to contend, or a lease at once, where the holder before passed its hold on. */
 export type Entry = Turn | RedisLease;
 
 /**
@@ -40,11 +40,11 @@ export class Call {
   readonly #lock: RedisLock;
   readonly #protocol: LockProtocol;
   #turn: Turn | undefined;
-  /** What its attempts may leave in Redis; `undefined`: none was sent. */
+  /** What its attempts ask for, and may leave in Redis; `undefined`: none was sent. */
   #hold: Hold | undefined;
   /** The attempt in flight. */
   #attempt: Promise<Grant | Refusal> | undefined;
-  /** Those of the connection when the last attempt was sent. */
+  /** `connection.disruptions` when the last attempt was sent. */
   #disruptions = 0;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
@@ -62,7 +62,10 @@ export class Call {
   #isRepeated = false;
   /** What it asks for. */
   readonly #ttl: number;
-  /** What an attempt has in any case to be answered. Its own WAIT may have to wait for that of an earlier attempt. */
+  /**
+   * The time that an attempt has to be answered, however little is left of the wait. More with `minReplicas`: its WAIT
+   * comes after that of an earlier attempt.
+   */
   readonly #leastTimeout: number;
   /** The end of the wait. A single attempt has `commandTimeout`, counted from the call. */
   readonly #answerBy: number;
@@ -134,8 +137,8 @@ export class Call {
   }
 
   /**
-   * A lease of this process ended, and its hold is this caller's, which waited for Redis. Its attempt in flight, or its
-   * position in the queue, is for `next`, if that asks for the same, and so is what Redis has answered it.
+   * A lease of this process ended, and this caller, which waited for Redis, has its hold. What it has sent is for `next`
+   * then, if that asks for the same: its attempt in flight or its position in the queue, with the last answer.
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
@@ -164,7 +167,7 @@ export class Call {
     return this.#attempt !== undefined;
   }
 
-  /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or NOT_ASKED. */
+  /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or is before it. */
   async #attempts(): Promise<Grant | undefined> {
     const wait = this.wait;
     const protocol = this.#protocol;
@@ -185,8 +188,9 @@ export class Call {
       this.#attempt = attempt;
       let answer: Grant | Refusal | undefined;
       try {
-        const isInFront = this.#lock.isShared && this.#mayQueue;
-        answer = await (isInFront ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
+        // Of a shared lock, it may get a hold of this process meanwhile.
+        const mayReceive = this.#lock.isShared && this.#mayQueue;
+        answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
         const hold = this.#hold as Hold;
         hold.reachedRedis = true;
@@ -232,7 +236,7 @@ export class Call {
     const hold = this.#holdToSend();
     availability.asked(hold.sentAt);
     const { unavailableAfter } = this.#lock.services.settings;
-    // A new call has seen no silence.
+    // A call that was made just now has seen no silence.
     const isNew = hold.sentAt - wait.calledAt < 1;
     const left = isNew ? unavailableAfter : this.#leftOfSilence(hold.sentAt);
     if (left <= 0) throw this.#unavailable();
@@ -295,8 +299,8 @@ export class Call {
   }
 
   /**
-   * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that is still
-   * the master grants it again.
+   * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that
+   * is still the master grants it again.
    */
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
@@ -333,7 +337,7 @@ export class Call {
     }
   }
 
-  /** It is suspended between two attempts. */
+  /** It is suspended: between two attempts, or, of a shared lock, also while one is in flight. */
   get isAsleep(): boolean {
     return this.wait.step !== undefined;
   }

@@ -5,7 +5,7 @@ export const SILENT = 250;
 
 /**
  * Whether Redis answers about one lock. All callers of the lock in this process share it. Silence of 250 ms or
- * more never counts as contention; until then the last answer counts.
+ * more never counts as contention; until then the last answer counts. What a waiter makes of it: `Call` in `acquire`.
  */
 export class Availability {
   /** The attempt in flight, of the local caller that has the turn. */

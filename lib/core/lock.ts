@@ -264,7 +264,7 @@ export class RedisLock implements DistributedLock {
   /** @internal What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
   protected passing: ((call: Call) => RedisLease | undefined) | undefined;
 
-  /** @internal The caller that has the turn sleeps from now on, between two attempts; or it is awake again. */
+  /** @internal The caller that has the turn is suspended from now on (see `Call.isAsleep`), or it is awake again. */
   sleeps(_call: Call, _isAsleep: boolean): void {}
 
   /** @internal Redis granted the lock to the caller that has the turn. */

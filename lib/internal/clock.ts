@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 
-/** The only source of time in this library. Tests replace its functions. */
+/** The only source of time of locks. Tests replace its functions. */
 export const clock = {
   /** Monotonic ms. Leases, deadlines and waits are measured on it. */
   now: (): number => performance.now(),

@@ -21,8 +21,8 @@ import { arrayIn, numberIn } from './format/replies';
 import { keepArguments } from './format/script-parts';
 import type { ScriptedFormat } from './format/scripted-format';
 import { inspectorOf } from './inspector';
-import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './pollers';
 import type { Protocols, RegistryParts } from './registry-parts';
+import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './shared-with-pollers';
 import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
 import { Waiting } from './waiting';
 

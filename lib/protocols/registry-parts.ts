@@ -4,7 +4,7 @@ import type { LockProtocol, ProtocolSettings } from '../core/protocol';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
-import { type Pauses, Pollers } from './pollers';
+import { type Pauses, Pollers } from './shared-with-pollers';
 
 /** One lock type: called once for each registry. */
 export type LockTypeDefinition = (parts: RegistryParts) => Protocols;

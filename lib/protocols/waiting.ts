@@ -2,7 +2,7 @@ import { NOT_GRANTED, type NotGranted, type Refusal } from '../core/protocol';
 import type { Wait } from '../core/wait';
 import { clock } from '../internal/clock';
 import type { Subscriber, Subscription } from '../redis/subscriber';
-import type { Pollers } from './pollers';
+import type { Pollers } from './shared-with-pollers';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;

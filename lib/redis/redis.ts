@@ -1,8 +1,8 @@
 import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
-import { Batch, Call, type Command, Deadlines, evaluate } from './call';
 import { commandsOf, type RedisClient, type RedisCommands } from './client';
 import { addressOf, hashSlot, masterOf } from './cluster';
+import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
 import { isFinal, isServerAnswer, serverErrorCode } from './failure';
 import { KeyPlacement } from './keys';
@@ -46,7 +46,7 @@ export class Redis implements Connection {
   /** Runs scripts that acquire, with `minReplicas`. */
   readonly #replicated: ReplicatedScripts | undefined;
   /** Calls that are made now. */
-  #together: Call[] = [];
+  #together: ScriptCommand[] = [];
   /** Of those that `inOrder` makes now. */
   #group: object | undefined;
 
@@ -148,7 +148,7 @@ export class Redis implements Connection {
     now = clock.now(),
   ): void {
     const limit = Math.min(timeout, this.#commandTimeout);
-    const call = new Call(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+    const call = new ScriptCommand(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
     call.group = this.#group;
     if (this.#lineTo(keys[0]).holdsBack(call, now)) return;
     if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
@@ -168,7 +168,10 @@ export class Redis implements Connection {
   ): Promise<T> {
     const limit = Math.min(timeout, this.#commandTimeout);
     return new Promise<T>((resolve, reject) => {
-      this.#issue(new Call(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject), asText);
+      this.#issue(
+        new ScriptCommand(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject),
+        asText,
+      );
     });
   }
 
@@ -204,22 +207,22 @@ export class Redis implements Connection {
     void answer.then(() => this.#sendAll(calls.filter(({ script, isOver }) => mayAcquire(script) && !isOver)));
   };
 
-  #sendAll(calls: readonly Call[]): void {
+  #sendAll(calls: readonly ScriptCommand[]): void {
     for (const group of this.#groups(calls)) {
-      const first = group[0] as Call;
+      const first = group[0] as ScriptCommand;
       this.#issue(group.length === 1 ? first : new Batch(group, first.script as LockScript, this.#batchFailed));
     }
   }
 
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
-  #groups(calls: readonly Call[]): Call[][] {
-    const groups: Call[][] = [];
-    const bySlot = new Map<string, Call[][]>();
+  #groups(calls: readonly ScriptCommand[]): ScriptCommand[][] {
+    const groups: ScriptCommand[][] = [];
+    const bySlot = new Map<string, ScriptCommand[][]>();
     for (const call of calls) {
       const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
       const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
       const open = (slot === undefined ? undefined : bySlot.get(slot)) ?? [];
-      const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as Call, call));
+      const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as ScriptCommand, call));
       if (like !== undefined) {
         like.push(call);
         continue;
@@ -233,7 +236,7 @@ export class Redis implements Connection {
   }
 
   #issue(command: Command, asText = false): void {
-    if (command instanceof Call) command.isSent = true;
+    if (command instanceof ScriptCommand) command.isSent = true;
     const line = this.#lineTo(command.options.keys?.[0]);
     if (this.#replicated === undefined || command.script.grants === undefined) {
       evaluate(this.#commands, command, line, asText);
@@ -242,7 +245,7 @@ export class Redis implements Connection {
     }
   }
 
-  readonly #batchFailed = (calls: readonly Call[], error: unknown): void => {
+  readonly #batchFailed = (calls: readonly ScriptCommand[], error: unknown): void => {
     const code = serverErrorCode(error);
     if (code === 'CROSSSLOT') this.#placement.crossSlot();
     // The server may refuse all of them because of one.
@@ -255,7 +258,7 @@ export class Redis implements Connection {
 }
 
 /** The scripts of one command have the same number of keys and of arguments. */
-function areLike({ script, options, group }: Call, other: Call): boolean {
+function areLike({ script, options, group }: ScriptCommand, other: ScriptCommand): boolean {
   return (
     script === other.script &&
     group === other.group &&

@@ -1,9 +1,9 @@
 import { NotReplicatedError } from '../api/errors';
 import type { ReplicationSettings } from '../api/options';
 import { clock, inBackground } from '../internal/clock';
-import { type Command, evaluate } from './call';
 import { describeValue, destroy, type OwnConnection, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
+import { type Command, evaluate } from './command';
 import { isErrorLike, messageOf, NotSentError } from './failure';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';

@@ -1,6 +1,6 @@
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
-import type { Call } from './call';
+import type { ScriptCommand } from './command';
 import { isErrorReply } from './failure';
 
 /** ms; a server that did not answer anything for longer may have been frozen, and replaced meanwhile. */
@@ -9,7 +9,10 @@ const LONG = 500;
 /** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
 export const LEARNS_REPLACEMENT = 120;
 
-/** When a client came back from a silence: a time without an answer, while something was unanswered. */
+/**
+ * When a client came back from a silence: a time without an answer, while something was unanswered. What a waiter does
+ * meanwhile: `Call` in `core/acquire`.
+ */
 export class Silence {
   /** Answers come in the order of the commands, so one that took long is no silence if there were others before it. */
   readonly #isOneConnection: boolean;
@@ -55,18 +58,18 @@ const LONGEST_PAUSE = 5_000;
  */
 export class Line {
   readonly #silence: Silence;
-  readonly #send: (calls: readonly Call[]) => void;
+  readonly #send: (calls: readonly ScriptCommand[]) => void;
   /** Keys in the commands that the client keeps. */
   #unanswered = 0;
   /** When the first command was sent, of those since the last answer. */
   #askedAt: number | undefined;
-  #held: Call[] = [];
+  #held: ScriptCommand[] = [];
   #probeAt = 0;
   /** ms until the next probe after that. */
   #pause = TICK;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
 
-  constructor(silence: Silence, send: (calls: readonly Call[]) => void) {
+  constructor(silence: Silence, send: (calls: readonly ScriptCommand[]) => void) {
     this.#silence = silence;
     this.#send = send;
   }
@@ -77,7 +80,7 @@ export class Line {
   }
 
   /** Whether it is held back, to be sent later; not any more when its time is over. */
-  holdsBack(call: Call, now: number): boolean {
+  holdsBack(call: ScriptCommand, now: number): boolean {
     if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= LONG) return false;
     this.#held.push(call);
     this.#timer.by(Math.min(this.#probeAt, now + TICK), now);

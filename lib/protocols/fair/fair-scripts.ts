@@ -3,7 +3,7 @@ import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
 import { deleteBy, ifForced, leftToKeep, mint } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
-import { LONGEST_PAUSE } from '../pollers';
+import { LONGEST_PAUSE } from '../shared-with-pollers';
 import { publish, SPRING_SCRIPTS, STRING } from '../spring';
 
 /*

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/pollers';
+import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms between two attempts of a waiter here. */

@@ -62,13 +62,13 @@ export function evaluate(
 }
 
 /** One run of a script. It settles once: with the answer of Redis or at its deadline, whichever comes first. */
-export class Call implements Command, Linked<Call> {
+export class ScriptCommand implements Command, Linked<ScriptCommand> {
   readonly script: Script;
   readonly options: Readonly<Required<EvalOptions>>;
   /** Its deadline, on the monotonic clock. */
   readonly at: number;
-  previous: Call | undefined;
-  next: Call | undefined;
+  previous: ScriptCommand | undefined;
+  next: ScriptCommand | undefined;
   /** It is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
   /** Of the calls that are made in order: see `Connection`. */
@@ -156,11 +156,15 @@ export class Call implements Command, Linked<Call> {
 export class Batch implements Command {
   readonly script: Script;
   readonly options: EvalOptions;
-  readonly #calls: Call[];
+  readonly #calls: ScriptCommand[];
   /** Of all calls. */
-  readonly #failed: (calls: readonly Call[], error: unknown) => void;
+  readonly #failed: (calls: readonly ScriptCommand[], error: unknown) => void;
 
-  constructor(calls: Call[], script: LockScript, failed: (calls: readonly Call[], error: unknown) => void) {
+  constructor(
+    calls: ScriptCommand[],
+    script: LockScript,
+    failed: (calls: readonly ScriptCommand[], error: unknown) => void,
+  ) {
     const forMany = calls[0]?.group === undefined ? script.forMany : script.inOrder;
     this.script = forMany;
     this.options = forMany.options(calls.map(({ options }) => options));
@@ -191,7 +195,7 @@ export class Batch implements Command {
   }
 
   /** They are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
-  #takeCalls(): Call[] {
+  #takeCalls(): ScriptCommand[] {
     return this.#calls.splice(0);
   }
 }
@@ -201,7 +205,7 @@ export class Batch implements Command {
  * Removing a call leaves the timer as it is; it fires once for nothing then. The timer does not keep the process alive:
  * the connection that brings the answer does.
  */
-export class Deadlines extends LinkedList<Call> {
+export class Deadlines extends LinkedList<ScriptCommand> {
   readonly timer = new WakeTimer(() => this.#tick(), false);
 
   #tick(): void {
