@@ -1,3 +1,4 @@
+import { isKept } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
 import type {
@@ -118,7 +119,9 @@ class ContendedProtocol implements LockProtocol {
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
-    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers));
+    // What is kept until its `minHold` ends is free then without a message.
+    const holder = isKept(refusal.owner) ? undefined : refusal.owner;
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers), holder);
   }
 
   #newWaiting(): Waiting {

@@ -34,6 +34,8 @@ export class Waiting {
   hints = 0;
   /** When that was last, on the monotonic clock. */
   hintedAt = Number.NEGATIVE_INFINITY;
+  /** What was known after the last refusal. */
+  #last: { readonly holder: string | undefined; readonly hints: number; readonly isDeaf: boolean } | undefined;
 
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   constructor(
@@ -82,11 +84,19 @@ export class Waiting {
     return this.#subscription?.onWake(listener) ?? (() => undefined);
   }
 
-  /** After a refusal: resolves when it is time for another attempt, or the wait is over. `idleBetweenTries` in ms. */
-  async wait(refusal: Refusal, wait: Wait, idleBetweenTries = this.#idleBetweenTries): Promise<NotGranted> {
+  /**
+   * After a refusal: resolves when it is time for another attempt, or the wait is over. `idleBetweenTries` in ms.
+   * `holder`: who has the lock, where one owner has it at a time; `undefined`: it may change without a message.
+   */
+  async wait(
+    refusal: Refusal,
+    wait: Wait,
+    idleBetweenTries = this.#idleBetweenTries,
+    holder?: string,
+  ): Promise<NotGranted> {
     const subscription = this.#subscribe();
     const wasSubscribed = subscription !== undefined && refusal.hintsBefore !== undefined;
-    const usual = wasSubscribed ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
+    const usual = wasSubscribed && !this.#isDeaf(holder) ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     if (subscription === undefined) {
@@ -105,8 +115,23 @@ export class Waiting {
     return NOT_GRANTED;
   }
 
+  /**
+   * The holder has changed, and no message has said that the lock was free: none arrives, though the connection looks
+   * alive. So until the next message this process polls as one without messages does. Else it would meet a lock that is
+   * busy among others by chance only, every ten intervals.
+   */
+  #isDeaf(holder: string | undefined): boolean {
+    const { hints } = this;
+    const last = this.#last?.hints === hints ? this.#last : undefined;
+    const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
+    const isDeaf = last?.isDeaf || isOther;
+    this.#last = { holder, hints, isDeaf };
+    return isDeaf;
+  }
+
   #subscribe(): Subscription | undefined {
     if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
+    this.#last = undefined;
     const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
     subscription?.onWake(() => {
       this.hints++;
