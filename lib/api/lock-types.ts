@@ -13,7 +13,7 @@ const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false,
 
 /**
  * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
- * these names too and need no scripts. `lock-types.ts` says what each is made of.
+ * these names too and need no scripts. `protocols/lock-types.ts` says what each is made of.
  */
 const traits = {
   spin: SPRING,

@@ -55,7 +55,7 @@ export class Step<T> {
 
 /**
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
- * signal, or `close` of the registry). A caller of one lock waits through this object, in this process and in Redis. A
+ * signal, or `close` of the registry). When it polls, and what notifies it, is in `protocols/waiting`. A caller of one lock waits through this object, in this process and in Redis. A
  * multi-key lock has one of its own, and one for each of its locks.
  */
 export class Wait implements Linked<Wait> {
