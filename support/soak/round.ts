@@ -4,7 +4,7 @@ import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
 import type { Leftover, Leftovers } from './leftovers';
 import { type AdminClient, countScripts } from './redis-content';
-import { HEALTHY, KEYS } from './settings';
+import { CALM_KEY, HEALTHY, KEYS } from './settings';
 import type { WorkerSlot } from './worker-slot';
 
 /** ms in calm after which everything that nobody holds must be gone from Redis. */
@@ -83,7 +83,7 @@ export async function leftoversAfter(leftovers: Leftovers, clock: AwakeClock): P
 
 async function progress({ slots, leftovers, deadPositionsBlock }: RoundServices): Promise<RoundResult> {
   const blocked = await leftovers.blocked(KEYS, deadPositionsBlock);
-  const keys = KEYS.filter((key) => !blocked.includes(key));
+  const keys = [CALM_KEY, ...KEYS.filter((key) => !blocked.includes(key))];
   const violations = await Promise.all(
     slots.map(async ({ name, process }) => {
       const { failures } = await process.ask({ do: 'progress', keys, within: PROGRESS });

@@ -26,6 +26,8 @@ export function lockTypeOf(type: SoakType, worker: number): LockType {
 }
 
 export const KEYS = ['a', 'b', 'c', 'd'] as const;
+/** A key that is used in calm alone: no dead process can hold it. */
+export const CALM_KEY = 'calm';
 export const REGISTRY_KEY = 'soak';
 
 /** ms; long enough that a lock that nobody holds is still there when leftovers are searched for. */
