@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type EvalOptions, RedisLockRegistry } from '../../lib';
+import { type EvalOptions, type Lease, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { LOCK_TYPES } from '../support/lock-types';
@@ -73,6 +73,37 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(most).toBeLessThanOrEqual(3);
     expect(commands).toBeLessThan(CALLS / 2);
   });
+
+  it.each(['spin', 'pub-sub', 'redisson'] as const)(
+    'is removed as long as its key may live, when a longer life was asked for and nothing was answered (%s)',
+    async (lockType) => {
+      registry = new RedisLockRegistry(redis, { registryKey: 'longer', lockType, fencing: true });
+      const lock = registry.obtain('key');
+      // With fencing a hold needs a command before it is passed on.
+      const forNext = async (lease: Lease) => {
+        const next = lock.lock({ ttl: 60_000, waitTime: 100 }).catch(() => undefined);
+        disconnected();
+        const unlocking = lease.unlock().catch(() => undefined);
+        return Promise.all([unlocking, next]);
+      };
+      const byRenewal = async (lease: Lease) => {
+        disconnected();
+        await lease.renew(60_000).catch(() => undefined);
+        return lease.unlock().catch(() => undefined);
+      };
+      for (const askForLongerLife of [forNext, byRenewal]) {
+        redis.evalSha.mockImplementation(async () => 1);
+        const asking = askForLongerLife(await lock.lock({ ttl: 300 }));
+        await time.advance(10_000);
+        await asking;
+        redis.evalSha.mockClear();
+        redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+        await time.advance(5_000);
+        expect(redis.evalSha).toHaveBeenCalled();
+        await time.advance(120_000);
+      }
+    },
+  );
 
   it('is removed after the release too, when the client sent the attempt again over another connection', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });

@@ -4,7 +4,7 @@ import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { answerOf, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
@@ -50,8 +50,11 @@ export class Hold implements WatchedLease {
   owner: string;
   /** ms, whole: that of the lease. */
   ttl: number;
-  /** ms, whole: what its attempts ask for. A copy of one may come long after a lease with a shorter ttl has it. */
-  readonly askedTtl: number;
+  /**
+   * ms, whole: the longest ttl that was asked for, by an attempt, for the next caller, or by a renewal. Its key may live
+   * for so long, though no answer said so.
+   */
+  longestTtl: number;
   /** Its caller waits, and may get a position in a queue in Redis. */
   readonly waits: boolean;
   /** The connection that its attempts go over, if the client reports it. */
@@ -117,7 +120,7 @@ export class Hold implements WatchedLease {
   ) {
     this.ticket = ticket;
     this.owner = ticket;
-    this.askedTtl = this.ttl = Math.ceil(ttl);
+    this.longestTtl = this.ttl = Math.ceil(ttl);
     this.waits = waits;
     this.epoch = epoch;
     this.since = since;
@@ -178,6 +181,7 @@ export class Hold implements WatchedLease {
   /** The next caller of this process relies on it. `isWatched`: the watchdog was not told that the lease before ended. */
   passedOn(lease: LeaseOfHold, isWatched: boolean, now: number): void {
     const isSameTtl = this.ttl === lease.ttl;
+    this.#asks(lease.ttl);
     this.ttl = lease.ttl;
     this.lease = lease;
     const isScheduled = isWatched && isSameTtl && (this.renewAt !== undefined || !this.mayRenewAt(now));
@@ -260,12 +264,17 @@ export class Hold implements WatchedLease {
     const driftBefore = drift();
     const sentAt = clock.now();
     this.unread++;
+    this.#asks(ttl);
     const ownership = await new Promise<Ownership>((resolve) => {
       this.protocol.renew(this.owner, ttl, 'extend', timeout, resolve);
     });
     this.#read(ownership, sentAt, driftBefore);
     this.#watchdog?.moved(this);
     return ownership;
+  }
+
+  #asks(ttl: number): void {
+    this.longestTtl = Math.max(this.longestTtl, Math.ceil(ttl));
   }
 
   /** The watchdog's renewal has ended. `driftBefore`: as it was before the renewal was sent. */
@@ -361,6 +370,12 @@ export class Hold implements WatchedLease {
     if (left <= 0) return undefined;
     // The age of its key says nothing of the age of a lease that began later.
     return { left, minHold: this.#wasPassedOn ? left + this.ttl : this.#minHold, ttl: this.ttl };
+  }
+
+  /** As `LockProtocol`. */
+  confirmOrRelease(ttl: number, timeout: number, now: number): Promise<Confirmed | Released> | undefined {
+    this.#asks(ttl);
+    return this.protocol.confirmOrRelease?.(this.owner, ttl, timeout, now);
   }
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */

@@ -335,7 +335,7 @@ export class RedisLock implements DistributedLock {
     if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
-    const asked = protocol.confirmOrRelease?.(hold.owner, ttlFor(next.request), timeout / 2, now);
+    const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now);
     return (
       asked &&
       afterFailure(

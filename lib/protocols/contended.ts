@@ -213,8 +213,8 @@ class ContendedProtocol implements LockProtocol {
     return redis.run(script, format.keys(names), args, timeout, read, now);
   }
 
-  orphanLife({ askedTtl }: Hold): number {
-    return askedTtl;
+  orphanLife({ longestTtl }: Hold): number {
+    return longestTtl;
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */

@@ -309,7 +309,7 @@ function inMemoryProtocol(
       send(() => (keep === undefined ? lock().release(owner) : lock().keep(owner, keep)), timeout),
     /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
     mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
-    orphanLife: ({ askedTtl }) => askedTtl,
+    orphanLife: ({ longestTtl }) => longestTtl,
   };
   return protocol;
 }

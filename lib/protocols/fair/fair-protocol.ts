@@ -150,8 +150,8 @@ export class FairProtocol implements LockProtocol {
     return grant;
   }
 
-  orphanLife({ askedTtl }: Hold): number {
-    return Math.max(askedTtl, this.#format.processLife);
+  orphanLife({ longestTtl }: Hold): number {
+    return Math.max(longestTtl, this.#format.processLife);
   }
 
   // A lease that ends

@@ -179,8 +179,8 @@ export class RedissonFairProtocol implements LockProtocol {
    * A position has no expiry. It ends one `fairLockWaitTimeout` after the position before it. This covers the first
    * position, and late commands.
    */
-  orphanLife({ askedTtl, isEnqueued }: Hold): number {
-    return isEnqueued ? askedTtl + this.#services.parts.settings.fairLockWaitTimeout + LATE_COMMAND : askedTtl;
+  orphanLife({ longestTtl, isEnqueued }: Hold): number {
+    return isEnqueued ? longestTtl + this.#services.parts.settings.fairLockWaitTimeout + LATE_COMMAND : longestTtl;
   }
 
   #run<T>(

@@ -133,8 +133,8 @@ class SharedProtocol implements LockProtocol {
     return isOpen && now - hold.acquiredAt <= FRESH;
   }
 
-  orphanLife({ askedTtl, isEnqueued }: Hold): number {
-    return isEnqueued ? Math.max(askedTtl, this.#ticketKeptFor) : askedTtl;
+  orphanLife({ longestTtl, isEnqueued }: Hold): number {
+    return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
   }
 
   get #isOpen(): boolean {

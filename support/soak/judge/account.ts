@@ -5,7 +5,7 @@ import type { FaultEntry } from '../faults/fault-journal';
 /** ms before and after a violation of which an account is given. */
 const NEIGHBOURHOOD = 3_000;
 /** Lines of an account, those nearest to the violation. */
-const LINES = 60;
+const LINES = 100;
 
 /** What happened around a violation: its leases, the other calls for the same key, and the faults, in order of time. */
 export function accountOf(
@@ -15,7 +15,9 @@ export function accountOf(
   startedAt: number,
 ): string {
   const calls = new Set(violation.calls);
-  const ofKey = new Set(records.flatMap((r) => (r.event === 'called' && r.key === violation.key ? [r.call] : [])));
+  const { key } = violation;
+  const takesIt = (r: WorkerRecord) => r.event === 'called' && key !== undefined && [r.key, ...r.others].includes(key);
+  const ofKey = new Set(records.flatMap((r) => (r.event === 'called' && takesIt(r) ? [r.call] : [])));
   const lines = [
     ...records.flatMap((record) => {
       const isAbout =
@@ -46,7 +48,7 @@ function timeOf(record: WorkerRecord): number {
 function textOf(record: Exclude<WorkerRecord, { event: 'violation' }>): string {
   switch (record.event) {
     case 'called':
-      return `${record.call} calls ${record.what}`;
+      return `${record.call} calls ${record.what} for "${record.key}"`;
     case 'granted':
       return `${record.call} is granted token ${record.token}, remaining ${record.sample.remaining.toFixed(1)} ms`;
     case 'seen':

@@ -29,7 +29,7 @@ const gate = new Gate();
 const random = new Random(settings.seed);
 let calls = 0;
 
-const open = () => Session.open(settings.address, settings.lockType as LockType);
+const open = () => Session.open(settings.name, settings.address, settings.lockType as LockType);
 
 async function start(): Promise<(command: Command) => Promise<void>> {
   let session = await open();

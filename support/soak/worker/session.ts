@@ -12,16 +12,16 @@ export class Session {
   readonly registry: RedisLockRegistry;
   readonly #client: ReturnType<typeof createClient>;
 
-  static async open(address: SocketAddress, lockType: LockType): Promise<Session> {
+  static async open(name: string, address: SocketAddress, lockType: LockType): Promise<Session> {
     const client = createClient({ socket: { ...address, reconnectStrategy: 20 } });
     client.on('error', () => {}); // the faults of the soak
     await client.connect();
-    return new Session(client as ReturnType<typeof createClient>, lockType);
+    return new Session(name, client as ReturnType<typeof createClient>, lockType);
   }
 
-  private constructor(client: ReturnType<typeof createClient>, lockType: LockType) {
+  private constructor(name: string, client: ReturnType<typeof createClient>, lockType: LockType) {
     this.#client = client;
-    this.registry = new RedisLockRegistry(client, { ...registryOptions, lockType, onWarning: () => {} });
+    this.registry = new RedisLockRegistry(client, { ...registryOptions, name, lockType, onWarning: () => {} });
   }
 
   /** As README says: nothing may be left in Redis then but the leases that were given up after `timeout`. */
