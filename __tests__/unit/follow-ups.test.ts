@@ -74,29 +74,38 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(commands).toBeLessThan(CALLS / 2);
   });
 
-  it.each(['spin', 'pub-sub', 'redisson'] as const)(
-    'is removed as long as its key may live, when a longer life was asked for and nothing was answered (%s)',
-    async (lockType) => {
-      registry = new RedisLockRegistry(redis, { registryKey: 'longer', lockType, fencing: true });
-      const lock = registry.obtain('key');
-      // With fencing a hold needs a command before it is passed on.
-      const forNext = (lease: Lease) => Promise.all([lock.lock({ ttl: 60_000, waitTime: 100 }), lease.unlock()]);
-      const byRenewal = (lease: Lease) => lease.renew(60_000).catch(() => lease.unlock());
-      for (const askForLongerLife of [forNext, byRenewal]) {
-        redis.evalSha.mockImplementation(async () => 1);
-        const lease = await lock.lock({ ttl: 300 });
-        disconnected();
-        const asking = Promise.allSettled([askForLongerLife(lease)]);
-        await time.advance(10_000);
-        expect(await asking).toMatchObject([{ status: 'rejected' }]);
-        redis.evalSha.mockClear();
-        redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
-        await time.advance(5_000);
-        expect(redis.evalSha).toHaveBeenCalled();
-        await time.advance(120_000);
-      }
-    },
-  );
+  it('is removed for as long as a renewal or the next caller asked for, when nothing was answered', async () => {
+    registry = new RedisLockRegistry(redis, { registryKey: 'longer', fencing: true });
+    const lock = registry.obtain('key');
+    // With fencing a hold needs a command before it is passed on.
+    const forNext = (lease: Lease) => Promise.all([lock.lock({ ttl: 60_000, waitTime: 100 }), lease.unlock()]);
+    const byRenewal = (lease: Lease) => lease.renew(60_000).catch(() => lease.unlock());
+    for (const askForLongerLife of [forNext, byRenewal]) {
+      redis.evalSha.mockImplementation(async () => 1);
+      const lease = await lock.lock({ ttl: 300 });
+      disconnected();
+      const asking = Promise.allSettled([askForLongerLife(lease)]);
+      await time.advance(10_000);
+      expect(await asking).toMatchObject([{ status: 'rejected' }]);
+      redis.evalSha.mockClear();
+      redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+      await time.advance(5_000);
+      expect(redis.evalSha).toHaveBeenCalled();
+      await time.advance(120_000);
+    }
+  });
+
+  it('is removed when a lease of several keys ends by its ttl, though one key was acquired with a longer one', async () => {
+    const first = await registry.obtain('a').lock({ ttl: 30_000 });
+    const several = registry.multi(['a', 'b']).lock({ ttl: 300 });
+    await time.advance(10);
+    await first.unlock();
+    const lease = await several;
+    const { length } = redis.calls;
+    await time.advance(1_000);
+    expect(lease.remaining).toBe(0);
+    expect(redis.calls.slice(length).flatMap((options) => options?.keys)).toContain('abandoned:a');
+  });
 
   it('is removed after the release too, when the client sent the attempt again over another connection', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });

@@ -246,9 +246,10 @@ export class Hold implements WatchedLease {
     return renewUntil === undefined || time < renewUntil;
   }
 
-  /** The lease is not to be renewed any more. */
+  /** The lease is not to be renewed any more, and ends by its own ttl. */
   endRenewal(): void {
     if (this.#hasFullTtl) this.renewAt = undefined;
+    this.#watchdog?.moved(this);
   }
 
   /** As WatchedLease. */

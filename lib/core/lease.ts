@@ -168,6 +168,8 @@ export class RedisLease implements HeldLease {
 
   endRenewal(): void {
     this.renewUntil = 0;
+    // Its hold may have been acquired for another lease, and outlast this one.
+    this.endsAt = endOfLease(clock.now(), this.ttl);
     this.#hold.endRenewal();
   }
 
