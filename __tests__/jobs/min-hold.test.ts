@@ -117,6 +117,15 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect(Math.abs((await endOf(nameOf('key'))) - acquired - 5_000)).toBeLessThanOrEqual(ROUNDING);
   });
 
+  it('is kept by a server that is out of memory, too', async () => {
+    const { registry } = createRegistry(redis.admin, { lockType });
+    const lock = registry.obtain('key');
+    const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
+    await redis.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    await lease.unlock().finally(() => redis.admin.configSet('maxmemory', '0'));
+    expect((await lock.inspect()).owner).toMatch(/^kept@/);
+  });
+
   if (lockType !== 'spin') {
     it('wakes a waiter at its end that polls seldom', async () => {
       const { registry, nameOf } = createRegistry(redis.admin, { lockType });

@@ -4,13 +4,16 @@ import type { Config } from 'jest';
 import base from '../../jest.config';
 
 /**
- * The contract suite through every kind of client, on the server that REDIS_SERVER_BIN names. `npm run test:servers`
- * runs it for one server after the other. Most of its time is waiting, so there are more workers than cores.
+ * The contract suite through every kind of client, on the server that REDIS_SERVER_BIN names, and what servers differ in.
+ * `npm run test:servers` runs it for one server after the other. Most of its time is waiting, so there are more workers than cores.
  */
 const config: Config = {
   ...base,
   rootDir: join(__dirname, '..', '..'),
-  testMatch: ['**/__tests__/servers/*.test.ts', '**/__tests__/contract/{client,cluster,pool,redis-5,sentinel}.test.ts'],
+  testMatch: [
+    '**/__tests__/servers/*.test.ts',
+    '**/__tests__/contract/{client,cluster,keys-without-expiry,pool,redis-5,sentinel}.test.ts',
+  ],
   testPathIgnorePatterns: ['/node_modules/'],
   maxWorkers: 6,
 };

@@ -38,7 +38,10 @@ export const STRING = {
   held: STRING_HELD,
   holder: "redis.call('GET', KEYS[1])",
   isKept: 'found == kept',
-  keep: "redis.call('SET', lock, kept, 'PX', left)",
+  keep: `
+-- Out of memory, Redis refuses SET to a script that has not written yet.
+redis.call('PEXPIRE', lock, left)
+redis.call('SET', lock, kept, 'PX', left)`,
 };
 
 export const SPRING_SCRIPTS = lockScripts('spring', {

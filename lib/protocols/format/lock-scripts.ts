@@ -20,7 +20,7 @@ interface OwnerFormat {
   /** Finds whether the lock is the owner's: STRING_HELD or HASH_HELD. Reads who holds KEYS[1]. */
   readonly held: string;
   readonly holder: string;
-  /** Whether the lock is another owner's, `kept`. Makes it so, for `left` ms: its key expires then already. */
+  /** Whether the lock is another owner's, `kept`. Makes it so, for `left` ms. */
   readonly isKept: string;
   readonly keep: string;
   /**
@@ -174,6 +174,4 @@ local kept = '${KEPT}' .. owner
 if state == 'stolen' and ${isKept} then return 1 end
 ${RETURN_UNLESS_HELD}
 ${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
--- PEXPIRE first: out of memory, Redis refuses other writes to a script that has not written yet.
-redis.call('PEXPIRE', lock, left)
 ${keep}`;

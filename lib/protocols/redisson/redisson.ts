@@ -44,8 +44,12 @@ export const HASH = {
   holder: "redis.call('HKEYS', KEYS[1])[1]",
   isKept: "redis.pcall('HEXISTS', lock, kept) == 1",
   keep: `
+-- Changes nothing. Out of memory, Redis refuses HSET to a script that has not written yet.
+redis.call('HDEL', lock, '')
 redis.call('HSET', lock, kept, 1)
-redis.call('HDEL', lock, owner)`,
+redis.call('HDEL', lock, owner)
+-- Last: see script-parts.ts.
+redis.call('PEXPIRE', lock, left)`,
 };
 
 /** The fence is a counter that Redisson's fenced locks have too. */

@@ -250,7 +250,6 @@ else
     local leaseEnd = entersFor > 0 and own.leaseEnd or '0'
     local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. leaseEnd
     redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
-    if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
     -- The readers of other processes let nobody in from now on.
     if kind == 'write' and not hadWriter and holders > 0 then redis.pcall('PUBLISH', channel, 'wanted') end
   end
@@ -261,8 +260,12 @@ end
 
 if #queue == 0 or #queue == 1 and queue[1] == own and not queues then
   if hadQueue then redis.call('DEL', waiters) end
-elseif kind == 'semaphore' and isGiven then
-  redis.call('HSET', waiters, 'permits', digits(permits) .. ':' .. digits(givenAt))
+else
+  if kind == 'semaphore' and isGiven then
+    redis.call('HSET', waiters, 'permits', digits(permits) .. ':' .. digits(givenAt))
+  end
+  -- Last: see script-parts.ts.
+  if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end
 end
 if granted and KEYS[3] then
   local last = redis.call('GET', KEYS[3])
