@@ -1,18 +1,20 @@
 import { expect, it } from '@jest/globals';
+import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
+import { until } from '../support/until';
+
+async function clientWith(redis: PrivateRedis, username: string, ...rules: string[]) {
+  await redis.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', ...rules]);
+  return redis.connect({ username, password: 'secret' });
+}
 
 describePrivate('A spin lock of a user', () => {
   const redis = PrivateRedis.install();
 
-  const clientWith = async (username: string, ...rules: string[]) => {
-    await redis.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', ...rules]);
-    return redis.connect({ username, password: 'secret' });
-  };
-
   it('who may not UNLINK is deleted with DEL, and UNLINK is not tried again', async () => {
-    const { registry } = createRegistry(await clientWith('no-unlink', '&*', '+@all', '-unlink'));
+    const { registry } = createRegistry(await clientWith(redis, 'no-unlink', '&*', '+@all', '-unlink'));
     await registry.run('key', () => undefined);
     expect(await redis.admin.dbSize()).toBe(0);
     // The right is granted now, but the registry remembers that it was missing.
@@ -30,7 +32,7 @@ describePrivate('A spin lock of a user', () => {
   });
 
   it('without rights on channels can be released, with one warning', async () => {
-    const client = await clientWith('no-channels', 'resetchannels', '+@all');
+    const client = await clientWith(redis, 'no-channels', 'resetchannels', '+@all');
     const { registry, warnings } = createRegistry(client);
     await expect(client.publish('channel', 'message')).rejects.toThrow('NOPERM');
     for (let round = 0; round < 2; round++) {
@@ -41,5 +43,26 @@ describePrivate('A spin lock of a user', () => {
     }
     // Waiters of other lock types may listen on the channel.
     expect(warnings).toMatchObject([{ code: 'NOTIFICATION_REFUSED' }]);
+  });
+});
+
+describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels', (lockType) => {
+  const redis = PrivateRedis.install();
+
+  it.each([0, 300])('goes to others, with one warning that they are not notified, minHold %d', async (minHold) => {
+    const { registry, registryKey, warnings } = createRegistry(
+      await clientWith(redis, 'no-channels', 'resetchannels', '+@all'),
+      { lockType },
+    );
+    const other = createRegistry(redis.admin, { lockType, registryKey, subscriber: await redis.connect() });
+    for (let round = 0; round < 2; round++) {
+      const lease = await registry.obtain('key').lock({ ttl: 60_000, minHold });
+      const waiting = other.registry.run('key', () => undefined);
+      await until(async () => (await other.registry.obtain('key').inspect()).waiting !== 0);
+      await lease.unlock();
+      await waiting;
+    }
+    expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
+    expect(other.warnings).toEqual([]);
   });
 });

@@ -266,6 +266,53 @@ describeReal('Beside Redisson', () => {
       await lease.unlock();
     });
 
+    it.each(['queue', 'timeouts'])(
+      'enters a waiter again, behind those that came since, whose %s was deleted',
+      async (what) => {
+        const holder = await lock().lock();
+        const waiting = lock().lock();
+        await queued(1);
+        const [owner = ''] = await java.lRange(queue, 0, -1);
+        const since = Date.now() + WAIT;
+        await java
+          .multi()
+          .del(what === 'queue' ? queue : timeouts)
+          .lRem(queue, 0, owner)
+          .zAdd(timeouts, { score: since, value: JAVA_1 })
+          .rPush(queue, JAVA_1)
+          .exec();
+        await queued(2);
+        expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_1, owner]);
+        expect(await score(owner)).toBe(since + WAIT);
+        await java.zRem(timeouts, JAVA_1);
+        await java.lRem(queue, 0, JAVA_1);
+        await holder.unlock();
+        await (await waiting).unlock();
+        expect(await java.exists([key, queue, timeouts])).toBe(0);
+      },
+    );
+
+    it.each(['its waiter gives up', 'somebody acquires the lock'])(
+      'leaves no timeouts behind when the queue was deleted and %s',
+      async (what) => {
+        const holder = await lock().lock();
+        const isOver = new AbortController();
+        const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: isOver.signal })).rejects.toThrow();
+        await queued(1);
+        await java.zAdd(timeouts, { score: Date.now() + WAIT, value: JAVA_1 });
+        await java.del(queue);
+        if (what === 'its waiter gives up') isOver.abort();
+        else {
+          await java.del(key);
+          await (await lock().lock()).unlock();
+        }
+        await until(async () => (await java.exists(timeouts)) === 0);
+        isOver.abort();
+        await left;
+        await holder.unlock().catch(() => undefined);
+      },
+    );
+
     it('is not blocked by a waiter without a timeout, which would block Java for ever', async () => {
       await java.rPush(queue, JAVA_1);
       const lease = await lock().tryLock();

@@ -18,7 +18,6 @@ import { clock, reliableUntil } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { Script } from '../redis/script';
 import type { Subscriber } from '../redis/subscriber';
-import { arrayIn, numberIn } from './format/replies';
 import { keepArguments } from './format/script-parts';
 import type { ScriptedFormat } from './format/scripted-format';
 import { inspectorOf } from './inspector';
@@ -157,10 +156,8 @@ class ContendedProtocol implements LockProtocol {
     const { countsListeners: areCounted } = format;
     const hintsBefore = this.#waiting?.hints ?? 0;
     return (reply) => {
-      const [value, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
-      const found = format.foundIn(script, reply, value);
-      const heard = numberIn(script, reply, listeners);
-      if (heard < 0) this.#parts.warnNotificationRefused();
+      const { found, listeners } = format.givenBackIn(script, reply);
+      if (listeners < 0) this.#parts.warnNotificationRefused();
       if (found !== 'released' || script === format.scripts.KEEP) return found;
       const answeredAt = clock.now();
       if (script === format.scripts.LEAVE) {
@@ -170,7 +167,7 @@ class ContendedProtocol implements LockProtocol {
       this.#pollers?.released(answeredAt);
       // Where listeners cannot be counted: if this process listens, one other process may do so.
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
-      const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? heard - ownListeners : Number(isSubscribed));
+      const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
       const sharing = others > 0 ? this.#sharing : this.#lazySharing;
       sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
       return found;

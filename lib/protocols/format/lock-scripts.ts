@@ -46,10 +46,10 @@ ${held}`;
 const RETURN_UNLESS_HELD = `
 if state then return state == 'expired' and 0 or -1 end`;
 
-/** The end of a script that gives a lock back. `found`: what it found. */
-const returnWithListeners = (found: string) => `
-if heard == 0 then return ${found} end
-return { ${found}, heard }`;
+/** The end of a script that gives a lock back. `found`: what it found; `heard`: the listeners. */
+export const returnWithListeners = (found: string, heard = 'heard') => `
+if ${heard} == 0 then return ${found} end
+return { ${found}, ${heard} }`;
 
 export function lockScripts(name: string, format: OwnerFormat) {
   const { held, publish, leftToPollers } = format;

@@ -61,6 +61,12 @@ export abstract class ScriptedFormat {
     return foundIn(script, reply, value);
   }
 
+  /** Reads the reply of a script that gives a lock back: what it found, and how many connections it notified. */
+  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number } {
+    const [value, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
+    return { found: this.foundIn(script, reply, value), listeners: numberIn(script, reply, listeners) };
+  }
+
   /** Calls `settle` once, and never throws. */
   renew(
     names: LockNames,

@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { keepUntilItsEnd } from '../format/lock-scripts';
+import { keepUntilItsEnd, returnWithListeners } from '../format/lock-scripts';
 import { isFound, isGrant } from '../format/replies';
 import { deleteBy } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
@@ -16,7 +16,9 @@ import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson';
  *
  * Queue and timeouts have no expiry, and each side has to wait for what the other leaves in them. So a position without
  * a timeout is never made, and one that is found at the head is removed (Redisson's own scripts would never remove it).
- * A waiter that gives up takes its position out, and notifies the next one, for which the lock may be free.
+ * A waiter that gives up takes its position out, and notifies the next one, for which the lock may be free. Eviction, or a
+ * command by hand, may take the queue alone: without a queue there are no timeouts, and a waiter that is not in it comes
+ * to its end. Redisson's scripts look for the timeout only, so a Java waiter would never come into the queue again.
  *
  * KEYS of every script: lock, queue, timeouts [, token]. ARGV begins with: owner, ttl in ms, wait in ms, PUBLISH or
  * SPUBLISH, channel of the lock. "Now" is the server's time: one clock less that may be wrong. Java clients use their
@@ -29,7 +31,10 @@ local owner, ttl, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. */
+/**
+ * Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. Without one,
+ * removes what is left of the timeouts.
+ */
 const REMOVE_STALE = `
 local head = redis.call('LINDEX', queue, 0)
 while head do
@@ -38,20 +43,24 @@ while head do
   redis.call('ZREM', timeouts, head)
   redis.call('LPOP', queue)
   head = redis.call('LINDEX', queue, 0)
+end
+if not head then
+  ${deleteBy("'UNLINK'", 'timeouts')}
 end`;
 
 /**
- * Removes the positions of waiters of the owner's process that came before it, and its own if `isItsOwn`. A process has
- * one position, and its owner values are numbered: the earlier ones have ended, though a server that has taken over may
- * not know it. Sets `head`.
+ * Removes the positions of waiters of the owner's process that came before it. A process has one position, and its owner
+ * values are numbered: the earlier ones have ended, though a server that has taken over may not know it. Sets `head`. The
+ * position of the owner itself is removed too, or sets `isQueued`.
  */
-const removePast = (isItsOwn: boolean) => `
+const removePast = (own: 'remove' | 'find') => `
 local process, number = string.match(owner, '^(.*):(%d+)$')
 local removed = 0
 for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
   local its, itsNumber = string.match(other, '^(.*):(%d+)$')
   local isPast = process and its == process and tonumber(itsNumber) < tonumber(number)
-  if isPast${isItsOwn ? ' or other == owner' : ''} then
+  ${own === 'find' ? 'isQueued = isQueued or other == owner' : 'isPast = isPast or other == owner'}
+  if isPast then
     redis.call('ZREM', timeouts, other)
     redis.call('LREM', queue, 0, other)
     removed = removed + 1
@@ -65,11 +74,12 @@ head = redis.call('LINDEX', queue, 0)`;
 /** Sends a message to one waiter, on its own channel. */
 const notify = (waiter: string, message?: string) => publishOn('ARGV[4]', `ARGV[5] .. ':' .. ${waiter}`, message);
 
-/** Notifies the first waiter, if there is one. KEYS[2] is the queue. */
+/** Notifies the first waiter, if there is one. KEYS[2] is the queue. Sets `listeners`: as in lock-scripts.ts. */
 const NOTIFY_FIRST = `
-local first = redis.call('LINDEX', KEYS[2], 0)
+local first, listeners = redis.call('LINDEX', KEYS[2], 0), 0
 if first then
   ${notify('first')}
+  listeners = heard
 end`;
 
 /**
@@ -87,16 +97,19 @@ local queues = ARGV[6] == '1'
 -- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
 redis.call('ZADD', timeouts, 'XX', 0, '')
 ${REMOVE_STALE}
-if head and not redis.call('ZSCORE', timeouts, owner) then
-  ${removePast(false)}
+local isQueued = head == owner
+if head and not isQueued then
+  ${removePast('find')}
 end
 local isFree = redis.call('EXISTS', lock) == 0
 if isFree and (not head or head == owner) then
-  redis.call('LPOP', queue)
-  redis.call('ZREM', timeouts, owner)
-  -- Those behind wait for one less.
-  for _, other in ipairs(redis.call('ZRANGE', timeouts, 0, -1)) do
-    redis.call('ZINCRBY', timeouts, -wait, other)
+  if head then
+    redis.call('LPOP', queue)
+    redis.call('ZREM', timeouts, owner)
+    -- Those behind wait for one less.
+    for _, other in ipairs(redis.call('ZRANGE', timeouts, 0, -1)) do
+      redis.call('ZINCRBY', timeouts, -wait, other)
+    end
   end
   ${TAKE}
   return token and redis.call('INCR', token) or 1
@@ -106,7 +119,7 @@ if not isFree and redis.call('HEXISTS', lock, owner) == 1 then
   return token and tonumber(redis.call('GET', token)) or 1
 end
 local life = redis.call('PTTL', lock)
-if queues and not redis.call('ZSCORE', timeouts, owner) then
+if queues and not (isQueued and redis.call('ZSCORE', timeouts, owner)) then
   local last = redis.call('LINDEX', queue, -1)
   local timeout = last and last ~= owner and redis.call('ZSCORE', timeouts, last)
   local base = timeout and tonumber(timeout) - now or math.max(0, life)
@@ -129,7 +142,8 @@ return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner 
  * is free.
  *
  * ARGV: as above, then the command that deletes
- * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner.
+ * Returns 1 deleted, 2 deleted by DEL, since the command was refused; 0 no key; -1 the key of another owner; where a
+ * waiter is notified { that, listeners }.
  */
 export const RELEASE = release('release (redisson-fair)', '');
 
@@ -137,10 +151,12 @@ export const RELEASE = release('release (redisson-fair)', '');
 export const LEAVE = release(
   'leave to pollers (redisson-fair)',
   `
+  local listeners = 0
   for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
     ${notify('waiter', LEFT_TO_POLLERS)}
+    listeners = heard
   end
-  do return deleted end`,
+  do ${returnWithListeners('deleted', 'listeners')} end`,
 );
 
 /** `leave`: what may end the script when the lock was released. */
@@ -150,7 +166,7 @@ function release(name: string, leave: string): LockScript {
     `${PRELUDE}
 ${REMOVE_STALE}
 if head then
-  ${removePast(true)}
+  ${removePast('remove')}
 end
 local state ${HASH.held}
 -- Another owner has it; it was not unlocked by force.
@@ -161,8 +177,7 @@ if not state then
   ${leave}
   reply = deleted
 end
-${NOTIFY_FIRST}
-return reply`,
+${NOTIFY_FIRST}${returnWithListeners('reply', 'listeners')}`,
     isFound,
   );
 }
@@ -172,13 +187,12 @@ return reply`,
  * channel: its next attempt tells it when the key ends.
  *
  * ARGV: owner, 0, wait in ms, PUBLISH or SPUBLISH, channel of the lock; then the three numbers of a `Keep`
- * Returns 1 kept; 0 no key; -1 the key of another owner.
+ * Returns 1 kept; 0 no key; -1 the key of another owner; where a waiter is notified { 1, listeners }.
  */
 export const KEEP = new LockScript(
   'keep (redisson-fair)',
   `${keepUntilItsEnd(HASH, 6)}
-${NOTIFY_FIRST}
-return 1`,
+${NOTIFY_FIRST}${returnWithListeners('1', 'listeners')}`,
   isFound,
 );
 

@@ -16,7 +16,6 @@ import { Backoff } from '../../internal/timers';
 import { answerOf, isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { foundIn } from '../format/replies';
 import { HASH_HELD, keepArguments } from '../format/script-parts';
 import { inspectorOf } from '../inspector';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
@@ -147,7 +146,7 @@ export class RedissonFairProtocol implements LockProtocol {
    */
   async release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
     if (keep !== undefined) {
-      return this.#run(KEEP, owner, 0, keepArguments(keep), timeout, (reply) => foundIn(KEEP, reply, reply));
+      return this.#giveBack(KEEP, owner, timeout, keepArguments(keep));
     }
     const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
     const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
@@ -160,9 +159,16 @@ export class RedissonFairProtocol implements LockProtocol {
   }
 
   #release(script: Script, owner: string, timeout: number): Promise<Released> {
-    const { format } = this.#services;
-    const read = (reply: unknown) => format.foundIn(script, reply, reply);
-    return this.#run(script, owner, 0, [format.deleteCommand], timeout, read);
+    return this.#giveBack(script, owner, timeout, [this.#services.format.deleteCommand]);
+  }
+
+  #giveBack(script: Script, owner: string, timeout: number, last: readonly string[]): Promise<Released> {
+    const { format, parts } = this.#services;
+    return this.#run(script, owner, 0, last, timeout, (reply) => {
+      const { found, listeners } = format.givenBackIn(script, reply);
+      if (listeners < 0) parts.warnNotificationRefused();
+      return found;
+    });
   }
 
   async #releaseAgain(owner: string): Promise<void> {
