@@ -26,6 +26,13 @@ const ENTRIES = [
 /** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
 const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-lock-registry' };
 
+/**
+ * async-mutex goes into a file of its own, from its build of ES modules: its CommonJS build loads tslib, which makes 32
+ * global variables. The package still names it as a dependency, so that audits and licence reports see it.
+ */
+const MUTEX = 'async-mutex';
+const MUTEX_FOLDER = dirname(require.resolve(`${MUTEX}/package.json`));
+
 /** How a module reads a file beside it, for which it gets the text: see lib/dashboard. */
 const READS = /readFileSync\(join\(__dirname, '([^']+)'\), 'utf8'\)/g;
 const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
@@ -34,12 +41,14 @@ const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
 const COMPILED = {
   name: 'compiled',
   resolveId(source, importer) {
+    if (source === MUTEX) return join(MUTEX_FOLDER, 'index.mjs');
     if (importer === undefined || !source.startsWith('.')) return null;
     const path = resolve(dirname(importer), source);
     return [`${path}.js`, `${path}/index.js`].find((file) => existsSync(file)) ?? null;
   },
   async load(file) {
     const code = await readFile(file, 'utf8');
+    if (file.startsWith(MUTEX_FOLDER)) return code;
     const map = await readFile(`${file}.map`, 'utf8');
     if (!READS.test(code)) return { code, map };
     const folder = dirname(file.replace(/^.*[/\\]compiled-[^/\\]+/, join(ROOT, 'lib')));
@@ -50,11 +59,19 @@ const COMPILED = {
   },
 } satisfies Plugin;
 
+/** What its licence asks for. Bundlers and minifiers keep a comment of this form. */
+function mutexNotice(): string {
+  const { repository, version } = require(`${MUTEX}/package.json`);
+  const licence = readFileSync(join(MUTEX_FOLDER, 'LICENSE'), 'utf8').trim();
+  const lines = [`${MUTEX} ${version}, ${repository.url}`, '', ...licence.split('\n')];
+  return ['/*!', ...lines.map((line) => ` * ${line}`.trimEnd()), ' */'].join('\n');
+}
+
 async function writeScripts(compiled: string, folder: string): Promise<void> {
   const bundled = await rollup({
     input: Object.fromEntries(ENTRIES.map((name) => [name, join(compiled, `${name}.js`)])),
     plugins: [COMPILED],
-    external: (id) => !/^[./]/.test(id),
+    external: (id) => !/^[./]/.test(id) && id !== MUTEX,
     onwarn(warning) {
       throw new Error(`rollup: ${warning.message}`);
     },
@@ -70,9 +87,11 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
     minifyInternalExports: false,
     sourcemap: true,
     chunkFileNames: 'chunks/[name].js',
-    manualChunks: Object.fromEntries(
-      Object.entries(SHARED).map(([name, module]) => [name, [join(compiled, `${module}.js`)]]),
-    ),
+    banner: ({ name }) => (name === MUTEX ? mutexNotice() : ''),
+    manualChunks: {
+      [MUTEX]: [MUTEX],
+      ...Object.fromEntries(Object.entries(SHARED).map(([name, module]) => [name, [join(compiled, `${module}.js`)]])),
+    },
   });
   await bundled.close();
 }

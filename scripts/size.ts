@@ -20,10 +20,7 @@ const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 const LOADS = 7;
 
 /** What the library needs: a process has these anyway, or would have to load them for any such library. */
-const NEEDED = [
-  'async-mutex',
-  ...['async_hooks', 'crypto', 'diagnostics_channel', 'events', 'os', 'util'].map((name) => `node:${name}`),
-];
+const NEEDED = ['async_hooks', 'crypto', 'diagnostics_channel', 'events', 'os', 'util'].map((name) => `node:${name}`);
 
 /** kB, of 1,000 bytes as npm counts them. */
 async function packed(): Promise<number> {

@@ -16,9 +16,9 @@ beforeAll(async () => {
   dist = join(await builtPackage(), 'dist');
 }, 120_000);
 
-/** What a program prints as JSON, in a process of its own. */
+/** What a program prints as JSON, in a process of its own, which finds the built package by its name. */
 async function printedBy(program: string, ...options: readonly string[]): Promise<unknown> {
-  const { stdout } = await run(process.execPath, [...options, '-e', program]);
+  const { stdout } = await run(process.execPath, [...options, '-e', program], { cwd: dirname(dist) });
   return JSON.parse(stdout);
 }
 
@@ -29,6 +29,34 @@ it('Every entry point has the same classes', async () => {
     const names = [...new Set(all.flatMap(Object.keys))];
     console.log(JSON.stringify(names.filter((name) => new Set(all.flatMap((entry) => entry[name] ?? [])).size !== 1)));`);
   expect(differing).toEqual([]);
+});
+
+it.each(Object.keys(manifest.exports).filter((entry) => entry !== './package.json'))(
+  'Neither `require` nor `import` of the entry point %s adds a global variable',
+  async (entry) => {
+    const name = JSON.stringify(manifest.name + entry.slice(1));
+    const added = await printedBy(`
+      const before = new Set(Reflect.ownKeys(globalThis));
+      require(${name});
+      import(${name}).then(() => {
+        const added = Reflect.ownKeys(globalThis).filter((key) => !before.has(key)).map(String);
+        console.log(JSON.stringify(added));
+      });`);
+    expect(added).toEqual([]);
+  },
+);
+
+it('The file with the code of async-mutex begins with its licence, and nothing loads another copy of it', async () => {
+  const [code, licence] = await Promise.all([
+    readFile(join(dist, 'chunks/async-mutex.js'), 'utf8'),
+    readFile(join(dirname(require.resolve('async-mutex/package.json')), 'LICENSE'), 'utf8'),
+  ]);
+  const [notice = ''] = code.split('*/');
+  expect(notice.replaceAll(/^ \* ?/gm, '')).toContain(licence.trim());
+  const loaded = await printedBy(`
+    require('${dist}');
+    console.log(JSON.stringify(Object.keys(require.cache).filter((file) => file.includes('async-mutex'))));`);
+  expect(loaded).toEqual([join(dist, 'chunks/async-mutex.js')]);
 });
 
 it('The built library can be read: its comments, and lines of a width that people write', async () => {

@@ -21,8 +21,7 @@ async function installedWith(packages: Readonly<Record<string, string>>): Promis
   await mkdir(modules);
   // Copied: Node looks for packages beside the real file.
   await cp(await builtPackage(), join(modules, 'redis-lock-registry'), { recursive: true });
-  const all = { 'async-mutex': 'async-mutex', tslib: 'tslib', ...packages };
-  for (const [name, as] of Object.entries(all)) await symlink(join(MODULES, as), join(modules, name));
+  for (const [name, as] of Object.entries(packages)) await symlink(join(MODULES, as), join(modules, name));
   return [process.execPath, join(modules, 'redis-lock-registry/dist/cli/main.js')];
 }
 

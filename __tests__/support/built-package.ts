@@ -23,8 +23,8 @@ export async function builtPackage(): Promise<string> {
   if (isFirst) {
     const builder = join(ROOT, 'scripts/build.ts');
     await run(process.execPath, ['-r', 'esbuild-register', builder, join(folder, 'dist')], { cwd: ROOT });
-    const { exports, type } = manifest;
-    await writeFile(manifestFile, JSON.stringify({ exports, type }));
+    const { exports, name, type } = manifest;
+    await writeFile(manifestFile, JSON.stringify({ exports, name, type }));
   } else {
     await until(() => existsSync(manifestFile), { within: BUILD_LIMIT });
   }
