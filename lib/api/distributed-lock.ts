@@ -201,8 +201,9 @@ export interface DistributedLock {
   tryLock(options?: LockOptions): Promise<Lease | null>;
   /**
    * Locks, runs the task, unlocks. Opens a scope: a nested `run` of the same lock re-enters. An error of the task takes
-   * precedence over an error of the release.
-   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * precedence over an error of the release, and over a loss that is not its cause.
+   * @throws LockLostError when the lease was lost under a task that succeeded, whose value is the `result`; or under one
+   *   that rejected with the signal's reason or an `AbortError`, which is the `cause`.
    * @throws LockTimeoutError when `waitTime` is over.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
@@ -214,7 +215,7 @@ export interface DistributedLock {
   /**
    * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when
    * Redis answered that the lock is held; the task was not called then.
-   * @throws LockLostError when the lease was lost under a task that succeeded; the task's value is its `result`.
+   * @throws LockLostError as `run` does.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.

@@ -94,15 +94,18 @@ const EXPLANATIONS: Record<LockLostReason, string> = {
   closed: 'its registry was closed',
 };
 
-/** The lease ended before `unlock()`: what it protected may already be in use by another holder. */
+/**
+ * The lease ended before `unlock()`: what it protected may already be in use by another holder. From `run` its `cause` is
+ * what the task threw because of that: the signal's reason, or an `AbortError`.
+ */
 export class LockLostError extends LockError {
   readonly code = 'ERR_LOCK_LOST';
   readonly reason: LockLostReason;
   /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
   readonly result: unknown;
 
-  constructor(key: string, reason: LockLostReason, result?: unknown) {
-    super(`Lock "${key}" was lost (${reason}): ${EXPLANATIONS[reason]}`, key);
+  constructor(key: string, reason: LockLostReason, result?: unknown, options?: ErrorOptions) {
+    super(`Lock "${key}" was lost (${reason}): ${EXPLANATIONS[reason]}`, key, options);
     this.reason = reason;
     this.result = result;
   }

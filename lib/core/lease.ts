@@ -113,8 +113,8 @@ export class RedisLease implements HeldLease {
   }
 
   /** A fresh error that says how the lease was lost. */
-  lossError(result?: unknown): LockLostError {
-    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result);
+  lossError(result?: unknown, options?: ErrorOptions): LockLostError {
+    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result, options);
   }
 
   /** See `Lease.renew`; `limit` in ms. */

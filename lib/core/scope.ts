@@ -215,8 +215,8 @@ class ReentrantLease implements HeldLease {
     return this.#outer.checkLost();
   }
 
-  lossError(result?: unknown): LockLostError {
-    return this.#outer.lossError(result);
+  lossError(result?: unknown, options?: ErrorOptions): LockLostError {
+    return this.#outer.lossError(result, options);
   }
 
   holdAtLeast(ms: number): void {
@@ -271,7 +271,8 @@ interface Section {
 
 /**
  * Runs the task in a scope of each section, at least one, and then unlocks `lease`, which is that of all of them. An
- * error of the task is thrown. Otherwise its result is returned, unless the lease was lost.
+ * error of the task is thrown, unless the loss of the lease caused it. Otherwise the result of the task is returned,
+ * unless the lease was lost.
  */
 export async function runUnder<L extends HeldLease, T>(
   lease: L,
@@ -283,13 +284,23 @@ export async function runUnder<L extends HeldLease, T>(
   for (const { lock } of sections) lock.runs++;
   let result: T;
   try {
-    result = await (traced === undefined ? run() : traceRun(traced, lease, lease.isReentry, run));
-  } finally {
-    await lease[Symbol.asyncDispose]();
-    for (const { lock } of sections) lock.runs--;
+    try {
+      result = await (traced === undefined ? run() : traceRun(traced, lease, lease.isReentry, run));
+    } finally {
+      await lease[Symbol.asyncDispose]();
+      for (const { lock } of sections) lock.runs--;
+    }
+  } catch (cause) {
+    throw isOfLoss(cause, lease) ? lease.lossError(undefined, { cause }) : cause;
   }
   if (lease.checkLost()) throw lease.lossError(result);
   return result;
+}
+
+/** Whether a task stopped since its lease was lost: what it called rejects with the signal's reason, or an `AbortError`. */
+function isOfLoss(error: unknown, lease: HeldLease): boolean {
+  if (!lease.checkLost()) return false;
+  return error === lease.signal.reason || (error as Error | null | undefined)?.name === 'AbortError';
 }
 
 /** One scope inside the other, from the section with this index on: a scope is made in the one that is around it. */

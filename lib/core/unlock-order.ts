@@ -22,8 +22,8 @@ export interface HeldLease extends Lease {
   holdAtLeast(ms: number): void;
   /** `timeout` in ms. */
   renew(ttl?: number, timeout?: number): Promise<void>;
-  /** A fresh `LockLostError` that says how it was lost; `result` is what the task under it returned. */
-  lossError(result?: unknown): LockLostError;
+  /** A fresh `LockLostError` that says how it was lost. The task under it returned `result`, or threw the `cause`. */
+  lossError(result?: unknown, options?: ErrorOptions): LockLostError;
 }
 
 /**

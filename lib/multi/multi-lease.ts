@@ -70,9 +70,9 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     return this.leases.some((lease) => lease.checkLost());
   }
 
-  lossError(result?: unknown): LockLostError {
+  lossError(result?: unknown, options?: ErrorOptions): LockLostError {
     const lost = this.leases.find((lease) => lease.checkLost()) ?? (this.leases[0] as HeldLease);
-    return lost.lossError(result);
+    return lost.lossError(result, options);
   }
 
   assertHeld(): void {

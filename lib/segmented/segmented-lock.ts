@@ -133,7 +133,7 @@ export class SegmentedLock {
    * part of that time. `waitTime: 0` is one attempt for each segment. `ttl` and `renew` apply to each lease.
    *
    * @throws the task's own error, or `signal.reason`.
-   * @throws LockLostError when the lease was lost under a task that succeeded.
+   * @throws LockLostError when the lease was lost, as `DistributedLock.run` does.
    * @throws LockTimeoutError when the time is over and a segment that was not entered is still busy.
    * @throws CannotAcquireLockError when Redis fails for any segment, even if others might serve.
    * @throws RegistryClosedError when the registry is closed.

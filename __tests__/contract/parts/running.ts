@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError } from '../../../lib';
 import { until } from '../../support/until';
@@ -84,6 +85,14 @@ export function running(fixture: LockFixture): void {
         throw new Error('of the task');
       });
       await expect(failed).rejects.toThrow('of the task');
+    });
+
+    it('reports a loss that stopped the task by the signal, with the AbortError as the cause (P7)', async () => {
+      const lock = fixture.registry().obtain('key');
+      const stopped = lock.run(({ signal }) => sleep(60_000, undefined, { signal }), { ttl: 300 });
+      const lost = await stopped.catch((error: unknown) => error);
+      expect(lost).toBeInstanceOf(LockLostError);
+      expect(lost).toMatchObject({ reason: 'expired', key: 'key', cause: { name: 'AbortError' } });
     });
 
     it('reports a loss that only the release detects, with the result', async () => {
