@@ -8,6 +8,10 @@ export const granted = 1;
 export const released = 1;
 export const refused = (life: number): number[] => [life];
 
+/** Replies of the scripts of a semaphore of one permit, or of a reader. */
+export const sharedGranted = [0, 0, 1];
+export const sharedReleased = [1, 0];
+
 /**
  * The mock that application code would write: a client with `eval` and `evalSha`. By default every script replies 1:
  * every lock is free, and every release succeeds.

@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -55,4 +55,14 @@ it('A lease is not affected by a wall clock that drifts slowly (P12)', async () 
     await time.advance(100);
     expect(lease.remaining).toBeGreaterThan(0);
   }
+});
+
+it('An unlock that Redis refuses for good rejects at once (P7)', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock();
+  redis.evalSha.mockRejectedValue(new Error("NOPERM User locks has no permissions to run the 'evalsha' command"));
+  const rejected = jest.fn();
+  lease.unlock().catch(rejected);
+  await time.advance(0);
+  const refused = { name: 'LockReleaseError', message: expect.stringContaining('refused it: NOPERM') };
+  expect(rejected).toHaveBeenCalledWith(expect.objectContaining(refused));
 });

@@ -19,6 +19,17 @@ describe('Wait', () => {
     await slept;
   });
 
+  it('leaves a free lock to others for no more than half of its time, and there is time for an attempt', async () => {
+    const wait = new Wait('key', 100, undefined);
+    expect(wait.standBack(0)).toBeUndefined();
+    let awake = false;
+    void wait.standBack(1_000)?.then(() => (awake = true));
+    await time.advance(49);
+    expect(awake).toBe(false);
+    await time.advance(1);
+    expect([awake, wait.remaining]).toEqual([true, 50]);
+  });
+
   it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
     const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
     const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');

@@ -250,6 +250,17 @@ describe('The watchdog', () => {
     expect(renewed.isHeld).toBe(true);
   });
 
+  it('asks a bounded number of times when a pool reports many connections one after the other', async () => {
+    grant(60_000);
+    await time.advance(5_000);
+    for (let i = 0; i < 100; i++) {
+      watchdog.askAboutAll();
+      await time.advance(1);
+    }
+    expect(protocol.requests.length).toBeGreaterThan(5);
+    expect(protocol.requests.length).toBeLessThanOrEqual(11);
+  });
+
   it('does not read leases that are not due', async () => {
     let reads = 0;
     class Counted extends NotedLease {

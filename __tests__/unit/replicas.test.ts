@@ -1,0 +1,49 @@
+import { expect, it } from '@jest/globals';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
+
+const time = FakeClock.install();
+
+/** A registry with minReplicas 1. `own`: its connection for acquisitions. Every command over `client` is lost. */
+function replicated({ acknowledged = async () => 1, connect = async () => {} }) {
+  const own = Object.assign(mockRedis(), {
+    socketEpoch: 1,
+    isOpen: true,
+    wait: acknowledged,
+    on: () => own,
+    connect,
+    destroy: () => undefined,
+  });
+  const client = Object.assign(mockRedis(), { socketEpoch: 1, duplicate: () => own });
+  client.evalSha.mockRejectedValue(new Error('Socket closed unexpectedly'));
+  const { registry } = createRegistry(client, { minReplicas: 1, unavailableAfter: 500, commandTimeout: 500 });
+  return { registry, own };
+}
+
+/** Resolves to the name of the error, after `ms`. */
+async function errorOf(call: Promise<unknown>, ms: number): Promise<unknown> {
+  const settled = call.then(() => 'none').catch(({ name }: Error) => name);
+  await time.advance(ms);
+  return settled;
+}
+
+it('A grant that lacks replicas and is given back without an answer is not asked for again', async () => {
+  const { registry, own } = replicated({ acknowledged: async () => 0 });
+  expect(await errorOf(registry.obtain('key').lock({ waitTime: 2_000 }), 2_000)).toBe('CannotAcquireLockError');
+  expect(own.sent).toBe(1);
+});
+
+it('A WAIT proves nothing that was answered over another connection than the acquisition', async () => {
+  const { registry, own } = replicated({ acknowledged: async () => own.socketEpoch++ });
+  expect(await errorOf(registry.obtain('key').tryLock(), 2_000)).toBe('CannotAcquireLockError');
+});
+
+it('An acquisition whose caller has left is not sent when the connection for it is made', async () => {
+  let connected = (): void => undefined;
+  const { registry, own } = replicated({ connect: () => new Promise<void>((resolve) => (connected = resolve)) });
+  expect(await errorOf(registry.obtain('key').tryLock(), 1_000)).toBe('CannotAcquireLockError');
+  connected();
+  await time.advance(100);
+  expect(own.sent).toBe(0);
+});
