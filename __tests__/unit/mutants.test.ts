@@ -1,0 +1,25 @@
+import { writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it } from '@jest/globals';
+import { readReport, survivorsOf } from '../../support/mutants';
+
+it('lists the mutants that no test found, apart from those that have a reason for what they replace', () => {
+  const source = 'const a = 1;\n  if (b &&\n  c) d();';
+  const location = { start: { line: 2, column: 7 }, end: { line: 3, column: 4 } };
+  const mutants = [
+    { status: 'Killed', replacement: 'true', location },
+    { status: 'Timeout', replacement: '{}', location },
+    { status: 'Ignored', replacement: '0', location },
+    { status: 'Survived', replacement: 'false', location },
+    { status: 'NoCoverage', replacement: 'b || c', location },
+  ];
+  const path = join(tmpdir(), `mutants-${process.pid}.json`);
+  writeFileSync(path, JSON.stringify({ files: { 'lib/a.ts': { source, mutants } } }));
+  const judged = readReport(path);
+  expect(judged.map(({ isFound }) => isFound)).toEqual([true, true, false, false]);
+  const left = judged.filter(({ isFound }) => !isFound);
+  expect(left[0]).toMatchObject({ span: 'lib/a.ts:2:6-3:3', original: 'b &&\n  c' });
+  const reason = { file: 'lib/a.ts', original: 'b &&\n  c', replacement: 'false', why: 'd does nothing' };
+  expect(survivorsOf(left, [reason])).toEqual({ harmless: [left[0]], survivors: [left[1]] });
+});

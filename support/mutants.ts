@@ -1,0 +1,80 @@
+import { readFileSync } from 'node:fs';
+
+/** One small mistake that Stryker put into the code. */
+export interface Mutant {
+  /** The place, what stood there and what replaced it: the same in every run over the same code. */
+  readonly id: string;
+  /** `file:line:column-line:column`, from line 1 and column 0, as Stryker takes it. */
+  readonly span: string;
+  readonly file: string;
+  readonly original: string;
+  readonly replacement: string;
+  /** A test failed, did not end, or the file did not even load. */
+  readonly isFound: boolean;
+}
+
+/** Why a mutant changes nothing that anybody can observe. Without line numbers, so that it outlives other changes. */
+export interface Reason {
+  readonly file: string;
+  readonly original: string;
+  readonly replacement: string;
+  readonly why: string;
+}
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** The parts of Stryker's report that are used here. */
+interface Report {
+  readonly files: Record<
+    string,
+    {
+      readonly source: string;
+      readonly mutants: readonly {
+        readonly status: string;
+        readonly replacement?: string;
+        readonly location: { readonly start: Position; readonly end: Position };
+      }[];
+    }
+  >;
+}
+
+/** Ignored: constants of a module, of which Stryker can't choose a mutant later. */
+const NOT_JUDGED = new Set(['Ignored', 'Pending', 'CompileError']);
+const LEFT_OVER = new Set(['Survived', 'NoCoverage']);
+
+export function readReport(path: string): Mutant[] {
+  const { files }: Report = JSON.parse(readFileSync(path, 'utf8'));
+  return Object.entries(files).flatMap(([file, { source, mutants }]) =>
+    mutants
+      .filter(({ status }) => !NOT_JUDGED.has(status))
+      .map(({ status, replacement = '', location: { start, end } }) => {
+        // The report counts columns from 1.
+        const span = `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
+        const original = textBetween(source, start, end);
+        return { id: `${span} ${replacement}`, span, file, original, replacement, isFound: !LEFT_OVER.has(status) };
+      }),
+  );
+}
+
+function textBetween(source: string, start: Position, end: Position): string {
+  const lines = source.split('\n').slice(start.line - 1, end.line);
+  lines[lines.length - 1] = (lines.at(-1) as string).slice(0, end.column - 1);
+  lines[0] = (lines[0] as string).slice(start.column - 1);
+  return lines.join('\n');
+}
+
+/** What no test found, apart from what is listed with a reason. */
+export function survivorsOf(
+  left: readonly Mutant[],
+  reasons: readonly Reason[],
+): { harmless: Mutant[]; survivors: Mutant[] } {
+  const isHarmless = (mutant: Mutant): boolean =>
+    reasons.some(
+      ({ file, original, replacement }) =>
+        file === mutant.file && original === mutant.original && replacement === mutant.replacement,
+    );
+  return { harmless: left.filter(isHarmless), survivors: left.filter((mutant) => !isHarmless(mutant)) };
+}
