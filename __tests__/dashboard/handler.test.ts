@@ -196,7 +196,7 @@ describePrivate('The handler of the page', () => {
       const { changes, hot } = await view();
       const seen = changes.filter((change) => change.lock === lock).map(({ what, by }) => `${what} ${by}`);
       expect([...seen].sort()).toEqual(['acquired web-7', 'forced web-7', 'handed over web-7', 'lost web-7']);
-      expect(changes.find(({ what }) => what === 'lost')).toMatchObject({ reason: 'stolen' });
+      expect(changes.find(({ what }) => what === 'lost')).toMatchObject({ reason: 'expired' });
       expect(hot).toContainEqual(expect.objectContaining({ lock, calls: 2 }));
     });
 

@@ -146,8 +146,8 @@ describePrivate('The channels', () => {
       expect(messages.renewed.at(-1)?.remaining).toBeGreaterThan(60_000);
       await second.obtain('key').forceUnlock();
       await lease.renew().catch(() => undefined);
-      expect((await lossOf(lease)).reason).toBe('stolen');
-      expect(messages.lost).toEqual([expect.objectContaining({ key: 'key', lockType, reason: 'stolen' })]);
+      expect((await lossOf(lease)).reason).toBe('expired');
+      expect(messages.lost).toEqual([expect.objectContaining({ key: 'key', lockType, reason: 'expired' })]);
       expect(messages.hold).toEqual([expect.objectContaining({ outcome: 'lost', error: expect.any(Error) })]);
       await expect(lease.unlock()).rejects.toThrow();
       expect(messages.hold).toHaveLength(1);

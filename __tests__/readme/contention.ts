@@ -60,7 +60,7 @@ export class Contention {
     if (!(await second.inspect()).held) throw new Error('The inspection found no holder');
     await second.forceUnlock();
     const loss = await forced.unlock().catch((error) => error);
-    if (loss?.reason !== 'stolen') throw new Error(`The holder was not notified: ${loss}`);
+    if (loss?.reason !== 'expired') throw new Error(`The holder was not notified: ${loss}`);
     const kept = await first.lock({ minHold: 30_000 });
     await kept.eval('return 1');
     await kept.unlock();

@@ -126,7 +126,7 @@ describeReal('A semaphore', () => {
     expect(await semaphore.forceUnlock()).toMatchObject({ holders: 2, waiting: 1 });
     const next = await waiting;
     await until(() => leases.every((lease) => lease.signal.aborted));
-    for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'stolen' });
+    for (const lease of leases) expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
     await next.unlock();
     expect(await semaphore.inspect()).toMatchObject({ held: false, owner: undefined, holders: 0, waiting: 0 });
   });

@@ -111,7 +111,7 @@ describeReal('The readers of a process', () => {
     const leases = await together(readOf(one), {}, {});
     await readOf(one).forceUnlock();
     await until(() => leases.every(({ signal }) => signal.aborted));
-    for (const { signal } of leases) expect(signal.reason).toMatchObject({ reason: 'stolen' });
+    for (const { signal } of leases) expect(signal.reason).toMatchObject({ reason: 'expired' });
     const closed = await together(readOf(other), {}, {});
     await other.close({ timeout: 0 });
     for (const { signal } of closed) expect(signal.reason).toMatchObject({ reason: 'closed' });

@@ -39,9 +39,9 @@ export interface LockOptions {
 }
 
 /**
- * Why a lease was lost. `expired`: the key is gone, or a lease that is not renewed came to its end. `stolen`: another
- * owner has the key, or the lock was unlocked by force. `unconfirmed`: a renewed lease ended because Redis was silent.
- * `closed`: by `registry.close()`.
+ * Why a lease was lost. `expired`: the key is gone, as after an unlock by force, or a lease that is not renewed came to
+ * its end. `stolen`: another owner has the key. `unconfirmed`: a renewed lease ended because Redis was silent. `closed`:
+ * by `registry.close()`.
  */
 export type LockLostReason = 'expired' | 'stolen' | 'unconfirmed' | 'closed';
 

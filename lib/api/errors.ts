@@ -88,8 +88,8 @@ export class LockTimeoutError extends LockError {
 }
 
 const EXPLANATIONS: Record<LockLostReason, string> = {
-  expired: 'its time to live ended, its key was deleted, or Redis restarted without it',
-  stolen: 'another owner has its key, or it was unlocked by force',
+  expired: 'its time to live ended, its key was deleted, as by a forced unlock, or Redis restarted without it',
+  stolen: 'another owner has its key',
   unconfirmed: 'Redis did not confirm it in time',
   closed: 'its registry was closed',
 };

@@ -6,7 +6,7 @@ import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { LockScript, type Script } from '../redis/script';
 import { arrayIn, numberIn, remainingIn, textIn } from './format/replies';
-import { deleteBy, LEAVE_MARK } from './format/script-parts';
+import { deleteBy } from './format/script-parts';
 
 /** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
 const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
@@ -57,9 +57,8 @@ return { holder or '', remaining, token, waiting }`,
       `
 local holder = ${holder}
 if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
-local remaining = redis.call('PTTL', KEYS[1])
+-- By force: its holder did not ask for this.
 ${deleteBy("'UNLINK'")}
-${LEAVE_MARK}
 ${notify}
 return 1`,
     ),

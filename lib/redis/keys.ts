@@ -82,8 +82,9 @@ export class KeyPlacement {
 
   async #findsAll(): Promise<boolean> {
     // Names that belong to locks, and that no lock can have.
-    const keys = Array.from({ length: PROBED }, () =>
-      new LockNames(this.#registryKey, `probe-${randomUUID()}`).companion('forced'),
+    const keys = Array.from(
+      { length: PROBED },
+      () => `${new LockNames(this.#registryKey, `probe-${randomUUID()}`).companion('evals')}:probe`,
     );
     // They expire after the last command about them has been answered.
     const written = await this.#run(WRITE, keys, [String(Math.ceil(3 * this.#commandTimeout))]);

@@ -215,7 +215,7 @@ export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockB
     forceUnlock(names, timeout) {
       return send(() => {
         const before = state(names);
-        locks.find(names.lock).forceUnlock();
+        locks.find(names.lock).free();
         return before;
       }, timeout);
     },

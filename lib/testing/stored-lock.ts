@@ -49,8 +49,6 @@ export class StoredLock {
   readonly #queue = new Map<string, Position>();
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
-  /** Owners whose lease was ended by force, which is no expiry, and when it would have expired. */
-  readonly #forced = new Map<string, number>();
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
   #usedAs: string | undefined;
   #permits = { count: 1, at: 0 };
@@ -64,7 +62,7 @@ export class StoredLock {
 
   /** Nothing has to be remembered of it. */
   get isIdle(): boolean {
-    return this.state.owner === undefined && this.#queue.size === 0 && this.#forced.size === 0;
+    return this.state.owner === undefined && this.#queue.size === 0;
   }
 
   /** Somebody waits. */
@@ -150,12 +148,6 @@ export class StoredLock {
     return 'released';
   }
 
-  forceUnlock(): void {
-    this.expireAndGrant();
-    for (const [owner, { expiresAt }] of this.#leases) this.#forced.set(owner, expiresAt);
-    this.free();
-  }
-
   /** Nobody holds it from now on, as if its key had been deleted. */
   free(): void {
     this.#leases.clear();
@@ -172,7 +164,6 @@ export class StoredLock {
   expireAndGrant(): void {
     const now = clock.now();
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
-    for (const [owner, expiresAt] of this.#forced) if (expiresAt <= now) this.#forced.delete(owner);
     if (this.#isWritten && this.#leases.size === 0) this.#readersFirst();
     for (const first of this.#store.isSilent ? [] : this.#queue.values()) {
       if (!this.#mayEnter(first, [])) break;
@@ -233,7 +224,7 @@ export class StoredLock {
     if (lease !== undefined) return lease;
     // A lock that others share was not taken from one of them.
     const isTaken = [...this.#leases.values()].some(({ kind }) => kind === 'lock');
-    return isTaken || this.#forced.has(owner) ? 'stolen' : 'expired';
+    return isTaken ? 'stolen' : 'expired';
   }
 
   /** Those that end first come first. */

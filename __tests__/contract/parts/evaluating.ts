@@ -34,7 +34,7 @@ return { #KEYS, last(KEYS), #ARGV, last(ARGV), KEYS[3] == nil and ARGV[4] == nil
       const states = [
         { reason: 'expired', change: () => fixture.admin.del(name) },
         { reason: 'stolen', change: () => fixture.admin.set(name, 'somebody else', { PX: 60_000 }) },
-        { reason: 'stolen', change: () => fixture.otherRegistry().obtain(keyWithTag()).forceUnlock() },
+        { reason: 'expired', change: () => fixture.otherRegistry().obtain(keyWithTag()).forceUnlock() },
       ];
       for (const { reason, change } of states) {
         const lease = await registry.obtain(keyWithTag()).lock({ ttl: 60_000 });

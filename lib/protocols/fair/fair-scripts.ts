@@ -1,7 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { deleteBy, ifForced, leftToKeep, mint } from '../format/script-parts';
+import { deleteBy, leftToKeep, mint } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
 import { LONGEST_PAUSE } from '../shared-with-pollers';
 import { publish, SPRING_SCRIPTS, STRING } from '../spring';
@@ -364,9 +364,6 @@ if not isOwners then
   redis.call('ZREM', queue, ticketOf(owner))
 end
 local found = isOwners and 1 or holder and -1 or 0
-if not holder then
-  ${ifForced('owner', 'found = -1')}
-end
 local pause, interval, keepFor, minHold, keyTtl = 0, 0, 0, 0, 0
 if more ~= '' then
   pause, interval, keepFor, minHold, keyTtl = string.match(more, '^${' (%S+)'.repeat(5)}$')

@@ -33,48 +33,21 @@ if type(redis.pcall(${command}, ${keys})) == 'table' then
 end`;
 
 /*
- * A lock that was unlocked by force has no key any more, and neither has one that expired. So that its holder learns
- * which of the two it was, the forced unlock leaves a mark beside the lock, `{name}:forced`: the owner that had it. It
- * expires when the lock would have.
- *
- * Its name is made in Lua, where a script finds no key. To send it with every command would cost more than it is worth.
- * It is in the hash slot of the lock. A server or a user without access to it takes the lock for expired.
- */
-
-/** ms; a mark for a lock that had no expiry. */
-const WITHOUT_EXPIRY = 60_000;
-
-/** Sets `mark`: the name of the mark of `lock`, as `LockNames.companion` makes it. */
-export const mark = (lock: string) => `
-local tag = string.match(${lock}, '^[^{]*{([^}]+)}')
-local mark = tag and '{' .. tag .. '}:forced:' .. ${lock} or '{' .. ${lock} .. '}:forced'`;
-
-/** Leaves the mark of `holder`, whose key had `remaining` ms left. */
-export const LEAVE_MARK = `${mark('KEYS[1]')}
-redis.pcall('SET', mark, holder, 'PX', remaining > 0 and remaining or ${WITHOUT_EXPIRY})`;
-
-/** For a `lock` that is not there: runs `then` if it was unlocked by force while `owner` had it. All in Lua. */
-export const ifForced = (owner: string, then: string, lock = 'KEYS[1]') => `${mark(lock)}
-if redis.pcall('GET', mark) == ${owner} then ${then} end`;
-
-/*
  * Whether `lock` is `owner`'s: what follows sets `state` to 'expired' or 'stolen', and leaves it nil where it is. An
  * error of the server that says nothing of it is the script's reply.
  */
 
 /**
  * For a lock that is not there: a replica may be behind, and says nothing. READONLY is the script's reply then.
- * `write`: a command that writes, and changes nothing. `ifForced`: Lua that runs its second argument after a forced
- * unlock.
+ * `write`: a command that writes, and changes nothing.
  */
-export const examineGone = (write: string, ifForced: (owner: string, then: string, lock: string) => string) => `
+export const examineGone = (write: string) => `
 local written = redis.pcall(${write})
 if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then return written end
-state = 'expired'
-${ifForced('owner', "state = 'stolen'", 'lock')}`;
+state = 'expired'`;
 
 /** The same for a lock whose key is not there at all. */
-const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1", ifForced);
+const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1");
 
 /** Another error than that of a key of another type, which is another owner's, is the script's reply. */
 export const EXAMINE_ERROR = `

@@ -2,7 +2,7 @@ import type { SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
-import { EXAMINE_ERROR, examineGone, LEAVE_MARK, mark, mint } from '../format/script-parts';
+import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -149,11 +149,6 @@ local function letIn(own, channel, enters)
   return type(redis.pcall('PUBLISH', channel, table.concat(message, ' '))) == 'table' and -1 or 0
 end`;
 
-/** Runs `then` if a lease of `owner` was ended by force: the mark has the owners, with spaces between them. All in Lua. */
-const ifForcedAmong = (owner: string, then: string, lock: string) => `${mark(lock)}
-local marked = redis.pcall('GET', mark)
-if type(marked) == 'string' and string.find(' ' .. marked .. ' ', ' ' .. ${owner} .. ' ', 1, true) then ${then} end`;
-
 /** Sets `score`. A key of another type is the key of another owner: returns `others` then. Returns any other error. */
 const readScore = (others: string) => `
 local score = redis.pcall('ZSCORE', lock, member)
@@ -168,13 +163,6 @@ end`;
  */
 export const HEAD_START = 25_000;
 
-/** Removes `gone` from the lock. In Lua: sets `found`. */
-const remove = (gone: string, owner: string) => `
-found = redis.call('ZREM', lock, ${gone})
-if found == 0 then
-  ${ifForcedAmong(owner, 'found = -1', 'lock')}
-end`;
-
 /**
  * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
  * and the next caller need one script.
@@ -182,8 +170,7 @@ end`;
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
  * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
  * without an attempt [, the owner whose lease ends]
- * Returns { 1 that lease was released, 0 there was none, -1 it was ended by force; -1 when the server refused to publish,
- * else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
+ * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
  * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
  * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores; when its lease will end if it is let in
  * without another attempt }.
@@ -194,10 +181,8 @@ export const ENTER = new LockScript(
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local hasEnded = removeEnded() > 0
-local found, ending = 0, ARGV[12]
-if ending then
-  ${remove("kind .. ':' .. ending", 'ending')}
-end
+local ending = ARGV[12]
+local found = ending and redis.call('ZREM', lock, kind .. ':' .. ending) or 0
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
 local hadQueue = readQueue()
@@ -287,8 +272,8 @@ return { found, published, 0, unpack(refusal) }`,
  * when it ends.
  *
  * ARGV: as above, then channel; to keep it also: ms left by the local clock, minHold and ttl of the acquisition in ms
- * Returns { 1 released, 0 there was no lease, -1 it was ended by force or the key is of another type; -1 when the
- * server refused to publish, else 0 }.
+ * Returns { 1 released, 0 there was no lease, -1 the key is of another type; -1 when the server
+ * refused to publish, else 0 }.
  */
 export const RELEASE = new LockScript(
   'release (shared)',
@@ -299,8 +284,7 @@ redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
 removeEnded()
-local found
-${remove('member', 'owner')}
+local found = redis.call('ZREM', lock, member)
 local keeps = left and found == 1
 local published = 0
 if redis.call('EXISTS', waiters) == 1 then
@@ -325,8 +309,8 @@ return { found, published }`,
  * Renews a lease, or only asks about it. Never shortens it.
  *
  * ARGV: as above, then ttl in ms, extend or ask
- * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 it was ended
- * by force, or the key is of another type.
+ * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 the
+ * key is of another type.
  */
 export const RENEW = new LockScript(
   'renew (shared)',
@@ -336,9 +320,7 @@ ${readScore('-1')}
 if not score or tonumber(score) <= now then
   -- Raises READONLY on a replica, where it says nothing that there is none.
   redis.call('ZREM', lock, member)
-  local found = 0
-  ${ifForcedAmong('owner', 'found = -1', 'lock')}
-  return found
+  return 0
 end
 if score - now >= ttl or mode == 'ask' then return { score - now } end
 -- First of all: out of memory, Redis refuses ZADD to a script that has not written yet.
@@ -358,7 +340,7 @@ local member, time = '${kind}:' .. owner, redis.call('TIME')
 local found = redis.pcall('ZSCORE', lock, member)
 if type(found) == 'table' then ${EXAMINE_ERROR}
 elseif not found or tonumber(found) <= time[1] * 1000 + math.floor(time[2] / 1000) then
-${examineGone("'ZREM', lock, member", ifForcedAmong)}
+${examineGone("'ZREM', lock, member")}
 end`;
 
 /** What a shared lock looks like, for people. See `inspectionScripts`. */
@@ -397,14 +379,11 @@ return { holder or '', remaining, token, waiting, count, table.concat(members, '
   forceUnlock: new LockScript(
     'unlock by force (shared)',
     `${LOCK}${QUEUE}
-local remaining, owners = redis.call('PTTL', lock), {}
+local ended = 0
 removeEnded()
-for seen in string.gmatch(ARGV[1], '%S+') do
-  if redis.call('ZREM', lock, seen) == 1 then owners[#owners + 1] = string.match(seen, ':(.*)$') end
-end
-if #owners == 0 then return 0 end
-local holder = table.concat(owners, ' ')
-${LEAVE_MARK}
+-- By force: the holders did not ask for this.
+for seen in string.gmatch(ARGV[1], '%S+') do ended = ended + redis.call('ZREM', lock, seen) end
+if ended == 0 then return 0 end
 readQueue()
 letIn(nil, ARGV[4], true)
 return 1`,

@@ -4,7 +4,7 @@ import type { ScriptRun } from '../server/redis-server';
 import { lockName, ownersOf, type World } from '../world';
 
 /** A script that unlocks by force says so. */
-const LEAVES_MARK = "redis.pcall('SET', mark, holder";
+const BY_FORCE = '-- By force: ';
 
 /** The holders that a forced unlock ends: those that it has seen, and nobody that came after them. */
 export class ForcedUnlocks {
@@ -20,7 +20,7 @@ export class ForcedUnlocks {
 
   /** After each script; true when it unlocked by force. */
   ran({ source, args }: ScriptRun): boolean {
-    const isForced = source.includes(LEAVES_MARK);
+    const isForced = source.includes(BY_FORCE);
     for (const key of keysOf(this.#world.plan)) {
       const owners = ownersOf(this.#world.server, lockName(key)).map(acquisitionOf);
       for (const owner of isForced ? (this.#owners.get(key) ?? []) : []) {

@@ -1,8 +1,8 @@
 import type { RedisServer } from '../server/redis-server';
 import { type Host, hostOf, type World } from '../world';
 
-/** What is kept on purpose when nobody holds anything: counters behind fencing tokens, marks of forced unlocks. */
-const COUNTER = /(:fence|:forced|redisson_lock_token.*)$/;
+/** What is kept on purpose when nobody holds anything: counters behind fencing tokens. */
+const COUNTER = /(:fence|redisson_lock_token.*)$/;
 
 /** What stands before an owner of a shared lock. */
 const KIND = /^(semaphore|read|write):/;
