@@ -14,6 +14,8 @@ const mutate: Config = {
   testEnvironment: join(__dirname, 'environment.ts'),
   // A test that fails finds the mutant, also when the machine stood still.
   setupFilesAfterEnv: [],
+  // A test that a mutant keeps from ending is ended here, long before Stryker ends its process.
+  testTimeout: 15_000,
 };
 
 export default mutate;
