@@ -71,6 +71,8 @@ export interface LockBackend {
   explainWrongType(error: unknown, names: LockNames, usedAs: string, timeout: number): Promise<unknown>;
   /** Calls back each time that a connection was made again, perhaps to other data. Returns what stops it. */
   onReconnect(listener: () => void): () => void;
+  /** `close` has no time: what is not answered now fails. Absent where that takes `commandTimeout`. */
+  cutOff?(): void;
   /** Ends timers, subscriptions and connections of its own. */
   close(): Promise<void>;
 }

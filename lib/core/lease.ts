@@ -5,7 +5,7 @@ import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '.
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import { captureContext, clock, drift } from '../internal/clock';
-import { ttl as checkedTtl, checkOptions, expected, nonEmptyString, string } from '../internal/validation';
+import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
 import { isErrorReply, messageOf } from '../redis/failure';
 import type { HeldCall } from './backend';
 import { endOfLease, type FirstRelease, type Hold } from './hold';
@@ -360,13 +360,11 @@ export function leaseText(type: string, { key, remaining }: Lease, more = ''): s
 /** Checks what `Lease.eval` is called with. */
 function evalCall(script: string, options: LeaseEvalOptions): HeldCall {
   nonEmptyString('script', script);
-  checkOptions({ keys: strings, arguments: strings }, options);
-  return { script, keys: options.keys ?? [], args: options.arguments ?? [] };
-}
-
-function strings(name: string, value: unknown): void {
-  if (!Array.isArray(value)) throw new TypeError(expected(name, 'an array of strings', value));
-  value.forEach((one, i) => void string(`${name}[${i}]`, one));
+  const { keys = [], arguments: args = [] } = checkedOptions<LeaseEvalOptions>(
+    { keys: strings, arguments: strings },
+    options,
+  );
+  return { script, keys, args };
 }
 
 /** An answer of the server is the script's own error. Without an answer nobody knows whether the script ran. */

@@ -119,8 +119,9 @@ export class RedisLock implements DistributedLock {
   }
 
   async lock(options?: LockOptions): Promise<Lease> {
-    const lease = await this.enter(lockRequest(options, this, Number.POSITIVE_INFINITY), false);
-    if (lease === null) throw this.timeoutError(options);
+    const request = lockRequest(options, this, Number.POSITIVE_INFINITY);
+    const lease = await this.enter(request, false);
+    if (lease === null) throw this.timeoutError(request);
     return this.noted(lease);
   }
 
@@ -131,8 +132,9 @@ export class RedisLock implements DistributedLock {
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const lease = await this.enter(lockRequest(options, this, Number.POSITIVE_INFINITY), true);
-    if (lease === null) throw this.timeoutError(options);
+    const request = lockRequest(options, this, Number.POSITIVE_INFINITY);
+    const lease = await this.enter(request, true);
+    if (lease === null) throw this.timeoutError(request);
     return this.runHere(lease, task);
   }
 
@@ -210,10 +212,10 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal The error of a wait that is over. */
-  timeoutError(options: LockOptions | undefined): LockTimeoutError {
+  timeoutError({ waitTime }: LockRequest): LockTimeoutError {
     const lock = this.cached();
     const holder = lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
-    return new LockTimeoutError(this.key, options?.waitTime ?? Number.POSITIVE_INFINITY, holder);
+    return new LockTimeoutError(this.key, waitTime, holder);
   }
 
   /** @internal What a task under a lease of this lock runs under. */

@@ -1,6 +1,15 @@
 import type { LockOptions } from '../api/distributed-lock';
 import type { KindSettings } from '../api/options';
-import { abortSignal, boolean, checkOptions, expected, notNegative, ttl, wholeNumber } from '../internal/validation';
+import {
+  abortSignal,
+  boolean,
+  type Checks,
+  checkedOptions,
+  expected,
+  notNegative,
+  ttl,
+  wholeNumber,
+} from '../internal/validation';
 
 /** What one call asks for, with the registry's defaults filled in. */
 export interface LockRequest {
@@ -18,17 +27,17 @@ export interface LockRequest {
   readonly origin: { readonly stack?: string } | undefined;
 }
 
-const CHECKS = {
+const CHECKS: Checks<LockOptions> = {
   ttl,
   renew: boolean,
   waitTime: notNegative,
   minHold: notNegative,
-  permits: (name: string, value: unknown) => wholeNumber(name, value, 1),
+  permits: (name, value) => wholeNumber(name, value, 1),
   signal: abortSignal,
 };
 
-export function checkLockOptions(options: LockOptions): void {
-  checkOptions(CHECKS, options);
+export function checkedLockOptions(options: LockOptions): LockOptions {
+  return checkedOptions(CHECKS, options);
 }
 
 /** The lock that a call is for. */
@@ -37,12 +46,8 @@ interface RequestedLock {
   readonly mostPermits: number;
 }
 
-export function lockRequest(
-  options: LockOptions | undefined,
-  lock: RequestedLock,
-  defaultWaitTime: number,
-): LockRequest {
-  if (options !== undefined) checkLockOptions(options);
+export function lockRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
+  const options = given === undefined ? undefined : checkedLockOptions(given);
   const { settings } = lock.services;
   const givenTtl = options?.ttl;
   const request = {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { findLocks, forceUnlock } from '../inspection/find-locks';
-import { boolean, type Check, callback, checkOptions, expected, nonEmptyString } from '../internal/validation';
+import { boolean, type Checks, callback, checkedOptions, expected, nonEmptyString } from '../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { Activity } from './activity';
 import { viewOf } from './view';
@@ -52,13 +52,13 @@ export interface Dashboard extends Disposable {
   (request: Request): Promise<Response>;
 }
 
-const CHECKS = {
+const CHECKS: Checks<DashboardOptions> = {
   token: secret,
   authorize: callback,
   registryKey: nonEmptyString,
   actions: boolean,
   onAction: callback,
-} satisfies Record<keyof DashboardOptions, Check<unknown>>;
+};
 
 /**
  * A page that shows the locks on the server of this client: a handler to mount in a web framework, at any path. It reads
@@ -70,8 +70,7 @@ const CHECKS = {
  */
 export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOptions): Dashboard {
   if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
-  checkOptions(CHECKS, options);
-  const { actions = false, authorize, onAction = logged, registryKey, token } = options;
+  const { actions = false, authorize, onAction = logged, registryKey, token } = checkedOptions(CHECKS, options);
   if ((token === undefined) === (authorize === undefined)) {
     throw new TypeError(expected('options', 'with either a `token` or `authorize`', options));
   }
@@ -150,8 +149,10 @@ function isSame(one: string, other: string): boolean {
   return timingSafeEqual(a as Buffer, b as Buffer);
 }
 
-function secret(name: string, value: unknown): void {
-  if (nonEmptyString(name, value).length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
+function secret(name: string, value: unknown): string {
+  const text = nonEmptyString(name, value);
+  if (text.length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
+  return text;
 }
 
 function logged({ at, holder, lock }: DashboardAction): void {

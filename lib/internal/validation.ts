@@ -15,22 +15,46 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   retryDelay: 'idleBetweenTries',
 };
 
-/** Checks that every option is known and, where it is given, valid: a misspelt option must not silently do nothing. */
-export function checkOptions(checks: Readonly<Record<string, Check<unknown>>>, options: object): void {
+/** A check for each option of a type. */
+export type Checks<T> = { readonly [Name in keyof T]-?: Check<T[Name]> };
+
+/**
+ * The options that were given, each read once, own or inherited, and checked: an object of its own, which nobody else
+ * changes. Nothing reads an option elsewhere. Throws for one that is not known: a misspelt option must not silently do
+ * nothing. An option that is `undefined` was not given.
+ */
+export function checkedOptions<T extends object>(checks: Checks<T>, options: T): T {
   if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', options));
-  for (const [name, value] of Object.entries(options)) {
-    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
-    if (check === undefined) {
-      // Its value may be a secret: the `url` or the `password` of a client.
-      const shown = typeof value === 'number' ? value : typeof value;
-      const known = Object.keys(checks);
-      const meant = ELSEWHERE[name];
-      const nearest = meant !== undefined && known.includes(meant) ? meant : nearestTo(name, known);
-      const hint = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
-      throw new TypeError(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`);
-    }
-    if (value !== undefined) check(name, value);
+  for (const name of namesIn(options)) {
+    if (!Object.hasOwn(checks, name)) throw unknownOption(name, options[name as keyof T], Object.keys(checks));
   }
+  const checked: Partial<T> = {};
+  for (const name of Object.keys(checks) as (keyof T & string)[]) {
+    const value = options[name];
+    if (value !== undefined) checked[name] = checks[name](name, value);
+  }
+  return checked as T;
+}
+
+/** All names in an object and in what it inherits from: those of accessors and methods too. */
+function namesIn(options: object): string[] {
+  const names = Object.getOwnPropertyNames(options);
+  let from: object | null = Object.getPrototypeOf(options);
+  // The last one in the chain is the `Object.prototype` of some realm.
+  for (let next: object | null; from !== null; from = next) {
+    next = Object.getPrototypeOf(from);
+    if (next !== null) names.push(...Object.getOwnPropertyNames(from).filter((name) => name !== 'constructor'));
+  }
+  return names;
+}
+
+function unknownOption(name: string, value: unknown, known: readonly string[]): TypeError {
+  // Its value may be a secret: the `url` or the `password` of a client.
+  const shown = typeof value === 'number' ? value : typeof value;
+  const meant = ELSEWHERE[name];
+  const nearest = meant !== undefined && known.includes(meant) ? meant : nearestTo(name, known);
+  const hint = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
+  return new TypeError(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`);
 }
 
 /** The known name that was probably meant; `undefined`: none is near enough. */
@@ -85,7 +109,7 @@ export function count(name: string, value: unknown): number {
 }
 
 export function wholeNumber(name: string, value: unknown, least: number, most = Number.MAX_SAFE_INTEGER): number {
-  const what = `a whole number from ${least} to ${most}`;
+  const what = least === most ? `${least}` : `a whole number from ${least} to ${most}`;
   const whole = from(least, most, what)(name, value);
   if (!Number.isInteger(whole)) throw new RangeError(expected(name, what, value));
   return whole;
@@ -128,8 +152,15 @@ export function abortSignal(name: string, value: unknown): AbortSignal {
   return value as AbortSignal;
 }
 
-export function callback(name: string, value: unknown): void {
+export function callback<T>(name: string, value: unknown): T {
   if (typeof value !== 'function') throw new TypeError(expected(name, 'a function', value));
+  return value as T;
+}
+
+/** An array of strings, as a copy. A hole in it is `undefined`, and no string. */
+export function strings(name: string, value: unknown, check: Check<string> = string): string[] {
+  if (!Array.isArray(value)) throw new TypeError(expected(name, 'an array of strings', value));
+  return Array.from(value, (one: unknown, index) => check(`${name}[${index}]`, one));
 }
 
 /** The one form of messages about arguments: what was expected, and the value that came instead. */

@@ -7,7 +7,7 @@ import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
-import { callback, expected, nonEmptyString } from '../internal/validation';
+import { callback, expected, nonEmptyString, strings } from '../internal/validation';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';
 
@@ -16,8 +16,7 @@ const MOST_KEYS = 1_000;
 
 /** The keys in the order in which every process takes them, each of them once. */
 export function multiKeys(keys: readonly string[]): readonly string[] {
-  if (!Array.isArray(keys)) throw new TypeError(expected('keys', 'an array of strings', keys));
-  const unique = [...new Set(keys.map((key, index) => nonEmptyString(`keys[${index}]`, key)))];
+  const unique = [...new Set(strings('keys', keys, nonEmptyString))];
   if (unique.length === 0 || unique.length > MOST_KEYS) {
     throw new RangeError(expected('keys', `1 to ${MOST_KEYS} keys`, `${unique.length} keys`));
   }
@@ -97,7 +96,7 @@ export class MultiLock implements DistributedLock {
   async #acquire(options: LockOptions | undefined): Promise<HeldMultiLease> {
     const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY);
     const lease = await this.#acquired(acquisition);
-    if (lease === null) throw (acquisition.refusing ?? this.#first).timeoutError(options);
+    if (lease === null) throw (acquisition.refusing ?? this.#first).timeoutError(acquisition.request);
     return lease;
   }
 

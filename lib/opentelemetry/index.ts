@@ -17,7 +17,7 @@ import {
   warningChannel,
 } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
-import { type Check, callback, checkOptions, expected } from '../internal/validation';
+import { type Check, type Checks, callback, checkedOptions, expected } from '../internal/validation';
 
 /** Options of `instrumentLocks`. */
 export interface InstrumentLocksOptions {
@@ -57,8 +57,8 @@ const VERSION = '0.1.0';
  * ```
  */
 export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstrumentation {
-  checkOptions(CHECKS, options);
-  const { tracer = trace.getTracer(NAME, VERSION), meter = metrics.getMeter(NAME, VERSION), group: groupOf } = options;
+  const given = checkedOptions(CHECKS, options);
+  const { tracer = trace.getTracer(NAME, VERSION), meter = metrics.getMeter(NAME, VERSION), group: groupOf } = given;
   const { acquisitions, held, hold, lost, waited, waiting, warnings } = metricsOf(meter);
   const waits = new Map<AcquireMessage, Begun>();
   const sections = new Map<HoldMessage, Begun>();
@@ -200,17 +200,18 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
   return Object.assign(end, { [Symbol.dispose]: end });
 }
 
-const CHECKS = {
+const CHECKS: Checks<InstrumentLocksOptions> = {
   tracer: has('startSpan', 'a Tracer of OpenTelemetry'),
   meter: has('createHistogram', 'a Meter of OpenTelemetry'),
   group: callback,
 };
 
 /** By structure: an application may have the API of OpenTelemetry more than once. */
-function has(method: string, what: string): Check<void> {
+function has<T>(method: string, what: string): Check<T> {
   return (name, value) => {
     const found = (value as Record<string, unknown> | null)?.[method];
     if (typeof found !== 'function') throw new TypeError(expected(name, what, value));
+    return value as T;
   };
 }
 

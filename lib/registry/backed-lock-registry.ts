@@ -15,8 +15,8 @@ import { Orphans } from '../core/orphans';
 import { Watchdog } from '../core/watchdog';
 import { clock, within } from '../internal/clock';
 import {
+  checkedOptions,
   ttl as checkedTtl,
-  checkOptions,
   count,
   expected,
   nonEmptyString,
@@ -129,8 +129,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * for await (const { key, name, remaining } of registry.list({ match: 'order:*' })) console.log(key, name, remaining);
    */
   list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
-    checkOptions({ match: nonEmptyString, count }, options);
-    const { match = '*', count: keys = 1_000 } = options;
+    const { match = '*', count: keys = 1_000 } = checkedOptions<ListOptions>({ match: nonEmptyString, count }, options);
     return this.#services.inspection.list(this.settings.registryKey, match, keys);
   }
 
@@ -152,14 +151,15 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. When this
    * resolves, unlocks in flight have been answered, and what attempts in flight left in Redis has been removed, as far as
    * Redis answered. A second call waits for the first.
-   * @throws TypeError or RangeError when the timeout is not valid.
+   * @throws TypeError or RangeError when an option is not valid.
    * @example
    * await registry.close({ timeout: 5_000 });
    * client.destroy();
    */
   override async close(options: CloseOptions = {}): Promise<void> {
-    const { timeout = CLOSE_TIMEOUT } = options;
-    this.#closing ??= this.#close(notNegative('timeout', timeout));
+    const { timeout = CLOSE_TIMEOUT } = checkedOptions<CloseOptions>({ timeout: notNegative }, options);
+    this.#closing ??= this.#close(timeout);
+    if (timeout === 0) this.#backend.cutOff?.();
     await this.#closing;
   }
 

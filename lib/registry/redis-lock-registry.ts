@@ -1,8 +1,16 @@
 import { SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
-import type { RedisLockRegistryOptions, RegistrySettings, SegmentedLockOptions } from '../api/options';
+import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
-import { boolean, type Check, checkOptions, duration, notNegative, oneOf, wholeNumber } from '../internal/validation';
+import {
+  boolean,
+  type Checks,
+  checkedOptions,
+  duration,
+  notNegative,
+  oneOf,
+  wholeNumber,
+} from '../internal/validation';
 import { heldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
 import { RegistryParts } from '../protocols/registry-parts';
@@ -40,8 +48,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
    */
   constructor(client: RedisClientOrFromIoredis, options: RedisLockRegistryOptions) {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
-    checkOptions(CHECKS, options);
-    const settings = registrySettings(options, 'spin');
+    const settings = registrySettings(checkedOptions(CHECKS, options), 'spin');
     super(settings, redisBackend(client, settings));
   }
 
@@ -55,7 +62,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
   }
 }
 
-const CHECKS: Record<keyof RedisLockRegistryOptions, Check<unknown>> = {
+const CHECKS: Checks<RedisLockRegistryOptions> = {
   ...registryChecks,
   idleBetweenTries: duration,
   handOver: notNegative,
@@ -68,8 +75,8 @@ const CHECKS: Record<keyof RedisLockRegistryOptions, Check<unknown>> = {
   subscriber,
 };
 
-function subscriber(name: string, value: unknown): void {
-  if (isSubscriber(value)) return;
+function subscriber(name: string, value: unknown): RedisSubscriber {
+  if (isSubscriber(value)) return value;
   const expectation = `Expected \`${name}\` to be a client with the methods subscribe and unsubscribe`;
   throw new TypeError(`${expectation}, got ${describeValue(value)}`);
 }

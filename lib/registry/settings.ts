@@ -5,7 +5,7 @@ import { emitProcessWarning } from '../api/warnings';
 import { publishingWarnings } from '../diagnostics/channels';
 import {
   boolean,
-  type Check,
+  type Checks,
   callback,
   count,
   duration,
@@ -17,7 +17,7 @@ import {
 } from '../internal/validation';
 
 /** The checks of the options that every registry has, and of its key. */
-export const registryChecks: Record<keyof RegistryOptions | 'registryKey', Check<unknown>> = {
+export const registryChecks: Checks<RegistryOptions & { registryKey: string }> = {
   registryKey: string,
   name: registryName,
   lockType: oneOf(LOCK_TYPES),
@@ -62,12 +62,10 @@ export function registrySettings(options: RedisLockRegistryOptions, defaultLockT
   if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
   const registryKey = (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey);
   const { name = defaultName(nameSeparator) } = options;
-  // An option that is `undefined` was not given.
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   return {
     ...DEFAULTS,
     expireAfter,
-    ...(given as Partial<RegistrySettings>),
+    ...(options as Partial<RegistrySettings>),
     registryKey,
     name,
     lockType,

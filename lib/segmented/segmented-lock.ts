@@ -2,14 +2,27 @@ import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockSource } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockTimeoutError } from '../api/errors';
 import type { SegmentedLockOptions } from '../api/options';
-import { checkLockOptions } from '../core/request';
+import { checkedLockOptions } from '../core/request';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { Timer } from '../internal/clock';
-import { callback, checkOptions, expected, nonEmptyString, number, wholeNumber } from '../internal/validation';
+import {
+  type Check,
+  type Checks,
+  callback,
+  checkedOptions,
+  expected,
+  nonEmptyString,
+  number,
+  wholeNumber,
+} from '../internal/validation';
 import { hashTag } from '../redis/names';
 
 /** A Redis cluster has this many slots: more segments could not spread any further. */
 const MOST_SEGMENTS = 16_384;
+
+const segmentCount: Check<number> = (name, value) => wholeNumber(name, value, 1, MOST_SEGMENTS);
+
+const CHECKS: Checks<SegmentedLockOptions> = { segments: segmentCount, random: callback };
 
 declare const brand: unique symbol;
 
@@ -78,7 +91,7 @@ function segmentName(key: string, index: number): string {
  */
 export function split(total: number, segments: number): number[] {
   wholeNumber('total', total, 0);
-  wholeNumber('segments', segments, 1, MOST_SEGMENTS);
+  segmentCount('segments', segments);
   const larger = total % segments;
   const share = (total - larger) / segments;
   return Array.from({ length: segments }, (_, index) => (index < larger ? share + 1 : share));
@@ -101,12 +114,12 @@ export class SegmentedLock {
 
   /** @throws TypeError or RangeError when the key or an option is not valid. */
   constructor(registry: LockSource, key: string, options: SegmentedLockOptions) {
-    checkOptions({ segments: () => undefined, random: callback }, options);
-    const segments = wholeNumber('segments', options.segments, 1, MOST_SEGMENTS);
+    // Without a number of segments there is no lock.
+    const { segments = segmentCount('segments', undefined), random = Math.random } = checkedOptions(CHECKS, options);
     this.key = nonEmptyString('key', key);
     this.names = Array.from({ length: segments }, (_, index) => segmentName(key, index));
     this.#registry = registry;
-    this.#order = segmentOrder(segments, options.random ?? Math.random);
+    this.#order = segmentOrder(segments, random);
   }
 
   /**
@@ -262,8 +275,7 @@ export class SegmentedLock {
   }
 
   #visit(options: LockOptions) {
-    checkLockOptions(options);
-    return segmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), options);
+    return segmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), checkedLockOptions(options));
   }
 
   #segment(lease: Lease, index: number): Segment {

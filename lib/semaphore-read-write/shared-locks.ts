@@ -12,7 +12,7 @@ import { LockCache } from '../core/lock-cache';
 import { type LockProtocol, Permits } from '../core/protocol';
 import { Scope } from '../core/scope';
 import { clock } from '../internal/clock';
-import { type Check, checkOptions, nonEmptyString, wholeNumber } from '../internal/validation';
+import { type Check, checkedOptions, nonEmptyString, wholeNumber } from '../internal/validation';
 
 /**
  * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
@@ -244,10 +244,9 @@ export class SharedLocks {
 
   semaphore(key: string, options: SemaphoreOptions): DistributedLock {
     nonEmptyString('key', key);
-    const permits: Check<unknown> = (name, value) => wholeNumber(name, value, 1);
-    checkOptions({ permits }, options);
-    // Also when it is missing: without a number nobody could enter.
-    const count = wholeNumber('permits', options.permits, 1);
+    const permits: Check<number> = (name, value) => wholeNumber(name, value, 1);
+    // Without a number nobody could enter.
+    const { permits: count = permits('permits', undefined) } = checkedOptions({ permits }, options);
     const { cache, services } = this.#kind('semaphore');
     const lock = (cache.get(key) as Semaphore | undefined) ?? new Semaphore(key, services);
     lock.permits.give(count);

@@ -4,7 +4,7 @@ import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
-import { checkOptions, nonEmptyString, string, ttl } from '../internal/validation';
+import { checkedOptions, nonEmptyString, string, ttl } from '../internal/validation';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
@@ -82,8 +82,11 @@ export class InMemoryLocks {
    * `expire`.
    */
   steal(key: string, options: StealOptions = {}): void {
-    const { ttl: stolenFor = STOLEN_FOR, ...which } = options;
-    this.#named(key, which).give('somebody else', ttl('ttl', stolenFor));
+    const { ttl: stolenFor = STOLEN_FOR, ...which } = checkedOptions<StealOptions>(
+      { registryKey: string, ttl },
+      options,
+    );
+    this.#named(key, which).give('somebody else', stolenFor);
   }
 
   /** Who holds the lock; `undefined`: nobody. */
@@ -163,8 +166,8 @@ export class InMemoryLocks {
 
   #named(key: string, which: WhichLock): StoredLock {
     nonEmptyString('key', key);
-    checkOptions({ registryKey: string }, which);
-    const keys = which.registryKey === undefined ? [...this.#registryKeys] : [which.registryKey];
+    const given = checkedOptions<WhichLock>({ registryKey: string }, which).registryKey;
+    const keys = given === undefined ? [...this.#registryKeys] : [given];
     const [registryKey] = keys;
     if (registryKey === undefined) throw new Error('No registry was made with these locks yet');
     if (keys.length > 1) {
@@ -197,11 +200,8 @@ const CONNECTION: Connection = {
   slotOf: () => undefined,
 };
 
-/**
- * @internal The locks of one registry in memory. After `cutOff` nothing waits for an answer: it is there at once, or
- * fails.
- */
-export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend & { cutOff(): void } {
+/** @internal The locks of one registry in memory. */
+export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend {
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
   const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
@@ -235,6 +235,7 @@ export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockB
     explainWrongType: (error) => Promise.resolve(error),
     onReconnect: (listener) => locks.onReconnect(listener),
     close: () => Promise.resolve(),
+    /** `close` needs no timer then, which a test may have faked. */
     cutOff: () => closed.abort(new ClientClosedError('The registry was closed before Redis answered')),
   };
 }

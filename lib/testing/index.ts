@@ -1,5 +1,5 @@
-import type { CloseOptions, RegistryOptions } from '../api/options';
-import { type Check, checkOptions, expected } from '../internal/validation';
+import type { RegistryOptions } from '../api/options';
+import { type Checks, checkedOptions, expected } from '../internal/validation';
 import { BackedLockRegistry } from '../registry/backed-lock-registry';
 import { registryChecks, registrySettings } from '../registry/settings';
 import { InMemoryLocks, inMemoryBackend } from './in-memory-locks';
@@ -33,35 +33,21 @@ export interface InMemoryLockRegistryOptions extends RegistryOptions {
  */
 export class InMemoryLockRegistry extends BackedLockRegistry {
   readonly locks: InMemoryLocks;
-  readonly #backend: ReturnType<typeof inMemoryBackend>;
 
   /**
    * @throws TypeError when an option is unknown or has a wrong type.
    * @throws RangeError when an option is out of range.
    */
   constructor(options: InMemoryLockRegistryOptions = {}) {
-    checkOptions(checks, options);
-    const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = options;
+    const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = checkedOptions(CHECKS, options);
     const settings = registrySettings({ ...others, registryKey }, 'fair');
-    const backend = inMemoryBackend(locks, settings.fencing);
-    super(settings, backend);
-    this.#backend = backend;
+    super(settings, inMemoryBackend(locks, settings.fencing));
     this.locks = locks;
     locks.use(registryKey);
   }
-
-  /**
-   * As `close` of a `RedisLockRegistry`. With a timeout of 0 it needs no timer, which a test may have faked: what is
-   * not answered in a silence fails at once.
-   */
-  override async close(options: CloseOptions = {}): Promise<void> {
-    const closed = super.close(options);
-    if (options.timeout === 0) this.#backend.cutOff();
-    await closed;
-  }
 }
 
-const checks: Record<keyof InMemoryLockRegistryOptions, Check<unknown>> = { ...registryChecks, locks: checkedLocks };
+const CHECKS: Checks<InMemoryLockRegistryOptions> = { ...registryChecks, locks: checkedLocks };
 
 function checkedLocks(name: string, value: unknown): InMemoryLocks {
   if (!(value instanceof InMemoryLocks)) throw new TypeError(expected(name, 'an instance of InMemoryLocks', value));
