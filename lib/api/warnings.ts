@@ -1,5 +1,6 @@
 /** The kinds of warning. */
 export type LockWarningCode =
+  | 'CLOSED_WHILE_HELD'
   | 'LONG_HOLD'
   | 'LONG_WAIT'
   | 'RELEASE_FAILED'

@@ -186,9 +186,11 @@ export class RedisLock implements DistributedLock {
     while (this.lease !== undefined) await this.nextLeaseOver();
   }
 
-  /** @internal Ends the leases that are held, and leaves them to expire. */
-  loseByClose(): void {
-    for (const { hold } of this.leases) hold.lose('closed');
+  /** @internal Ends the leases that are held, and leaves them to expire. Returns how many there were. */
+  loseByClose(): number {
+    const held = this.leases.filter(({ hold }) => hold.isHeld);
+    for (const { hold } of held) hold.lose('closed');
+    return held.length;
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */

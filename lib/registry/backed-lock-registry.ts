@@ -30,6 +30,9 @@ import { LockRegistry } from './lock-registry';
 /** ms; how long `close` waits for the holders by default. */
 const CLOSE_TIMEOUT = 10_000;
 
+/** How many keys of each type the warning of `close` names. */
+const SHOWN_KEYS = 3;
+
 /** ms; `close` has at least this long to remove what attempts in flight leave in Redis. */
 const CLEANING_AT_LEAST = 500;
 
@@ -148,7 +151,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   /**
    * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
    * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
-   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. When this
+   * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. One warning says how
+   * many there were. When this
    * resolves, unlocks in flight have been answered, and what attempts in flight left in Redis has been removed, as far as
    * Redis answered. A second call waits for the first.
    * @throws TypeError or RangeError when an option is not valid.
@@ -175,7 +179,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     // Without a timer for 0: one that a test has faked may never fire.
     const free = Promise.all(locks.map((lock) => lock.free()));
     if (timeout > 0) await within(timeout, free);
-    for (const lock of locks) lock.loseByClose();
+    const given = locks.map((lock) => ({ lock, leases: lock.loseByClose() })).filter(({ leases }) => leases > 0);
+    if (given.length > 0) warnGivenUp(settings, timeout, given);
     watchdog.close();
     waits.stopWarning();
     this.#services.longHolds?.close();
@@ -198,6 +203,24 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
 function ownersOf(id: string): () => string {
   let count = 0;
   return () => `${id}:${++count}`;
+}
+
+/** `close` gave up these leases, after `timeout` ms. */
+function warnGivenUp(
+  { registryKey, onWarning }: KindSettings,
+  timeout: number,
+  given: readonly { readonly lock: RedisLock; readonly leases: number }[],
+): void {
+  const typeOf = ({ lock }: (typeof given)[number]): string => lock.services.settings.lockType;
+  const count = (some: typeof given): number => some.reduce((sum, { leases }) => sum + leases, 0);
+  const types = [...new Set(given.map(typeOf))].map((type) => {
+    const those = given.filter((one) => typeOf(one) === type);
+    const keys = those.slice(0, SHOWN_KEYS).map(({ lock }) => `"${lock.key}"`);
+    return `${count(those)} of type ${type} (${keys.join(', ')}${those.length > SHOWN_KEYS ? ', …' : ''})`;
+  });
+  const leases = count(given) === 1 ? 'a lease' : `${count(given)} leases`;
+  const message = `Registry "${registryKey}" was closed, and gave up ${leases} after ${timeout} ms: ${types.join(', ')}`;
+  warn(onWarning, { code: 'CLOSED_WHILE_HELD', message });
 }
 
 /** Warns once: a caller that continues to wait would learn of it much later. */
