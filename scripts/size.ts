@@ -11,9 +11,14 @@ import { build } from 'esbuild';
 const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
-/** A limit is what it was when it was last lowered, and a little more: lower it when the package gets smaller. */
-const PACKAGE = { unit: 'kB', goal: 400, limit: 600 };
-const BUNDLE = { unit: 'kB', goal: 120, limit: 195 };
+/**
+ * A limit is what it was when it was last lowered, and a little more: lower it when the package gets smaller. A goal is
+ * what would be left without what is known to be too much: of the package, the sources inside its source maps (210 kB)
+ * and a part of its pages (70 kB); of the bundle, tslib, which async-mutex brings (12 kB), and the comments of the Lua
+ * scripts (6 kB).
+ */
+const PACKAGE = { unit: 'kB', goal: 300, limit: 600 };
+const BUNDLE = { unit: 'kB', goal: 170, limit: 195 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 
 /** How many new processes load the library. */

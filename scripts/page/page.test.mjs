@@ -1,5 +1,5 @@
-// `npm run test:page`: the page in a real browser, and its pictures for docs/dashboard.md. It needs Chromium: CHROMIUM_BIN,
-// or `chromium` on the PATH.
+// `npm run test:page`: the page in a real browser. With PICTURES=docs it writes the pictures of docs/dashboard.md. It needs
+// Chromium: CHROMIUM_BIN, or `chromium` on the PATH.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +19,8 @@ const { startRedis } = require('../../support/redis.ts');
 const { freePort } = require('../../support/free-port.ts');
 
 const TOKEN = 'a-token-for-the-tests-of-the-page';
-const DOCS = join(import.meta.dirname, '../../docs');
+/** The folder that gets pictures, from the root; by default they are made and thrown away. */
+const { PICTURES } = process.env;
 const DESKTOP = { width: 1240, height: 740 };
 /** ms; a busy machine takes its time. */
 const LIMIT = 30_000;
@@ -104,7 +105,8 @@ async function until(look, isGood) {
 }
 
 const rowOf = (page, name) => page.locator('#rows tr', { has: page.getByRole('rowheader', { name, exact: true }) });
-const picture = (page, name) => page.screenshot({ path: join(DOCS, `dashboard-${name}.png`) });
+const picture = (page, name) =>
+  page.screenshot(PICTURES && { path: join(import.meta.dirname, '../..', PICTURES, `dashboard-${name}.png`) });
 
 /** Locks of several processes, of all kinds; and what this process does with locks. */
 async function aShop(registry) {
