@@ -2,10 +2,10 @@ import { expect, it } from '@jest/globals';
 import type { DistributedLock, EvalOptions, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
 import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
 import { KEEP } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { allScripts } from '../../support/all-scripts';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { allScripts } from '../support/scripts';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 

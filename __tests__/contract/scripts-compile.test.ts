@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
+import { allScripts } from '../../support/all-scripts';
 import { createRealClient, describeReal } from '../support/redis';
-import { allScripts } from '../support/scripts';
 
 // A script that seldom runs would fail only then.
 describeReal('Redis compiles', () => {

@@ -14,14 +14,14 @@ const PROBED = 20;
 /** ms after a probe that failed. */
 const PAUSE = 10_000;
 
-const WRITE = new Script(
+export const WRITE = new Script(
   'probe: write',
   `for i = 1, #KEYS do redis.call('SET', KEYS[i], '', 'PX', ARGV[1]) end
 return #KEYS`,
 );
 
 /** Says whether the key was there, and removes it. With SET, since every user of locks has the right to it. */
-const TAKE = new Script('probe: take', `return redis.call('SET', KEYS[1], '', 'XX', 'PX', 1) and 1 or 0`);
+export const TAKE = new Script('probe: take', `return redis.call('SET', KEYS[1], '', 'XX', 'PX', 1) and 1 or 0`);
 
 /** Runs a script about these keys, alone. Resolves to its reply. Rejects after `commandTimeout`. */
 type RunAlone = (script: Script, keys: string[], args: string[]) => Promise<unknown>;
@@ -102,7 +102,7 @@ export class KeyPlacement {
  * KEYS: lock
  * Returns its type; for a sorted set also the kind of its first member.
  */
-const DESCRIBE = new Script(
+export const DESCRIBE = new Script(
   'describe a key',
   `
 local type = redis.call('TYPE', KEYS[1])

@@ -425,7 +425,7 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
  * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence the
  * token as text in both cases; else a table.
  */
-export const HAND_OVER = new LockScript('release (fair)', RELEASE_SOURCE, undefined, isGranted);
+export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
 
 /** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
 export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);
