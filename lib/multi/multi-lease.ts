@@ -12,8 +12,8 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   endHold: EndOfHold | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
-  /** Ends the listening for losses. */
-  #over: AbortController | undefined;
+  /** Listens for the loss of each part. */
+  #onLoss: (() => void) | undefined;
 
   constructor(key: string, leases: readonly HeldLease[]) {
     this.key = key;
@@ -38,11 +38,11 @@ export class HeldMultiLease implements MultiLease, HeldLease {
         lossSignal.abort(this.lossError());
         this.#end(this.lossError());
       };
-      // A part that was entered again has the signal of the lease around it, which outlives this one.
-      this.#over = new AbortController();
-      for (const { signal } of this.leases) {
-        if (signal.aborted) onLoss();
-        else if (!this.isUnlocked) signal.addEventListener('abort', onLoss, { once: true, signal: this.#over.signal });
+      const signals = this.leases.map(({ signal }) => signal);
+      if (signals.some(({ aborted }) => aborted)) onLoss();
+      else if (!this.isUnlocked) {
+        this.#onLoss = onLoss;
+        for (const signal of signals) signal.addEventListener('abort', onLoss);
       }
     }
     return this.#lossSignal.signal;
@@ -112,7 +112,10 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 
   /** Its section is over. */
   #end(loss?: LockLostError): void {
-    this.#over?.abort();
+    const onLoss = this.#onLoss;
+    this.#onLoss = undefined;
+    // A part that was entered again has the signal of the lease around it, which outlives this one.
+    if (onLoss !== undefined) for (const { signal } of this.leases) signal.removeEventListener('abort', onLoss);
     this.endHold?.(loss);
     this.endHold = undefined;
   }
