@@ -44,6 +44,14 @@ describe('A time slice', () => {
     expect(lengths(new TimeSlice(IDLE, handOver), expected.length, pause)).toEqual(expected);
   });
 
+  it.each([
+    ['between them', 20, [80, 160, 320, 320]],
+    ['the least', 10, [50, 100, 200, 200]],
+    ['the most', 300, [400, 800, 1_600, 1_600]],
+  ])('is four intervals long where these are shorter, within limits: %s', (_, idle, expected) => {
+    expect(lengths(new TimeSlice(idle), expected.length, 1.1 * idle + 1)).toEqual(expected);
+  });
+
   it('begins again with the first length when another owner had the lock', () => {
     const slice = new TimeSlice(IDLE);
     lengths(slice, 3, PAUSE + 1);

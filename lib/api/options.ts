@@ -97,15 +97,15 @@ export interface RedisLockRegistryOptions extends RegistryOptions {
   /**
    * ms between two attempts while another process holds the key. Waiters that are notified poll after ten of these. A
    * process of type `spin` that sees others have the lock in turn asks up to eight times as often, so as not to miss
-   * every turn.
+   * every turn. With `spin`, one whose interval is longer than that of others may wait for several of their slices.
    * @default 100
    */
   idleBetweenTries?: number | undefined;
   /**
    * ms for which one process may pass a lock on among its own callers before it gives other processes a chance; 0: it
    * releases the lock after every lease. The fair types have a queue in place of it.
-   * @default 400 for `spin`, rising to 1,600 while no other process is seen to take the lock, and 1.2 `idleBetweenTries`
-   * while several do; 50 for `pub-sub` and `redisson`
+   * @default for `spin` 4 `idleBetweenTries`, from 50 to 400, rising to four times that while no other process is seen to
+   * take the lock, and 1.2 `idleBetweenTries` while several do; 50 for `pub-sub` and `redisson`
    */
   handOver?: number | undefined;
   /**

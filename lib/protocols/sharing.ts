@@ -24,9 +24,16 @@ export type Sharing = TimeSlice | YieldToListeners;
 /** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
 const TIMER_EARLY = 2;
 
-/** ms; the default of `handOver` for `spin`: a slice, and the longest one of a process that nobody contends with. */
+/**
+ * The default of `handOver` for `spin`: a slice, in intervals of polling, and its limits in ms. Others may poll at longer
+ * intervals and miss the pause after it: the shorter the slices, the sooner comes the next pause.
+ */
+const POLLED_SLICE_INTERVALS = 4;
+const LEAST_POLLED_SLICE = 50;
 const POLLED_SLICE = 400;
-const LONGEST_POLLED_SLICE = 1_600;
+
+/** The longest slice of a process that nobody contends with is this many times as long. */
+const LONGEST_POLLED_SLICE = 4;
 
 /**
  * A slice among several others, in intervals of polling: longer than one, so that the others see it, and no multiple,
@@ -54,6 +61,8 @@ export class TimeSlice {
   readonly isActive = false;
   readonly #idleBetweenTries: number;
   readonly #handOver: number | undefined;
+  /** ms that a slice lasts by default. */
+  readonly #usualSlice: number;
   /** ms that the next slice lasts. */
   #slice: number;
   #sliceEndsAt = 0;
@@ -71,7 +80,9 @@ export class TimeSlice {
   constructor(idleBetweenTries: number, handOver?: number) {
     this.#idleBetweenTries = idleBetweenTries;
     this.#handOver = handOver;
-    this.#slice = handOver ?? POLLED_SLICE;
+    const slice = Math.max(LEAST_POLLED_SLICE, POLLED_SLICE_INTERVALS * idleBetweenTries);
+    this.#usualSlice = Math.ceil(Math.min(slice, POLLED_SLICE));
+    this.#slice = handOver ?? this.#usualSlice;
   }
 
   /** ms until the next attempt of a process that waits. `holdsOthers`: as in `Wait`. */
@@ -95,9 +106,10 @@ export class TimeSlice {
     this.#sharedWithSeveral = areSeveral;
     // Without a whole pause before it, or long after one, nothing is known of others.
     if (this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < POLLED_SLICE) {
-      return Math.min(2 * this.#slice, LONGEST_POLLED_SLICE);
+      return Math.min(2 * this.#slice, LONGEST_POLLED_SLICE * this.#usualSlice);
     }
-    return isShort ? Math.min(POLLED_SLICE, Math.ceil(SHORT_SLICE * this.#idleBetweenTries)) : POLLED_SLICE;
+    const shortSlice = Math.ceil(SHORT_SLICE * this.#idleBetweenTries);
+    return isShort ? Math.min(this.#usualSlice, shortSlice) : this.#usualSlice;
   }
 
   isSliceOver(now: number): boolean {
