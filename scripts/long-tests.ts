@@ -4,6 +4,7 @@
  */
 export const LONG_TESTS = [
   'cli/transcripts',
+  'contract/embedded',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
   'faults/many-leases-are-held',

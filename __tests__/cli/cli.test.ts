@@ -162,7 +162,7 @@ describePrivate('redis-locks', () => {
 
   it('a command that loses its lock gets SIGTERM, and after the grace SIGKILL', async () => {
     const holder = await hold(
-      ['--ttl', '15s', '--grace', '200ms'],
+      ['--ttl', '6s', '--grace', '200ms'],
       'while :; do sleep 0.05; done',
       "trap 'echo told' TERM",
     );

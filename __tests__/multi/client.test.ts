@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { redis6Client } from '../support/client-kinds';
-import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
+import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { callsOf } from '../support/server-load';
@@ -10,7 +10,8 @@ import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { multiContract } from './multi-contract';
 
-for (const lockType of DISTINCT_TYPES) multiContract(lockType, redis6Client);
+// Other types and clients: `other-clients.test.ts`.
+multiContract('fair', redis6Client);
 
 describePrivate('A lock of several keys that one server is known to have', () => {
   const redis = PrivateRedis.install();

@@ -73,7 +73,7 @@ it('A cluster is refused by its first redirection, at once', async () => {
     code: 'ERR_CANNOT_ACQUIRE_LOCK',
     cause: { message: "ERR Bun's RedisClient cannot work with a cluster: MOVED 8000 127.0.0.1:7001" },
   });
-  await registry.close();
+  await registry.close({ timeout: 0 });
 });
 
 it('Sharded channels are refused', async () => {

@@ -13,7 +13,7 @@ import { type AnyClient, describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { startSentinel } from '../support/sentinel';
 import { untilQuiet } from '../support/server-load';
-import { createRegistry } from '../support/test-registry';
+import { createRegistry, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** Longer than a test may take: a waiter that is not notified does not end. */
@@ -52,7 +52,7 @@ async function ofGlide({ address }: Node): Promise<Made> {
   return { client: fromGlide(client), end: () => client.close() };
 }
 
-/** One process waits for another, through clients of their own. */
+/** One process waits for another, through clients of their own, with locks of all types at a time. */
 function waiting<S extends Servers>(
   start: () => Promise<S>,
   kinds: Record<string, (servers: S) => Promise<Made>>,
@@ -70,22 +70,26 @@ function waiting<S extends Servers>(
 
   afterAll(() => servers.stop());
 
-  const cases = Object.keys(kinds).flatMap((kind) => TYPES.map((lockType) => [kind, lockType] as const));
-
-  it.each(cases)(
-    'through %s ends by a message, and leaves no channel and no connection: %s',
-    async (kind, lockType) => {
+  it.each(Object.entries(kinds))(
+    'ends by a message through %s, and leaves no channel and no connection',
+    async (_, make) => {
       const admins = await Promise.all(servers.masters.map((node) => node.admin()));
       const registryKey = uniqueKey('registry');
       const process = async () => {
-        const { client, end } = await (kinds[kind] as (servers: S) => Promise<Made>)(servers);
+        const { client, end } = await make(servers);
         ended.push(end);
         const times = { idleBetweenTries: NEVER / 10, expireAfter: NEVER, commandTimeout: 60_000 };
-        return createRegistry(client, { registryKey, lockType, ...times });
+        return TYPES.map((lockType) =>
+          createRegistry(client, { registryKey: `${registryKey}-${lockType}`, lockType, ...times }),
+        );
       };
       const [holders, waiters] = [await process(), await process()];
+      const forEachType = (use: (holder: TestRegistry, waiter: TestRegistry) => Promise<unknown>) =>
+        Promise.all(holders.map((holder, i) => use(holder, waiters[i] as TestRegistry)));
       // A cluster client may connect to a node when it needs it.
-      for (const { registry } of [holders, waiters]) for (const key of KEYS) await registry.run(key, () => undefined);
+      await forEachType((...both) =>
+        Promise.all(both.flatMap(({ registry }) => KEYS.map((key) => registry.run(key, () => undefined)))),
+      );
       const connections = () => Promise.all(admins.map(async (admin) => (await admin.clientList()).length));
       const channels = async () => {
         const listed = admins.flatMap((admin) =>
@@ -95,17 +99,19 @@ function waiting<S extends Servers>(
       };
       const before = await connections();
       for (const key of KEYS) {
-        const lease = await holders.registry.obtain(key).lock();
-        const entering = waiters.registry.run(key, () => 'entered');
-        await until(async () => (await channels()).some((channel) => channel.includes(key)));
-        for (const admin of admins) await untilQuiet(admin);
-        await lease.unlock();
-        expect(await entering).toBe('entered');
+        await forEachType(async (holder, waiter) => {
+          const lease = await holder.registry.obtain(key).lock();
+          const entering = waiter.registry.run(key, () => 'entered');
+          await until(async () => (await channels()).some((channel) => channel.includes(holder.nameOf(key))));
+          for (const admin of admins) await untilQuiet(admin);
+          await lease.unlock();
+          expect(await entering).toBe('entered');
+        });
       }
-      await Promise.all([holders, waiters].map(({ registry }) => registry.close()));
+      await forEachType((...both) => Promise.all(both.map(({ registry }) => registry.close())));
       await until(async () => (await channels()).length === 0);
       await until(async () => (await connections()).every((count, i) => count <= (before[i] as number)));
-      expect([...holders.warnings, ...waiters.warnings]).toEqual([]);
+      expect([...holders, ...waiters].flatMap(({ warnings }) => warnings)).toEqual([]);
     },
   );
 }
