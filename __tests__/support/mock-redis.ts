@@ -3,14 +3,22 @@ import type { EvalOptions, RedisClient } from '../../lib';
 
 type Run = RedisClient['eval'];
 
-/** Replies of the scripts of a spin lock. */
+/** Replies of the scripts of a spin lock. In ms: the life of the key of another holder, and what a key lasts. */
 export const granted = 1;
+export const refused = (life: number, ...by: string[]): unknown[] => [life, ...by];
 export const released = 1;
-export const refused = (life: number): number[] => [life];
+export const stolen = -1;
+export const lastsFor = (ms: number): number[] => [ms];
 
-/** Replies of the scripts of a semaphore of one permit, or of a reader. */
+/** Replies of the scripts of a semaphore, or of a reader: in ms, the life of the key of the holders. */
 export const sharedGranted = [0, 0, 1];
+export const sharedRefused = (life: number, permits: number): unknown[] => {
+  const arrival = '1700000000000000';
+  const leaseEnd = '1700000020000';
+  return [0, 0, 0, life, 'another:1', arrival, permits, leaseEnd];
+};
 export const sharedReleased = [1, 0];
+export const sharedExpired = [0, 0];
 
 /**
  * The mock that application code would write: a client with `eval` and `evalSha`. By default every script replies 1:

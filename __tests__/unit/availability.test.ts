@@ -2,7 +2,7 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Availability } from '../../lib/core/availability';
 import { FakeClock } from '../support/fake-clock';
-import { granted, lateReply, mockRedis, released, silence } from '../support/mock-redis';
+import { granted, lateReply, mockRedis, released, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
 
 describe('While a question is unanswered', () => {
   const askedAt = (...times: number[]) => {
@@ -139,7 +139,7 @@ describe('A late answer', () => {
   it('P1: is not waited for longer than a caller may that takes over the attempt of the one before it', async () => {
     const redis = mockRedis();
     const semaphore = new RedisLockRegistry(redis, { registryKey: 'left' }).semaphore('key', { permits: 1 });
-    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    redis.evalSha.mockImplementation(async () => sharedGranted);
     const first = await semaphore.lock();
     redis.evalSha.mockImplementation(silence);
     const second = semaphore.lock();
@@ -160,18 +160,9 @@ describe('A late answer', () => {
     const redis = mockRedis();
     const settings = { registryKey: 'left', idleBetweenTries: 30 };
     const semaphore = new RedisLockRegistry(redis, settings).semaphore('key', { permits: 2 });
-    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    redis.evalSha.mockImplementation(async () => sharedGranted);
     const first = await semaphore.lock();
-    redis.evalSha.mockImplementation(async () => [
-      0,
-      0,
-      0,
-      20_000,
-      'another:1',
-      '1700000000000000',
-      2,
-      '1700000020000',
-    ]);
+    redis.evalSha.mockImplementation(async () => sharedRefused(20_000, 2));
     const second = semaphore.lock({ waitTime: 40 });
     const rejected = expect(semaphore.lock({ waitTime: 60 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
     await time.advance(1);

@@ -3,7 +3,7 @@ import { type EvalOptions, type Lease, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { LOCK_TYPES } from '../support/lock-types';
-import { granted, lateReply, mockRedis } from '../support/mock-redis';
+import { granted, lateReply, mockRedis, refused, sharedExpired, sharedGranted } from '../support/mock-redis';
 
 const CALLS = 50;
 
@@ -136,7 +136,7 @@ describe('What abandoned calls may have left in Redis', () => {
     ] as const) {
       redis.evalSha.mockImplementationOnce(async () => {
         if (isRepeated) client.socketEpoch++;
-        return [20_000, 'another:1'];
+        return refused(20_000, 'another:1');
       });
       expect(await lock.tryLock()).toBeNull();
       await time.advance(120_000);
@@ -184,10 +184,10 @@ describe('What abandoned calls may have left in Redis', () => {
   });
 
   it('is removed once for readers that lost the lock together', async () => {
-    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    redis.evalSha.mockImplementation(async () => sharedGranted);
     const { read } = registry.readWrite('key');
     const leases = await Promise.all(Array.from({ length: CALLS }, () => read.lock({ ttl: 1_000 })));
-    redis.evalSha.mockImplementation(async () => [0, 0]);
+    redis.evalSha.mockImplementation(async () => sharedExpired);
     const before = redis.calls.length;
     await time.advance(2_000);
     for (const lease of leases) {
@@ -198,7 +198,7 @@ describe('What abandoned calls may have left in Redis', () => {
   });
 
   it('is not removed for a reader whose own ttl is over while the unlock of another one is unanswered', async () => {
-    redis.evalSha.mockImplementation(async () => [0, 0, 1]);
+    redis.evalSha.mockImplementation(async () => sharedGranted);
     const { read } = registry.readWrite('key');
     const [lease, short] = await Promise.all([read.lock(), read.lock({ ttl: 100 })]);
     await time.advance(200);

@@ -1,6 +1,6 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, silence } from '../support/mock-redis';
+import { lastsFor, lateReply, mockRedis, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -16,7 +16,7 @@ it('A lease counts a renewal from before its request was sent (P3)', async () =>
   redis.evalSha.mockReturnValueOnce(reply.promise);
   const renewing = lease.renew();
   await time.advance(4_000);
-  reply.resolve([10_000]);
+  reply.resolve(lastsFor(10_000));
   await renewing;
   expect(lease.remaining).toBe(10_000 - 11 - 4_000);
 });
@@ -41,7 +41,7 @@ it('A lease does not abort its signal after its unlock, for any reply to a renew
   await time.advance(1_000);
   await lease.unlock();
   const sent = redis.sent;
-  reply.resolve([-1]);
+  reply.resolve(stolen);
   await time.advance(60_000);
   expect(lease.signal.aborted).toBe(false);
   expect(redis.sent).toBe(sent);
