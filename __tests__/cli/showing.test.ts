@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { type LockType, RedisLockRegistry } from '../../lib';
 import { columns } from '../../lib/cli/output';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-import { ask, linesOf } from './command';
+import { ask, COMMAND, linesOf } from './command';
 
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
@@ -64,7 +65,7 @@ describePrivate('What redis-locks shows', () => {
     const plain = { kind: 'lock', isSure: true, isKept: false };
     const queue = [expect.objectContaining({ position: 1, waiter: 'web-4' })];
     expect(found).toEqual({
-      'java:order:1': expect.objectContaining({ ...plain, isSure: false, format: 'spring', holder: JAVA }),
+      'java:order:1': expect.objectContaining({ ...plain, isSure: false, format: 'spring', holder: 'not shown' }),
       'orders:order:1': expect.objectContaining({ ...plain, format: 'spring', holder: 'web-1', waiting: null }),
       'orders:kept': expect.objectContaining({ ...plain, isKept: true, holder: 'web-1' }),
       'orders:render': expect.objectContaining({
@@ -125,6 +126,114 @@ describePrivate('What redis-locks shows', () => {
     expect([released.exitCode, released.stdout]).toEqual([0, 'Released "shop:eu:cart", held by web-5.\n']);
     await (await waiting).unlock();
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
+  });
+});
+
+describePrivate('A key that may be data of an application', () => {
+  const NAME = 'idempotency:order:42';
+  let server: Node;
+  let env: { REDIS_URL: string };
+
+  beforeAll(async () => {
+    server = await Node.start();
+    atTheEnd(() => server.stop());
+    env = at(server);
+  });
+
+  beforeEach(async () => {
+    await server.send('FLUSHALL');
+    await server.send('SET', NAME, JAVA, 'PX', '600000');
+    await server.send('HSET', 'cart:7', `${JAVA}:2`, '1');
+    await server.send('PEXPIRE', 'cart:7', '600000');
+  });
+
+  const isThere = async (name = NAME) => (await server.send('EXISTS', name)) === 1;
+
+  it('is shown with nothing of its value', async () => {
+    for (const words of [
+      ['ls'],
+      ['ls', '--json'],
+      ['inspect', NAME],
+      ['inspect', 'cart:7', '--json'],
+      ['inspect', '42'],
+    ]) {
+      const { exitCode, stdout, stderr } = await ask(words, env);
+      expect([exitCode, stdout]).toEqual([0, expect.stringContaining('not shown')]);
+      expect(stdout + stderr).not.toContain(JAVA.slice(0, 4));
+    }
+    const { stdout } = await ask(['inspect', NAME], env);
+    expect(stdout).toMatch(/may be data of an application\.\n.*--registry-key/);
+    const watched = new Program([...COMMAND, 'watch', '--json', '--interval', '50ms'], env);
+    const names = () => watched.lines.map((line) => JSON.parse(line)).map(({ lock, holder }) => `${lock} ${holder}`);
+    await until(async () => {
+      // The first look has no changes.
+      await server.send('SET', `session:${Date.now()}`, JAVA, 'PX', '60000');
+      return names().length > 0;
+    });
+    watched.child.kill('SIGINT');
+    expect([await watched.ended, names()[0]]).toEqual([0, expect.stringMatching(/^session:\d+ not shown$/)]);
+  });
+
+  it('is shown, and released, as a lock by its registryKey', async () => {
+    const asked = { ...env, REDIS_LOCKS_REGISTRY_KEY: 'idempotency' };
+    const [found] = linesOf(await ask(['ls', '--json'], asked));
+    expect(found).toMatchObject({ lock: NAME, isSure: true, owner: JAVA });
+    const released = await ask(['release', 'order:42', '--yes'], asked);
+    expect([released.exitCode, await isThere()]).toEqual([0, false]);
+  });
+
+  it.each([
+    ['the end of its name', ['order:42'], /give its whole name, and --may-be-data/],
+    [
+      'the end of its name, though it may be data',
+      ['order:42', '--may-be-data'],
+      /give its whole name, and --may-be-data/,
+    ],
+    ['its name alone', [NAME], /"idempotency:order:42" may be data of an application; give --may-be-data/],
+    ['its name alone, a hash', ['cart:7'], /"cart:7" may be data/],
+  ])('is not released by %s', async (_what, words, message) => {
+    const refused = await ask(['release', '--yes', ...words], env);
+    expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([64, '', expect.stringMatching(message)]);
+    expect([await isThere(), await isThere('cart:7')]).toEqual([true, true]);
+  });
+
+  it('is released by its whole name where the caller says that it may be data', async () => {
+    const released = await ask(['release', NAME, '--yes', '--may-be-data'], env);
+    expect([released.exitCode, released.stdout]).toEqual([0, `Released "${NAME}", whose holder is not shown.\n`]);
+    expect(await isThere()).toBe(false);
+    const hash = await ask(['release', 'cart:7', '--yes', '--may-be-data', '--json'], env);
+    expect([hash.exitCode, hash.stdout.includes(JAVA), await isThere('cart:7')]).toEqual([0, false, false]);
+  });
+});
+
+describePrivate('A lock of any name', () => {
+  it('is released, and no other one', async () => {
+    const server = await Node.start();
+    atTheEnd(() => server.stop());
+    const onWarning = () => undefined;
+    const registry = new RedisLockRegistry(await server.admin(), {
+      registryKey: '',
+      lockType: 'redisson',
+      name: 'me',
+      onWarning,
+    });
+    const keys = [':jobs:1', 'jobs:1', 'a:b:c', ':', 'a:', 'plain'];
+    for (const key of keys) await registry.semaphore(key, { permits: 1 }).lock();
+    for (const [i, key] of keys.entries()) {
+      expect(await ask(['release', key, '--yes'], at(server))).toMatchObject({
+        exitCode: 0,
+        stdout: `Released "${key}", held by me.\n`,
+      });
+      const left = await Promise.all(keys.map((one) => server.send('EXISTS', one)));
+      expect(left).toEqual(keys.map((_, at) => (at > i ? 1 : 0)));
+    }
+    await registry.close({ timeout: 0 });
+    // Of Spring, with an empty registryKey, and of nobody.
+    for (const name of [':order:42', 'plain']) {
+      await server.send('SET', name, JAVA, 'PX', '60000');
+      const released = await ask(['release', name, '--yes', '--may-be-data'], at(server));
+      expect([released.exitCode, released.stderr, await server.send('EXISTS', name)]).toEqual([0, '', 0]);
+    }
   });
 });
 

@@ -164,4 +164,90 @@ describePrivate('A look', () => {
     expect(await matching('[d-f]??')).toEqual(['d-e']);
     expect(await matching('f?')).toEqual(['f?']);
   });
+
+  const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
+  const inRedis = async (...commands: readonly string[][]) => {
+    await server.send('FLUSHALL');
+    for (const command of commands) await server.send(...command);
+  };
+  /** Of the keys that are found: whether they are sure to be locks, and what is shown of their holders. */
+  const found = async (search = {}) => {
+    const { locks } = await findLocks(client, search);
+    expect(JSON.stringify(locks.filter(({ isSure }) => !isSure))).not.toContain(JAVA.slice(0, 5));
+    return Object.fromEntries(locks.map(({ lock, isSure, holder, owner }) => [lock, [isSure, holder, owner]]));
+  };
+  const NOT_SHOWN = [false, 'not shown', 'not shown'];
+
+  it('shows nothing of what only has the form of a lock, and nothing at all of what never expires', async () => {
+    await inRedis(
+      ['SET', 'session:7', JAVA, 'PX', '60000'],
+      ['SET', 'user:1', JAVA],
+      ['HSET', 'cart:7', `${JAVA}:2`, '1'],
+      ['PEXPIRE', 'cart:7', '60000'],
+      ['HSET', 'cart:8', `${JAVA}:2`, '1'],
+    );
+    expect(await found()).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
+    expect(await found({ key: '7' })).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
+    // Every name begins with an empty registryKey.
+    expect(await found({ registryKey: '' })).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
+  });
+
+  it('takes a form of Java for a lock by the registryKey, and no other value for one', async () => {
+    await inRedis(
+      ['SET', 'orders:1', JAVA, 'PX', '60000'],
+      ['HSET', 'orders:2', `${JAVA}:2`, '1'],
+      ['PEXPIRE', 'orders:2', '60000'],
+      ['SET', 'orders:3', 'a secret', 'PX', '60000'],
+      ['SET', 'orders:4', JAVA],
+    );
+    expect(await found({ registryKey: 'orders' })).toEqual({
+      'orders:1': [true, JAVA, JAVA],
+      'orders:2': [true, `${JAVA}:2`, `${JAVA}:2`],
+      'orders:3': NOT_SHOWN,
+      'orders:4': NOT_SHOWN,
+    });
+  });
+
+  it('takes a form of Java for a lock beside a key that belongs to it', async () => {
+    const commands = ['fence', 'queue', 'token', 'list'].flatMap((name) => [
+      ['SET', `spring:${name}`, JAVA, 'PX', '60000'],
+      ['HSET', `redisson:${name}`, `${JAVA}:2`, '1'],
+      ['PEXPIRE', `redisson:${name}`, '60000'],
+    ]);
+    await inRedis(
+      ...commands,
+      ['SET', '{spring:fence}:fence', '1795428581000000'],
+      ['ZADD', '{spring:queue}:queue', '1795428581000000', `web-1:${ID}:1`],
+      ['SET', 'redisson_lock_token:{redisson:token}', '7'],
+      ['RPUSH', 'redisson_lock_queue:{redisson:list}', `${JAVA}:3`],
+    );
+    const sure = Object.entries(await found()).filter(([, [isSure]]) => isSure);
+    expect(sure.map(([name]) => name)).toEqual(['redisson:list', 'redisson:token', 'spring:fence', 'spring:queue']);
+  });
+
+  it('takes a form of Java for a lock while somebody listens for its release', async () => {
+    await inRedis(
+      ['SET', 'a:b:c', JAVA, 'PX', '60000'],
+      ['HSET', 'cart:7', `${JAVA}:2`, '1'],
+      ['PEXPIRE', 'cart:7', '60000'],
+    );
+    const subscriber = await connectToNode(server.address);
+    for (const channel of ['a:b-channel:a:b:c', 'redisson_lock__channel:{cart:7}']) {
+      await subscriber.subscribe(channel, () => undefined);
+    }
+    expect(Object.values(await found()).map(([isSure]) => isSure)).toEqual([true, true]);
+    subscriber.destroy();
+    await until(async () => Object.values(await found()).every(([isSure]) => !isSure));
+  });
+
+  it('shows nothing of the queues of others, which may be named as ours are', async () => {
+    await inRedis(
+      ['ZADD', '{mail}:queue', '1', 'to: ada@example.org'],
+      ['HSET', '{rooms}:waiters', 'read:ada', '1:9999999999999:1', 'read:bob', 'a:b'],
+      ['RPUSH', 'redisson_lock_queue:{jobs}', 'a secret'],
+      ['SET', 'mail', `web-1:${ID}:1`, 'PX', '60000'],
+    );
+    const { locks } = await findLocks(client);
+    expect(locks.map(({ lock, queue }) => [lock, queue])).toEqual([['mail', null]]);
+  });
 });

@@ -21,6 +21,7 @@ const OPTIONS = {
   match: ["'order:*'", 'only the locks whose names end like this; with --registry-key, whose keys are like this'],
   interval: ['1s', 'how often to look'],
   yes: ['', 'do not ask', 'y'],
+  'may-be-data': ['', 'also a key that may be data of an application, which is deleted then; KEY is its whole name'],
   host: ['ADDRESS', 'where to listen; default: 127.0.0.1, which only this machine reaches. Others need --token too'],
   port: ['N', 'default: any that is free'],
   token: ['TEXT', 'who has it sees the page; default: a random one, in the URL that is printed'],
@@ -52,7 +53,7 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
   ls: ['', 'the locks that are held, of every registry unless --registry-key is given', 'match'],
   inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', 'match', 'interval'],
-  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes'],
+  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data'],
   ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
   completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
@@ -76,7 +77,12 @@ export function readArguments(argv: readonly string[]): Arguments {
   const { positionals, values } = parse(end < 0 ? argv : argv.slice(0, end));
   const [command, ...operands] = positionals;
   if (command !== undefined) assertKnown(command, values);
-  return { command, operands, rest: end < 0 ? undefined : argv.slice(end + 1), values };
+  const rest = end < 0 ? undefined : argv.slice(end + 1);
+  if (rest === undefined || (command === 'run' && operands.length > 0)) return { command, operands, rest, values };
+  // A KEY that begins with "-" stands behind a `--`. That of `run` has another one behind it.
+  const next = command === 'run' ? rest.indexOf('--') : -1;
+  if (next < 0) return { command, operands: [...operands, ...rest], rest: undefined, values };
+  return { command, operands: rest.slice(0, next), rest: rest.slice(next + 1), values };
 }
 
 function parse(args: readonly string[]): { positionals: string[]; values: Values } {
@@ -87,8 +93,8 @@ function parse(args: readonly string[]): { positionals: string[]; values: Values
   try {
     return parseArgs({ args: [...args], options: Object.fromEntries(options), allowPositionals: true });
   } catch (error) {
-    const [sentence = ''] = (error as Error).message.split('. ');
-    const [, unknown] = /^Unknown option '--([^']*)'/.exec(sentence) ?? [];
+    const sentence = (error as Error).message.replace(/\. To specify a positional .*$/s, '').replaceAll('\n', ' ');
+    const [, unknown] = /^Unknown option '--(.*)'$/.exec(sentence) ?? [];
     throw usageError(unknown === undefined ? sentence : `${sentence}${meant(unknown, Object.keys(OPTIONS), '--')}`);
   }
 }
@@ -104,7 +110,7 @@ function assertKnown(command: string, values: Values): void {
 }
 
 function optionsOf(command: string): Name[] {
-  const [, , ...own] = COMMANDS[command] ?? ['', ''];
+  const [, , ...own] = (Object.hasOwn(COMMANDS, command) && COMMANDS[command]) || ['', ''];
   return [...own, ...EVERYWHERE];
 }
 

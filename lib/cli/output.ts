@@ -109,3 +109,10 @@ export function complain(message: string): void {
 export function print(text: string): void {
   process.stdout.write(`${text}\n`);
 }
+
+/** One line. JSON.stringify escapes only some of the control characters: the others must not reach the terminal either. */
+export function printJson(value: unknown): void {
+  const codes = (text: string) =>
+    text.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  print(JSON.stringify(value).replace(/\p{C}/gu, codes));
+}

@@ -165,10 +165,12 @@ function masterIn(info: string, wanted: string | undefined, sentinel: string): s
 function urlOf(text: string): URL {
   try {
     const url = new URL(text);
-    if (/^rediss?:$/.test(url.protocol) && url.hostname !== '') return url;
+    // Throws for a "%" that escapes nothing.
+    decodeURIComponent(url.username + url.password);
+    if (/^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)) return url;
   } catch {}
   // It is not quoted: it may have a password.
-  throw usageError('--url is not a URL such as redis://localhost:6379');
+  throw usageError('--url is not a URL such as redis://localhost:6379/0');
 }
 
 function portOf({ port }: URL): number {

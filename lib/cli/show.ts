@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, findLocks, forceUnlock } from '../inspection/find-locks';
-import type { FoundLock } from '../inspection/found-lock';
+import { type FoundLock, hasOtherOwner } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import {
@@ -20,8 +20,10 @@ import {
   registryKeyOf,
   type Values,
 } from './arguments';
-import { columns, complain, EXIT, ExitError, print, printable, shown, usageError } from './output';
+import { columns, complain, EXIT, ExitError, print, printable, printJson, shown, usageError } from './output';
 import { type Connection, connectTo } from './servers';
+
+const UNSURE = '?: may be data of an application. --registry-key KEY shows the holders.';
 
 /** `redis-locks ls` */
 export async function list(args: Arguments): Promise<number> {
@@ -29,10 +31,11 @@ export async function list(args: Arguments): Promise<number> {
   return using(args.values, async (connection) => {
     const found = await look(connection, args.values);
     const { locks } = found;
-    if (args.values.json) for (const lock of locks) print(JSON.stringify(lock));
+    if (args.values.json) for (const lock of locks) printJson(lock);
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
       else if (found.missing.length === 0) print(noneHeld(args.values));
+      if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) print(UNSURE);
       if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addressesOf(found, connection)}.`);
     }
     return endOf(found, EXIT.ok);
@@ -45,7 +48,7 @@ export async function inspect(args: Arguments): Promise<number> {
   return using(args.values, async (connection) => {
     const found = await look(connection, args.values, key);
     const { locks } = found;
-    if (args.values.json) for (const lock of locks) print(JSON.stringify(lock));
+    if (args.values.json) for (const lock of locks) printJson(lock);
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0]));
@@ -53,6 +56,8 @@ export async function inspect(args: Arguments): Promise<number> {
     return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.unavailable);
   });
 }
+
+const ONLY_ITS_FORM = 'It only has the form of a lock: it may be data of an application.';
 
 const MEANING = `Its holder is not stopped: it learns of this when it renews the lock next.
 Until then, two may be at work.`;
@@ -72,19 +77,29 @@ export async function release(args: Arguments): Promise<number> {
       return endOf(found, EXIT.unavailable);
     }
     if (others.length > 0) {
-      for (const line of tableOf(found.locks)) complain(line);
+      process.stderr.write(`${tableOf(found.locks).join('\n')}\n`);
       throw usageError(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
     }
+    const isWholeName = registryKeyOf(values) !== undefined || key === lock.lock;
+    if (!lock.isSure && !(isWholeName && (values['may-be-data'] || !values.yes))) {
+      const wanted = `give ${isWholeName ? '' : 'its whole name, and '}--may-be-data to delete it`;
+      throw usageError(`Nothing was released: "${lock.lock}" may be data of an application; ${wanted}`);
+    }
     if (!values.yes) {
-      process.stderr.write(`${MEANING}\n`);
+      process.stderr.write(`${lock.isSure ? MEANING : `${ONLY_ITS_FORM} A release deletes it.`}\n`);
       if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}? [y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
-      const isOther = now !== undefined && now.owner !== lock.owner && lock.format !== 'shared';
-      if (isOther) throw new ExitError(EXIT.notFree, `Nothing was released: by now it is ${heldBy(now)}`);
+      const isOther = now !== undefined && hasOtherOwner(lock, now);
+      if (isOther)
+        throw new ExitError(
+          EXIT.notFree,
+          `Nothing was released: by now it is ${now.isSure ? heldBy(now) : 'another one'}`,
+        );
     }
     const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
     if (!isFreed) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
-    print(values.json ? JSON.stringify(lock) : `Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
+    if (values.json) printJson(lock);
+    else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
 }
@@ -121,7 +136,7 @@ export async function watch(args: Arguments): Promise<number> {
       lines.splice(LINES);
       if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
       else {
-        for (const change of changes) print(values.json ? JSON.stringify(change) : lineOf(change));
+        for (const change of changes) values.json ? printJson(change) : print(lineOf(change));
         if (missing.join() !== complaint) for (const reason of missing) complain(reason);
         complaint = missing.join();
       }
@@ -175,7 +190,8 @@ export async function ui(args: Arguments): Promise<number> {
     });
     const { address, family, port } = server.address() as AddressInfo;
     const url = `http://${family === 'IPv6' ? `[${address}]` : address}:${port}/#token=${encodeURIComponent(token)}`;
-    print(values.json ? JSON.stringify({ url }) : `The locks are shown at ${url}`);
+    if (values.json) printJson({ url });
+    else print(`The locks are shown at ${url}`);
     await new Promise((resolve) => process.once('SIGINT', resolve).once('SIGTERM', resolve));
     server.close().closeAllConnections();
     page[Symbol.dispose]();
@@ -202,11 +218,12 @@ function detailsOf(lock: FoundLock): string {
     ['registryKey', lock.registryKey ?? 'not known'],
     ['kind', kindOf(lock)],
     ['type', lock.format === 'shared' ? '' : lock.types.join(' or ')],
-    ['', lock.isSure ? '' : 'It only has the form of a lock: it may be data of an application.'],
+    ['', lock.isSure ? '' : ONLY_ITS_FORM],
+    ['', lock.isSure ? '' : 'Its value is shown with the --registry-key that its name begins with.'],
     ['holder', lock.holder === null ? 'nobody' : ''],
     ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits }) => [
       [isKept ? 'unlocked by' : 'holder', holder],
-      ['owner', owner],
+      ['owner', lock.isSure ? owner : ''],
       ['permits', permits > 1 ? String(permits) : ''],
       ['left', isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
     ]),
@@ -236,6 +253,7 @@ function holdersOf({ holder, holders, isKept }: FoundLock): string {
 }
 
 function heldBy(lock: FoundLock): string {
+  if (!lock.isSure) return 'whose holder is not shown';
   return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
 }
 

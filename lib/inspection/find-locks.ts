@@ -1,19 +1,24 @@
 import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
-import { emitProcessWarning, type WarningListener } from '../api/warnings';
+import type { WarningListener } from '../api/warnings';
 import { grantedAt } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
-import { RedisLockRegistry } from '../registry/redis-lock-registry';
-import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
+import { forceUnlockOf } from '../registry/redis-lock-registry';
+import { type FoundLock, foundLock, type Known, type Owner, REDISSONS, SPRINGS } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value
- * in it, or a queue. It sends commands that only read, and no scripts: docs/cli.md has the rights that they need. A key
+ * in it, or a queue. The commands only read, and there are no scripts: docs/cli.md has the rights that they need. A key
  * that has become something else meanwhile is no lock.
+ *
+ * Owner values of this library are proof of a lock. Those of Java have a form that data of an application may have too: a
+ * string that is a UUID (Spring), a hash with one field of a UUID and a number (Redisson; a cart may look like that). Such
+ * a key is sure to be a lock only under a registryKey that is asked for, beside a key that belongs to it (a fence, a
+ * queue), or while somebody listens to its channel. No value is shown of the others, and none of them is unlocked unasked.
  */
 
 /** What is looked for: without anything, all locks. */
@@ -58,10 +63,6 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
   };
 }
 
-const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
-/** The owner values of Spring Integration and of Redisson. */
-const SPRINGS = new RegExp(`^${UUID}$`, 'i');
-const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
 const MEMBER = /^(semaphore|read|write):(.+)$/;
 
 /** The least time in microseconds: a token below it is a counter, and not the time of an acquisition. */
@@ -172,23 +173,25 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   async function stringLock(names: LockNames): Promise<FoundLock | undefined> {
     const owner = await ask('GETRANGE', names.lock, '0', '255');
     if (typeof owner !== 'string' || owner === '') return undefined;
-    const isSure = nameIn(owner) !== undefined;
-    const isAsked = search.registryKey !== undefined;
-    if (!isSure && !SPRINGS.test(owner) && !isAsked) return undefined;
+    const isOurs = nameIn(owner) !== undefined;
+    if (!isOurs && !SPRINGS.test(owner) && !search.registryKey) return undefined;
     const [remaining, fencingToken = null, queue] = await Promise.all([
       numberOf('PTTL', names.lock),
       numberOf('GET', companion(names, 'fence')),
       fairQueue(names),
     ]);
-    // Data of an application has no expiry, more often than not.
-    if (!isSure && remaining === -1 && !isAsked) return undefined;
-    const handedOver = isKept(owner) ? undefined : grantedAt(owner);
+    // A lock expires. Data of an application does not, more often than not.
+    const hasForm = SPRINGS.test(owner) && remaining !== -1;
+    if (!isOurs && !hasForm && !search.registryKey) return undefined;
+    const isHeard = heard.registryKeyOf(names.lock) !== undefined;
+    const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
+    const handedOver = isKept(owner) || !isOurs ? undefined : grantedAt(owner);
     const isFair = handedOver !== undefined || queue.length > 0;
     const listeners = heard.of(names.lock);
     return made(names, 'spring', [{ owner, remaining }], {
-      isSure,
+      isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
-      since: (isSure ? sinceOf(fencingToken) : undefined) ?? handedOver,
+      since: (isOurs ? sinceOf(fencingToken) : undefined) ?? handedOver,
       waiting: isFair ? queue.length : listeners,
       queue,
       fencingToken,
@@ -205,9 +208,14 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       redissonQueue(names),
     ]);
     const isFair = queue.length > 0;
+    const listeners = heard.of(redissonName(names, CHANNEL));
+    const isProven = Boolean(search.registryKey) || fencingToken !== null || isFair || listeners !== null;
+    const isOurs = nameIn(owner) !== undefined;
+    if (!isOurs && !isProven && remaining === -1) return undefined;
     return made(names, 'redisson', [{ owner, remaining }], {
+      isSure: isOurs || (isProven && remaining !== -1),
       type: isFair ? 'redisson-fair' : null,
-      waiting: isFair ? queue.length : heard.of(redissonName(names, CHANNEL)),
+      waiting: isFair ? queue.length : listeners,
       queue,
       fencingToken,
     });
@@ -242,12 +250,13 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /** Their positions are the times at which they came, in microseconds. */
   async function fairQueue(names: LockNames): Promise<Queue> {
-    const tickets = await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES');
-    return pairsOf(tickets).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
+    const tickets = pairsOf(await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES'));
+    return tickets.filter(isOfLibrary).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
   }
 
   async function redissonQueue(names: LockNames): Promise<Queue> {
-    return listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1')).map((owner) => ({ owner }));
+    const owners = listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1'));
+    return owners.filter((owner) => isOfLibrary([owner]) || REDISSONS.test(owner)).map((owner) => ({ owner }));
   }
 
   async function sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
@@ -258,7 +267,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
       const [arrival = 0, until = 0] = value.split(':').map(Number);
       // A process that has not polled for too long has lost its ticket.
-      if (kind === undefined || until <= now) return [];
+      if (kind === undefined || !isOfLibrary([owner]) || !(until > now)) return [];
       // 0: readers that come before others, since a writer has left.
       return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
     });
@@ -301,6 +310,11 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
 type Queue = NonNullable<Known['queue']>;
 
+/** What is in the queues of others is not ours to show. */
+function isOfLibrary([owner]: readonly [owner: string, ...unknown[]]): boolean {
+  return nameIn(owner) !== undefined;
+}
+
 /** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
 function sinceOf(token: number | null): number | undefined {
   return token !== null && token > LEAST_TIME ? token / 1_000 : undefined;
@@ -340,22 +354,17 @@ function orNot<T>(make: () => T): T | undefined {
 /** Takes a lock from its holder, and notifies the waiters. Resolves to whether somebody had it. */
 export async function forceUnlock(
   client: RedisClient,
-  lock: FoundLock,
-  onWarning: WarningListener = emitProcessWarning,
+  found: FoundLock,
+  onWarning?: WarningListener,
 ): Promise<boolean> {
-  const [registryKey, key] = splitOf(lock);
-  const lockType = lock.type ?? (lock.format === 'redisson' || registryKey === '' ? 'redisson' : 'pub-sub');
-  const registry = new RedisLockRegistry(client, { registryKey, lockType, onWarning });
-  try {
-    return (await registry.obtain(key).forceUnlock()).held;
-  } finally {
-    await registry.close({ timeout: 0 });
-  }
+  const { format, type } = found;
+  const lockType = type ?? (format === 'redisson' ? 'redisson' : 'pub-sub');
+  return (await forceUnlockOf(client, ...splitOf(found), lockType, onWarning)).held;
 }
 
-/** The registryKey and the key of a lock. Where nobody listens for its release, every split is as good. */
-function splitOf({ format, key, lock, registryKey }: FoundLock): [registryKey: string, key: string] {
+/** Where the registryKey is not known, nobody listens for the release, and every split that makes the name is as good. */
+function splitOf({ key, lock, registryKey }: FoundLock): [registryKey: string, key: string] {
   if (registryKey !== null && key !== null) return [registryKey, key];
-  const colon = format === 'redisson' ? -1 : lock.indexOf(':');
-  return [lock.slice(0, Math.max(0, colon)), lock.slice(colon + 1)];
+  const [, before = '', behind = lock] = /^([^:]+):(.+)$/s.exec(lock) ?? [];
+  return [before, behind];
 }

@@ -1,6 +1,14 @@
 import { LOCK_TYPES, type LockType, type SharedKind } from '../api/lock-types';
 import { holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
 
+const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
+/** The owner values of Spring Integration and of Redisson. */
+export const SPRINGS = new RegExp(`^${UUID}$`, 'i');
+export const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
+
+/** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
+export const NOT_SHOWN = 'not shown';
+
 /** One lock, as --json prints it: docs/cli.md says what each part is. `null`: not known, or there is none. */
 export interface FoundLock {
   /** The lock's name in Redis, and its two parts. */
@@ -12,7 +20,7 @@ export interface FoundLock {
   /** `null`: it may be any of `types`. A shared lock has none. */
   readonly type: LockType | null;
   readonly types: readonly LockType[];
-  /** `false`: it has the form of a lock, and may be data of an application. */
+  /** `false`: it has the form of a lock and nothing else proves that it is one: it may be data of an application. */
   readonly isSure: boolean;
   /** Those of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
   readonly holder: string | null;
@@ -35,7 +43,7 @@ export interface FoundLock {
 }
 
 interface Holder {
-  /** The name in the owner value, or else all of it. */
+  /** The name in the owner value, or else all of it; NOT_SHOWN, as `owner`: it may be data of an application. */
   readonly holder: string;
   readonly owner: string;
   /** ms until it expires unless it is renewed; `null`: never. */
@@ -67,33 +75,44 @@ export interface Known
 /** `remaining` as PTTL answers: -2, or `null` where it was refused: it is free by now; -1: it has no expiry. */
 export type Owner = { readonly owner: string; readonly remaining: number | null };
 
+/** The values that are not shown. */
+const values = new WeakMap<FoundLock, string>();
+
+/** Whether somebody else has what was looked at twice. A shared lock may have other holders then, and still the first ones. */
+export function hasOtherOwner(one: FoundLock, other: FoundLock): boolean {
+  return one.format !== 'shared' && (values.get(one) ?? one.owner) !== (values.get(other) ?? other.owner);
+}
+
 /** `undefined`: nobody holds it, or waits for it in a queue. */
 export function foundLock(
   lock: string,
   format: FoundLock['format'],
   registryKey: string | undefined,
   owners: readonly Owner[],
-  { since, queue = [], ...known }: Known,
+  { since, queue = [], isSure = true, ...known }: Known,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
   const holders = owners.map(({ owner, remaining: left }) => {
     const remaining = left === -1 ? null : left;
+    if (!isSure) return { holder: NOT_SHOWN, owner: NOT_SHOWN, remaining, isKept: false, permits: 1 };
     return { holder: nameOf(owner), owner, remaining, isKept: isKept(owner), permits: permitsIn(owner) };
   });
   const [first] = holders;
   if (first === undefined && queue.length === 0) return undefined;
   const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
-  return {
+  const found: FoundLock = {
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesOf(format), isSure: true },
+    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesOf(format), isSure },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
     ...{ isKept: first?.isKept ?? false, holders, heldFor: first ? elapsed(since, now) : null, renewed: null },
     ...{ permits: null, waiting: null, fencingToken: null, ...known },
     queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
   };
+  if (!isSure) values.set(found, owners[0]?.owner ?? '');
+  return found;
 }
 
 function waiterOf({ owner, kind, since }: NonNullable<Known['queue']>[number], position: number, now: number): Waiter {
@@ -108,10 +127,9 @@ function elapsed(since: number | undefined, now: number): number | null {
   return since === undefined ? null : Math.max(0, Math.round(now - since));
 }
 
-/** With one colon there is one way to split the name, where a registryKey cannot be empty. */
+/** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
 function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
-  const [first = '', ...rest] = lock.split(':');
-  return format === 'spring' && rest.length === 1 ? first : undefined;
+  return format === 'spring' ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
 }
 
 function typesOf(format: FoundLock['format']): LockType[] {

@@ -1,3 +1,4 @@
+import { holderOf } from '../api/owner-name';
 import type { FoundLock } from './found-lock';
 
 /** One change between two lists of locks. */
@@ -85,7 +86,7 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
     return [...newIn(lock, last, 'entered'), ...newIn(last, lock, 'left')];
   }
   if (owner === last.owner) return [];
-  return [[lock.isKept && owner.endsWith(last.owner) ? 'kept' : 'passed on', holder]];
+  return [[lock.isKept && holderOf(owner) === last.owner ? 'kept' : 'passed on', holder]];
 }
 
 /** The holders of `one` that `other` does not have. */

@@ -1,7 +1,9 @@
-import { SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
+import type { LockState } from '../api/distributed-lock';
+import { type LockType, SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, SegmentedLockOptions } from '../api/options';
-import { warn } from '../api/warnings';
+import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
+import { Inspection } from '../core/inspection';
 import {
   boolean,
   type Checks,
@@ -24,7 +26,7 @@ import {
 } from '../redis/client';
 import { canScan, scan } from '../redis/cluster';
 import { explainWrongType } from '../redis/keys';
-import { hashTag, literally } from '../redis/names';
+import { hashTag, LockNames, literally } from '../redis/names';
 import { Redis } from '../redis/redis';
 import { isSubscriber } from '../redis/subscriber';
 import type { SegmentedLock } from '../segmented/segmented-lock';
@@ -104,4 +106,22 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
       redis.close();
     },
   };
+}
+
+/** Unlocks a lock by force. Its registryKey may be empty with every type: Java has such locks. */
+export async function forceUnlockOf(
+  client: RedisClient,
+  registryKey: string,
+  key: string,
+  lockType: LockType,
+  onWarning?: WarningListener,
+): Promise<LockState> {
+  const names = new LockNames(registryKey, key);
+  const settings = { ...registrySettings({ registryKey: names.lock, lockType, onWarning }, lockType), registryKey };
+  const backend = redisBackend(client, settings);
+  try {
+    return await new Inspection(backend, '', settings.commandTimeout).forceUnlock(names.lock, names);
+  } finally {
+    await backend.close();
+  }
 }

@@ -242,17 +242,17 @@ function showDetails() {
     setHidden(byId(`${id}-title`), lines.length === 0);
     whenChanged(byId(id), lines, () => lines.map((line) => make('li', {}, line)));
   }
-  setHidden(byId('force'), !actions || !found?.owner);
+  setHidden(byId('force'), !actions || !found?.owner || !found.isSure);
 }
 
 function factsOf(found) {
   const { fencingToken, heldFor: held, isKept, isSure, owner, remaining, renewed, waiting, waitingHere } = found;
   return [
     ['Kind', `${kindOf(found)}${typeOf(found) === '' ? '' : `, ${typeOf(found)}`}`],
-    ['', isSure ? '' : 'It only has the form of a lock: it may be data of an application.'],
+    ['', isSure ? '' : 'It only has the form of a lock: it may be data of an application, which is not shown.'],
     ['Holder', holderOf(found)],
     ['', isKept ? 'Its work is over. Nobody gets it before its minimum hold ends.' : ''],
-    ['Owner', owner === null ? '' : printable(owner)],
+    ['Owner', owner === null || !isSure ? '' : printable(owner)],
     ['Held for', held === null ? '' : heldFor(found)],
     ['Left', owner === null ? '' : `${left(found)}${isKept || remaining === null ? '' : ', unless it is renewed'}`],
     ['Renewed', renewed === null ? '' : renewed ? 'yes' : 'not seen yet'],

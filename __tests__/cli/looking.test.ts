@@ -1,0 +1,105 @@
+import { closeSync, openSync } from 'node:fs';
+import { expect, it } from '@jest/globals';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { COMMAND, hasScript } from './command';
+import { commandLine, LIMIT } from './command-line';
+
+describePrivate('redis-locks', () => {
+  const { start, launch, inTerminal, hold, isHeld, send } = commandLine();
+
+  it('a reader that goes away ends no command, and output that cannot be written is an error', async () => {
+    const holder = await hold([], 'read end');
+    const [list, missing] = [start('ls'), start('inspect', 'weekly')];
+    list.child.stdout?.destroy();
+    missing.child.stderr?.destroy();
+    const full = openSync('/dev/full', 'w');
+    const unwritten = launch([...COMMAND, 'ls'], {}, full);
+    expect([await list.ended, await missing.ended, await unwritten.ended]).toEqual([0, 69, 74]);
+    closeSync(full);
+    expect([list.stderr, unwritten.stderr]).toEqual(['', expect.stringMatching(/^redis-locks: .*ENOSPC.*\n$/)]);
+    holder.child.stdin?.end('\n');
+    expect(await holder.ended).toBe(0);
+  });
+
+  it.each([
+    ['Ctrl-D', '\u0004', 75],
+    ['Ctrl-C', '\u0003', 130],
+    ['n', 'n\r', 75],
+    ['y', 'y\r', 0],
+  ])('release takes %s for an answer', async (_key, typed, exitCode) => {
+    await send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '600000');
+    const release = inTerminal(['release', 'nightly']);
+    await until(() => release.stdout.includes('[y/N]'), LIMIT);
+    release.child.stdin?.write(typed);
+    expect(await release.ended).toBe(exitCode);
+    expect(await isHeld()).toBe(exitCode !== 0);
+  });
+
+  it.each([
+    ['n', 75],
+    ['y', 0],
+  ])('release says that a key may be data of an application, and takes %s for an answer', async (typed, exitCode) => {
+    await send('SET', 'session:7', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', 'PX', '600000');
+    const release = inTerminal(['release', 'session:7']);
+    await until(() => release.stdout.includes('[y/N]'), LIMIT);
+    expect(release.stdout).toContain('may be data of an application. A release deletes it.');
+    expect(release.stdout).toContain('Release "session:7", whose holder is not shown? [y/N]');
+    release.child.stdin?.write(`${typed}\r`);
+    expect(await release.ended).toBe(exitCode);
+    expect(await send('EXISTS', 'session:7')).toBe(exitCode === 0 ? 0 : 1);
+  });
+
+  it('release takes no answer for a key whose value has changed since the question', async () => {
+    const [value, later] = ['0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f12'];
+    await send('SET', 'session:7', value, 'PX', '600000');
+    const release = inTerminal(['release', 'session:7']);
+    await until(() => release.stdout.includes('[y/N]'), LIMIT);
+    await send('SET', 'session:7', later, 'PX', '600000');
+    release.child.stdin?.write('y\r');
+    expect([await release.ended, await send('GET', 'session:7')]).toEqual([75, later]);
+    expect(release.stdout).toContain('Nothing was released: by now it is another one');
+  });
+
+  it('kill -9 frees the lock when its ttl ends, and watch shows that', async () => {
+    await send('CONFIG', 'RESETSTAT');
+    const watch = start('watch', '--json', '--interval', '100ms');
+    // Its first list takes three scans.
+    await until(async () => /cmdstat_scan:calls=[4-9]/.test(String(await send('INFO', 'commandstats'))), LIMIT);
+    const holder = await hold(['--ttl', '2s'], 'sleep 4');
+    await until(() => watch.stdout.includes('"taken"'), LIMIT);
+    holder.child.kill('SIGKILL');
+    await until(() => watch.stdout.includes('"free"'), LIMIT);
+    const changes = watch.stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(changes.map(({ lock, what }) => [lock, what])).toEqual([
+      ['locks:nightly', 'taken'],
+      ['locks:nightly', 'free'],
+    ]);
+    watch.child.kill('SIGINT');
+    expect(await watch.ended).toBe(0);
+  });
+
+  (hasScript() ? it : it.skip)('watch is a live table in a pseudo-terminal, and ends with Ctrl-C', async () => {
+    // Without a token that is a time, Redis does not say since when it is held.
+    const holder = await hold(['--type', 'redisson'], 'read end');
+    const watch = inTerminal(['watch', '--interval', '100ms']);
+    await until(() => /HELD.*\r\n.*nightly.*>\d/s.test(watch.stdout), LIMIT);
+    expect(watch.stdout).toContain(`/${holder.child.pid}`);
+    for (let i = 0; i < 40; i++)
+      await send('SET', `locks:a${i}`, `${'long'.repeat(15)}:${'A'.repeat(22)}:1`, 'EX', '60');
+    // The last part may be incomplete.
+    const screens = () => watch.stdout.split('\u001b[H\u001b[2J').slice(0, -1);
+    const full = await until(() => screens().find((text) => /and \d+ more/.test(text)), LIMIT);
+    const screen = String(full).split('\r\n');
+    expect(screen.length).toBeLessThanOrEqual(24);
+    expect(screen[0]).toMatch(/LOCK .*HELD/);
+    expect(screen.slice(1).filter((line) => line.length > 80)).toEqual([]);
+    holder.child.stdin?.end('\n');
+    await until(() => /nightly: free/.test(watch.stdout), LIMIT);
+    watch.child.stdin?.write('\u0003');
+    expect(await watch.ended).toBe(0);
+  });
+});

@@ -1,0 +1,124 @@
+import { expect, it } from '@jest/globals';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { COMMAND } from './command';
+import { commandLine, LIMIT } from './command-line';
+
+describePrivate('The words of redis-locks', () => {
+  const { start, launch, isHeld, send } = commandLine();
+
+  it.each([
+    [64, 'unknown lock type', ['ls', '--type', 'foo'], /spin, pub-sub.*"foo"/],
+    [64, 'URL that is none', ['ls', '--url', 'nonsense'], /--url is not a URL/],
+    [64, 'unknown command', ['frobnicate'], /no command "frobnicate"; there are run, ls/],
+    [64, 'misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
+    [64, 'unknown option', ['ls', '--bogus'], /'--bogus'\n$/],
+    [64, 'misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
+    [64, 'shell that is none', ['completion', 'csh'], /bash, zsh, fish, not "csh"/],
+    [64, 'exit code that is none', ['run', 'a', '-E', '256', '--', 'true'], /--conflict-exit-code.*255, not "256"/],
+    [
+      64,
+      'lock of two kinds',
+      ['run', 'a', '--shared', '--permits', '2', '--', 'true'],
+      /--shared and --permits exclude/,
+    ],
+    [64, 'option of another command', ['ls', '--grace', '1s'], /no option --grace/],
+    [64, 'missing key', ['inspect'], /takes one KEY/],
+    [64, 'missing command', ['run', 'nightly'], /command is missing/],
+    [64, 'duration that is none', ['run', 'nightly', '--wait', '30x', '--', 'true'], /--wait.*"30x"/],
+    [
+      64,
+      'duration that begins with a dash',
+      ['run', 'a', '--wait', '-1', '--', 'true'],
+      /ambiguous\. Did you.*'--wait=-XYZ'/,
+    ],
+    [64, 'option with a full stop', ['ls', '--a. b'], /Unknown option '--a\. b'\n$/],
+    [64, 'key and no command', ['run', '--', 'nightly'], /command is missing/],
+    [64, 'database that is none', ['ls', '--url', 'redis://localhost/abc'], /--url is not a URL/],
+    [64, 'escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
+    [64, 'bad name', ['run', 'a', '--name', 'a b', '--', 'true'], /`name`/],
+    [64, 'release that can ask nobody', ['release', 'nightly'], /--yes/],
+    [69, 'Redis that is not there', ['ls', '--url', 'redis://127.0.0.1:1'], /cannot be reached/],
+    [69, 'key that does not exist', ['inspect', 'nightly'], /Nobody holds a lock "nightly"/],
+    [69, 'key that does not exist', ['release', 'nightly', '--yes'], /Nobody holds a lock "nightly"/],
+    [
+      127,
+      'command that does not exist',
+      ['run', 'nightly', '--', 'no-such-command'],
+      /no-such-command cannot be started/,
+    ],
+    [126, 'command in a file', ['run', 'nightly', '--', '/etc/passwd/x'], /\/etc\/passwd\/x cannot be started/],
+  ])('exits with %d and one line for a(n) %s', async (exitCode, _what, args, line) => {
+    const failed = start(...args);
+    expect(await failed.ended).toBe(exitCode);
+    expect(failed.stderr).toMatch(line);
+    expect(failed.stderr.trim().split('\n')).toHaveLength(1);
+    expect(failed.stdout).toBe('');
+    expect(await isHeld()).toBe(false);
+  });
+
+  it('helps without a Redis, with all commands or with one', async () => {
+    const [all, one, other] = [
+      start('--help', '--url', 'redis://127.0.0.1:1'),
+      start('help', 'run'),
+      start('ls', '-h'),
+    ];
+    expect(await Promise.all([all.ended, one.ended, other.ended])).toEqual([0, 0, 0]);
+    expect(all.stdout).toMatch(/redis-locks run KEY.*redis-locks ls.*--url URL/s);
+    expect(one.stdout).toMatch(/--min-hold 30s.*--url URL/s);
+    expect(one.stdout).not.toContain('redis-locks ls');
+    expect(other.stdout).not.toContain('--min-hold');
+    expect(all.stdout.split('\n').filter((line) => line.length > 120)).toEqual([]);
+  });
+
+  it('completes commands, options and lock types, called as bash does', async () => {
+    const next = async (...words: string[]) => {
+      const line = ['redis-locks', ...words].join(' ');
+      const args = ['completion', 'redis-locks', words.at(-1) ?? '', words.at(-2) ?? 'redis-locks'];
+      const asked = launch([...COMMAND, ...args], { COMP_LINE: line });
+      expect([await asked.ended, asked.stderr]).toEqual([0, '']);
+      return asked.stdout.trim().split('\n');
+    };
+    expect(await next('in')).toEqual(['inspect']);
+    expect(await next('help', 'wa')).toEqual(['watch']);
+    expect(await next('run', '--wa')).toEqual(['--wait']);
+    expect(await next('ls', '--type', 'redisson')).toEqual(['redisson', 'redisson-fair']);
+    expect(await next('completion', '')).toEqual(['bash', 'zsh', 'fish']);
+    expect(await next('run', 'nightly', '--', '')).toEqual(['']);
+    expect(await next('toString', '--url')).toEqual(['--url']);
+    const shells = [start('completion', 'bash'), start('completion', 'zsh'), start('completion', 'fish')];
+    for (const { ended } of shells) expect(await ended).toBe(0);
+    for (const { stdout } of shells) expect(stdout).toMatch(/^complete .*redis-locks/m);
+  });
+
+  it('a KEY that begins with a dash stands behind `--`', async () => {
+    const holder = start(
+      'run',
+      '--wait',
+      '20s',
+      '--',
+      '-x',
+      '--',
+      'sh',
+      '-c',
+      'echo begun; read end; exit 3',
+      '--',
+      '-y',
+    );
+    await until(() => holder.stdout.includes('begun'), LIMIT);
+    const [inspect, release] = [start('inspect', '--json', '--', '-x'), start('inspect', '-x')];
+    expect([await inspect.ended, JSON.parse(inspect.stdout).lock]).toEqual([0, 'locks:-x']);
+    expect([await release.ended, release.stderr]).toEqual([64, expect.stringContaining('no option --exclusive')]);
+    holder.child.stdin?.end('\n');
+    expect(await holder.ended).toBe(3);
+  });
+
+  it('no control or formatting character of Redis is written as JSON', async () => {
+    const name = 'locks:\u009b31m\u202e\u{e0001}\u0007\ud83d\ude00';
+    await send('SET', name, `web-7:${'A'.repeat(22)}:1`, 'PX', '60000');
+    const list = start('ls', '--json');
+    expect(await list.ended).toBe(0);
+    expect(list.stdout.trimEnd()).not.toMatch(/\p{C}/u);
+    expect(JSON.parse(list.stdout).lock).toBe(name);
+  });
+});
