@@ -44,7 +44,7 @@ const COMPILED = {
     if (source === MUTEX) return join(MUTEX_FOLDER, 'index.mjs');
     if (importer === undefined || !source.startsWith('.')) return null;
     const path = resolve(dirname(importer), source);
-    return [`${path}.js`, `${path}/index.js`].find((file) => existsSync(file)) ?? null;
+    return [`${path}.js`, `${path}/index.js`, path].find((file) => existsSync(file)) ?? null;
   },
   async load(file) {
     const code = await readFile(file, 'utf8');

@@ -204,6 +204,17 @@ describePrivate('A key that may be data of an application', () => {
     const hash = await ask(['release', 'cart:7', '--yes', '--may-be-data', '--json'], env);
     expect([hash.exitCode, hash.stdout.includes(JAVA), await isThere('cart:7')]).toEqual([0, false, false]);
   });
+
+  it('is no holder that `run` names', async () => {
+    await server.send('SET', 'session:7', 'a secret', 'PX', '600000');
+    const ran = await ask(['run', '7', '--registry-key', 'session', '--wait', '1200ms', '--', 'true'], env);
+    const [waiting, late] = ran.stderr.split('\n');
+    expect([ran.exitCode, waiting, late]).toEqual([
+      75,
+      'redis-locks: waits for the lock "7", somebody holds it',
+      'redis-locks: The lock "7" is not free, somebody holds it',
+    ]);
+  });
 });
 
 describePrivate('A lock of any name', () => {

@@ -1,15 +1,28 @@
 'use strict';
-// Loaded before the command line: this process gets a SIGTERM when it has just started its command, and, where
-// SIGNAL_AT is `end`, when that command has just ended.
+// Loaded before the command line: this process gets a signal when it has just started its command, or, by SIGNAL_AT, when
+// that command has just ended (`end`), when this process ends itself (`exit`), or while its modules are loaded (`load`).
 const child = require('node:child_process');
+const Module = require('node:module');
+
+const { SIGNAL_AT: moment } = process.env;
+const signal = (name = 'SIGTERM') => process.kill(process.pid, name);
+
+if (moment === 'exit') process.on('exit', () => signal());
+
+const { _load: load } = Module;
+Module._load = (name, ...rest) => {
+  if (moment === 'load' && name === 'node:util') {
+    Module._load = load;
+    signal('SIGUSR1');
+  }
+  return load(name, ...rest);
+};
 
 const { spawn } = child;
-const signal = () => process.kill(process.pid, 'SIGTERM');
-
 child.spawn = (...args) => {
   const started = spawn(...args);
   if (args[0] !== 'sh') return started;
-  if (process.env.SIGNAL_AT === 'end') started.on('exit', () => setImmediate(signal));
-  else signal();
+  if (moment === 'end') started.on('exit', () => setImmediate(signal));
+  else if (moment === 'start') signal();
   return started;
 };

@@ -1,20 +1,21 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { constants } from 'node:os';
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
+import { REDISSONS, SPRINGS } from '../inspection/found-lock';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import type { Arguments, Values } from './arguments';
 import { delayOf, durationOf, keyOf, lockTypeOf, numberOf, registryKeyOf } from './arguments';
+import { Command } from './command';
 import { complain, EXIT, ExitError, usageError } from './output';
-import { connectTo } from './servers';
+import { type Connection, connectTo } from './servers';
+import type { Signals } from './signals';
 
 /** ms after which `run` says that it waits. */
 const SAID_AFTER = 1_000;
 
 /** `redis-locks run KEY -- command args…` */
-export async function run(args: Arguments): Promise<number> {
+export async function run(args: Arguments, signals: Signals): Promise<number> {
   const { values, rest = [] } = args;
   const key = keyOf(args);
   if (rest.length === 0) throw usageError('The command is missing: redis-locks run KEY -- COMMAND');
@@ -34,11 +35,11 @@ export async function run(args: Arguments): Promise<number> {
   const fencing = values.fencing ?? !lockType.startsWith('redisson');
   const onWarning = ({ message }: { readonly message: string }) => complain(message);
   const settings = { registryKey: registryKeyOf(values) ?? 'locks', lockType, name: values.name, fencing, onWarning };
-  const { client, close } = await connectTo(values);
-  const signals = new Signals();
+  let connection: Connection | undefined;
   let registry: RedisLockRegistry | undefined;
   try {
-    registry = new RedisLockRegistry(client, settings);
+    connection = await signals.unlessOne(connectTo(values));
+    registry = new RedisLockRegistry(connection.client, settings);
     const lock = lockIn(registry, key, values, permits);
     const lease = await acquire(lock, { ...times, signal: signals.beforeCommand }, notFree, values.quiet);
     let exitCode: number = EXIT.cannotExecute;
@@ -57,8 +58,7 @@ export async function run(args: Arguments): Promise<number> {
     throw isInput ? usageError(messageOf(error)) : error;
   } finally {
     await registry?.close({ timeout: 0 });
-    close();
-    signals.close();
+    connection?.close();
   }
 }
 
@@ -110,122 +110,28 @@ async function giveBack(lease: Lease): Promise<boolean> {
 
 function describedHolder(owner: string | undefined): string {
   if (owner === undefined) return '';
-  const who = nameIn(owner) ?? holderOf(owner);
+  const value = holderOf(owner);
+  // Data of an application, which may be a secret, keeps the lock taken too.
+  const who = nameIn(owner) ?? (SPRINGS.test(value) || REDISSONS.test(value) ? value : 'somebody');
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 
-/** Runs the command to its end. When the lock is lost, the command is ended. */
-function exitCodeOf(words: readonly string[], lease: Lease, grace: number, signals: Signals): Promise<number> {
-  const [command = '', ...args] = words;
-  const { key, fencingToken, owner } = lease as Lease & { readonly owner: string };
+/** Runs the command to its end. When the lock is lost, all of the command is ended. */
+async function exitCodeOf(words: readonly string[], lease: Lease, grace: number, signals: Signals): Promise<number> {
+  const { key, fencingToken, owner, signal } = lease as Lease & { readonly owner: string };
   const token = fencingToken === undefined ? {} : { LOCK_FENCING_TOKEN: String(fencingToken) };
-  const env = { ...process.env, LOCK_KEY: key, LOCK_OWNER: owner, ...token };
-  const notStarted = (error: NodeJS.ErrnoException): number => {
-    complain(`${command} cannot be started: ${error.message}`);
-    return error.code === 'ENOENT' ? EXIT.notFound : EXIT.cannotExecute;
+  const command = await Command.start(words, { LOCK_OWNER: owner, LOCK_KEY: key, ...token }, grace);
+  if (typeof command === 'number') return command;
+  signals.passOnTo(command);
+  const onLoss = (): void => {
+    complain(`${messageOf(signal.reason)}; the command gets SIGTERM`);
+    command.end();
   };
-  return new Promise((resolve) => {
-    let child: ChildProcess;
-    try {
-      child = spawn(command, args, { stdio: 'inherit', env });
-    } catch (error) {
-      // Node throws some of the system's errors, and reports others by an event.
-      resolve(notStarted(error as NodeJS.ErrnoException));
-      return;
-    }
-    signals.passOnTo(child);
-    let killing: NodeJS.Timeout | undefined;
-    const onLoss = (): void => {
-      complain(`${messageOf(lease.signal.reason)}; the command gets SIGTERM`);
-      child.kill('SIGTERM');
-      killing = setTimeout(() => child.kill('SIGKILL'), grace);
-    };
-    const settle = (exitCode: number): void => {
-      clearTimeout(killing);
-      lease.signal.removeEventListener('abort', onLoss);
-      resolve(exitCode);
-    };
-    lease.signal.addEventListener('abort', onLoss);
-    if (lease.signal.aborted) onLoss();
-    child.on('error', (error: NodeJS.ErrnoException) => {
-      // The other errors are those of signals: the command still runs.
-      if (error.syscall?.startsWith('spawn')) settle(notStarted(error));
-      else complain(messageOf(error));
-    });
-    child.on('exit', (code, signal) => settle(code ?? EXIT.signal + constants.signals[signal ?? 'SIGKILL']));
-  });
-}
-
-const SIGNALS = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const;
-
-/**
- * The signals to this process: one set of handlers from before the lock is acquired until it has been given back, so
- * that none of them ends this process while it holds the lock.
- */
-class Signals {
-  /** Of the first one. */
-  number = 0;
-  readonly #stop = new AbortController();
-  #command: ChildProcess | undefined;
-  #witness: ChildProcess | undefined;
-  #passing = Promise.resolve();
-  /** That a witness saw before their turn. */
-  readonly #seen = new Set<NodeJS.Signals>();
-
-  constructor() {
-    for (const signal of SIGNALS) process.on(signal, this.#receive);
+  signal.addEventListener('abort', onLoss);
+  if (signal.aborted) onLoss();
+  try {
+    return await command.exitCode;
+  } finally {
+    signal.removeEventListener('abort', onLoss);
   }
-
-  /** Aborted by a signal that comes before there is a command. */
-  get beforeCommand(): AbortSignal {
-    return this.#stop.signal;
-  }
-
-  /** From now on the command gets them, each once, in their order. */
-  passOnTo(command: ChildProcess): void {
-    this.#command = command;
-    this.#witness = witness();
-  }
-
-  close(): void {
-    for (const signal of SIGNALS) process.off(signal, this.#receive);
-    this.#witness?.stdin?.end();
-  }
-
-  readonly #receive = (signal: NodeJS.Signals): void => {
-    this.number ||= constants.signals[signal];
-    if (this.#command === undefined) this.#stop.abort(new Error(signal));
-    else this.#passing = this.#passing.then(() => this.#passOn(signal));
-  };
-
-  /** Ctrl-C, and `kill` of a process group, reach the command too. A signal to this process alone does not. */
-  async #passOn(signal: NodeJS.Signals): Promise<void> {
-    const last = this.#witness;
-    this.#witness = witness();
-    const ending = last === undefined ? null : await endOf(last);
-    // Another signal to the group, which came at the same time, and whose turn is next.
-    if (ending !== null && ending !== signal) this.#seen.add(ending);
-    if (ending !== signal && !this.#seen.delete(signal)) this.#command?.kill(signal);
-  }
-}
-
-/**
- * A process of this process group that a signal to the group ends: the system does not tell Node who sent a signal, or
- * to whom.
- */
-function witness(): ChildProcess {
-  const cat = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
-  // Without it, every signal is passed on.
-  cat.on('error', () => undefined);
-  cat.stdin.on('error', () => undefined);
-  return cat;
-}
-
-/** The signal that ended it. The system gives a signal to a whole group before any process of it runs on. */
-function endOf(cat: ChildProcess): Promise<NodeJS.Signals | null> {
-  return new Promise((resolve) => {
-    if (cat.pid === undefined || cat.exitCode !== null || cat.signalCode !== null) return resolve(cat.signalCode);
-    cat.on('exit', (_code, signal) => resolve(signal));
-    cat.stdin?.end();
-  });
 }

@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import { fromPs, ProcessTree, processes } from '../../lib/cli/process-tree';
+import { until } from '../support/until';
+
+const ofThis = <T extends { readonly pid: number }>(all: readonly T[]) => all.find(({ pid }) => pid === process.pid);
+
+describe('The processes of the system', () => {
+  it('are listed with their parents and groups, and the same by `ps`', () => {
+    const [listed, byPs] = [ofThis(processes()), ofThis(fromPs())];
+    expect(listed).toMatchObject({ parent: process.ppid, group: expect.any(Number), isStopped: false });
+    expect(byPs).toMatchObject({ parent: process.ppid, group: listed?.group, isStopped: false });
+    expect(byPs?.id).toMatch(new RegExp(`^${process.pid} \\S+ \\S+ `));
+  });
+
+  it('are no zombies', async () => {
+    const parent = spawn(process.execPath, [
+      '-e',
+      `const { pid } = require('node:child_process').spawn('true');
+       require('node:fs').writeSync(1, pid + '\\n');
+       for (;;);`,
+    ]);
+    const [line] = await once(parent.stdout, 'data');
+    const pid = Number(line);
+    const isListed = (all: readonly { readonly pid: number }[]) => all.some((one) => one.pid === pid);
+    await until(() => !isListed(processes()));
+    expect(isListed(fromPs())).toBe(false);
+    parent.kill('SIGKILL');
+  });
+});
+
+describe('A tree of processes', () => {
+  it('has what the root has started, also after that has ended, and nothing that comes with its pid', async () => {
+    const root = spawn('sh', ['-c', 'sleep 60 & echo $!; read end'], { stdio: ['pipe', 'pipe', 'ignore'] });
+    const [line] = await once(root.stdout, 'data');
+    const sleeping = Number(line);
+    const tree = new ProcessTree(root.pid ?? 0, 'NO_MARK=1');
+    expect(tree.members().map(({ pid }) => pid)).toEqual([root.pid, sleeping]);
+    root.stdin.end('\n');
+    await once(root, 'exit');
+    tree.isRootOver = true;
+    expect(tree.members().map(({ pid }) => pid)).toEqual([sleeping]);
+    const [another] = tree.members();
+    // Another process with the pid of the one that has ended.
+    const reused = processes().map((one) => (one.pid === sleeping ? { ...one, id: `${another?.pid} later` } : one));
+    expect(tree.members(reused)).toEqual([]);
+    tree.send('SIGKILL');
+    await until(() => tree.members().length === 0);
+  });
+
+  it('goes on when it is stopped, to get the signal that ends it', async () => {
+    const root = spawn('sleep', ['60'], { stdio: 'ignore' });
+    const tree = new ProcessTree(root.pid ?? 0, 'NO_MARK=1');
+    root.kill('SIGSTOP');
+    await until(() => tree.members()[0]?.isStopped);
+    tree.send('SIGTERM');
+    expect(await once(root, 'exit')).toEqual([null, 'SIGTERM']);
+  });
+});
