@@ -111,6 +111,29 @@ describePrivate('The rights in docs/cli.md', () => {
     expect([ran.exitCode, ran.stderr, ran.stdout, await denied(server)]).toEqual([0, '', 'ran\n', []]);
   });
 
+  it('are said to be missing, and that nothing was released; and that a replica releases nothing', async () => {
+    await hold();
+    const looking = await permit(server, 'looking', [...LOOKING, ...MORE]);
+    const { host, port } = server.address;
+    const replica = await Node.start('--replicaof', host, String(port));
+    try {
+      await until(async () => Number(await replica.send('EXISTS', 'pub-sub:key')) === 1, { within: 20_000 });
+      const { address } = replica;
+      const onReplica = { REDIS_URL: `redis://${address.host}:${address.port}` };
+      for (const [env, code] of [
+        [looking, 'NOPERM'],
+        [onReplica, 'READONLY'],
+      ] as const) {
+        const refused = await ask(['release', 'pub-sub:key', '--yes'], env);
+        const said = new RegExp(`^redis-locks: Lock "pub-sub:key" was not unlocked by force: ${code} .*\\n$`);
+        expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([69, '', expect.stringMatching(said)]);
+      }
+      expect(await server.send('EXISTS', 'pub-sub:key')).toBe(1);
+    } finally {
+      await replica.stop();
+    }
+  });
+
   it('are enough on a cluster', async () => {
     const cluster = await startCluster();
     try {
