@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createServer, request } from 'node:http';
+import { connect, createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { NestFactory } from '@nestjs/core';
@@ -94,5 +95,47 @@ describePrivate('The page', () => {
     const [response] = await once(asked.end(), 'response');
     expect(response.statusCode).toBe(400);
     response.resume();
+  });
+
+  it('is left alone where the application has answered meanwhile', async () => {
+    const slow = toNode(async () => {
+      await answered;
+      return new Response('late');
+    });
+    let settle = (): void => undefined;
+    const answered = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const outcomes: Promise<unknown>[] = [];
+    const server = createServer((asked, answer) => {
+      outcomes.push(slow(asked, answer));
+      answer.writeHead(503).end('too slow');
+      answer.on('error', (error) => outcomes.push(Promise.reject(error)));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    close = () => server.close();
+    const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    expect([response.status, await response.text()]).toEqual([503, 'too slow']);
+    settle();
+    expect(await Promise.all(outcomes)).toEqual([undefined]);
+  });
+
+  it('is served over HTTP/2, with its own origin', async () => {
+    const server = createHttp2Server(toNode(page)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    close = () => {
+      client.destroy();
+      server.close();
+    };
+    const statusOf = async (headers: Record<string, string>) => {
+      const asked = client.request({ authorization: `Bearer ${TOKEN}`, ...headers });
+      const [{ ':status': status }] = await once(asked, 'response');
+      return status;
+    };
+    const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect(await statusOf({ ':path': '/' })).toBe(200);
+    expect(await statusOf({ ':path': '/?view=locks', origin })).toBe(200);
+    expect(await statusOf({ ':path': '/?view=locks', origin: 'http://evil.example' })).toBe(403);
   });
 });

@@ -1,10 +1,12 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { join } from 'node:path';
 import { findLocks, forceUnlock } from '../inspection/find-locks';
 import { boolean, type Checks, callback, checkedOptions, expected, nonEmptyString } from '../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
+import { messageOf } from '../redis/failure';
 import { Activity } from './activity';
 import { viewOf } from './view';
 
@@ -16,7 +18,7 @@ export interface DashboardOptions {
    */
   token?: string | undefined;
   /**
-   * Whether a request may see the page, and act: for an application that knows its users.
+   * Whether a request may see the page, and act: for an application that knows its users. Only `true` allows it.
    * @default none
    */
   authorize?: ((request: Request) => boolean | Promise<boolean>) | undefined;
@@ -31,7 +33,7 @@ export interface DashboardOptions {
    */
   actions?: boolean | undefined;
   /**
-   * Called after every action.
+   * Called after every action. What it throws is a line on stderr.
    * @default a line on stderr
    */
   onAction?: ((action: DashboardAction) => void) | undefined;
@@ -72,30 +74,46 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
   if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
   const { actions = false, authorize, onAction = logged, registryKey, token } = checkedOptions(CHECKS, options);
   if ((token === undefined) === (authorize === undefined)) {
-    throw new TypeError(expected('options', 'with either a `token` or `authorize`', options));
+    const given = token === undefined ? 'neither' : 'both';
+    throw new TypeError(`Expected \`options\` to be with either a \`token\` or \`authorize\`, got ${given}`);
   }
   const activity = new Activity();
   const view = viewOf(client, registryKey, activity, actions);
 
   const mayAsk = async (request: Request, isPage: boolean): Promise<boolean> => {
-    if (authorize !== undefined) return authorize(request);
+    // Whatever else it returns may be meant as a refusal: a Response, or an object that says no.
+    if (authorize !== undefined) return (await authorize(request)) === true;
     // The page has nothing of the locks in it: it asks for them with the token, which no other origin can send.
     return isPage || isSame(request.headers.get('authorization') ?? '', `Bearer ${token}`);
   };
+
+  /** Rejects with what `onAction` throws. An application may give an async function. */
+  const noteAction = async (action: DashboardAction): Promise<void> => onAction(action);
 
   const unlock = async (request: Request, lock: string, owner: string): Promise<Response> => {
     const prefix = registryKey === undefined ? '' : `${registryKey}:`;
     const { locks, missing } = await findLocks(client, { registryKey, key: lock.slice(prefix.length) });
     const found = locks.find((one) => one.lock === lock);
     if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
-    if (!found?.holders.some((one) => one.owner === owner)) {
-      return json(409, { message: `Nothing was unlocked: by now ${found?.holder ?? 'nobody'} holds it` });
+    if (found === undefined) return json(409, { message: 'Nothing was unlocked: by now nobody holds it' });
+    if (!found.isSure) {
+      const how = `redis-locks release ${JSON.stringify(lock)} --may-be-data`;
+      return json(409, { message: `Nothing was unlocked: it may be data of an application. To delete it: ${how}` });
+    }
+    if (!found.holders.some((one) => one.owner === owner)) {
+      return json(409, { message: `Nothing was unlocked: by now ${found.holder ?? 'nobody'} holds it` });
     }
     const holder = found.holder ?? owner;
-    await forceUnlock(client, found);
-    onAction({ at: new Date(), lock, owner, holder, request });
+    try {
+      await forceUnlock(client, found);
+    } catch (error) {
+      return json(502, { message: messageOf(error) });
+    }
     activity.note('forced', lock, holder);
     view.expire();
+    noteAction({ at: new Date(), lock, owner, holder, request }).catch((error: unknown) => {
+      report('`onAction` failed', error);
+    });
     return json(200, { message: `${lock} was unlocked by force; ${holder} held it` });
   };
 
@@ -108,30 +126,46 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     if (!(await mayAsk(request, isPage))) return refusal(401, 'The token is missing, or not the right one');
     if (isPage) return response(200, 'text/html; charset=utf-8', page().html, page().policy);
     if (!isAction) return json(200, await view.read(query));
+    if (query.get('act') !== 'unlock') return refusal(400, 'There is no such action');
     if (!actions) return refusal(403, 'This page only reads: the option `actions` is off');
     if (request.headers.get('content-type') !== 'application/json') return refusal(415, 'Send application/json');
     return unlock(request, query.get('lock') ?? '', query.get('owner') ?? '');
   };
 
   const handle = (request: Request): Promise<Response> =>
-    answer(request).catch((error: unknown) => json(500, { message: String(error) }));
+    answer(request).catch((error: unknown) => {
+      // Who asks may not be known yet, and the error may be about a session store.
+      report('A request failed', error);
+      return refusal(500, 'The request failed: the server says on stderr why');
+    });
   return Object.assign(handle, { [Symbol.dispose]: activity.stop });
 }
 
-/** The handler for `node:http`, Express, Fastify and Nest. */
+/** The handler for `node:http`, `node:http2`, Express, Fastify and Nest. Its promise never rejects. */
 export function toNode(handler: (request: Request) => Promise<Response>) {
-  return async (asked: IncomingMessage & { readonly originalUrl?: string }, answer: ServerResponse): Promise<void> => {
+  return async (
+    asked: (IncomingMessage | Http2ServerRequest) & { readonly originalUrl?: string },
+    answer: ServerResponse | Http2ServerResponse,
+  ): Promise<void> => {
     const { headers, method = 'GET', originalUrl, url = '/' } = asked;
     let found: Response;
     try {
       // The handler reads no body.
-      const address = new URL(originalUrl ?? url, `http://${headers.host ?? 'localhost'}`);
-      const pairs = Object.entries(headers).map(([name, value]) => [name, String(value)] as [string, string]);
-      found = await handler(new Request(address, { method, headers: pairs }));
+      const address = new URL(originalUrl ?? url, `http://${headers.host ?? headers[':authority'] ?? 'localhost'}`);
+      // Those of HTTP/2 that begin with a colon are no headers of a Request.
+      const pairs = Object.entries(headers).filter(([name]) => !name.startsWith(':'));
+      found = await handler(
+        new Request(address, { method, headers: pairs.map(([name, value]) => [name, String(value)]) }),
+      );
     } catch {
       found = refusal(400, 'Bad request');
     }
-    answer.writeHead(found.status, Object.fromEntries(found.headers)).end(await found.text());
+    const body = await found.text();
+    // The application may have answered meanwhile: that Redis is slow, for example.
+    if (answer.headersSent || answer.writableEnded) return;
+    answer.statusCode = found.status;
+    for (const [name, value] of found.headers) answer.setHeader(name, value);
+    answer.end(body);
   };
 }
 
@@ -149,15 +183,25 @@ function isSame(one: string, other: string): boolean {
   return timingSafeEqual(a as Buffer, b as Buffer);
 }
 
+/** Quotes nothing of it: a text in a list is a secret too. */
 function secret(name: string, value: unknown): string {
-  const text = nonEmptyString(name, value);
-  if (text.length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
-  return text;
+  if (typeof value !== 'string') {
+    throw new TypeError(`Expected \`${name}\` to be a string, got a value of type ${typeof value}`);
+  }
+  if (value.length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
+  return value;
 }
 
 function logged({ at, holder, lock }: DashboardAction): void {
-  const said = `lock ${JSON.stringify(lock)} was unlocked by force; ${JSON.stringify(holder)} held it`;
-  process.stderr.write(`${at.toISOString()} redis-lock-registry: ${said}\n`);
+  log(at, `lock ${JSON.stringify(lock)} was unlocked by force; ${JSON.stringify(holder)} held it`);
+}
+
+function report(what: string, error: unknown): void {
+  log(new Date(), `${what}: ${JSON.stringify(messageOf(error))}`);
+}
+
+function log(at: Date, text: string): void {
+  process.stderr.write(`${at.toISOString()} redis-lock-registry: ${text}\n`);
 }
 
 function refusal(status: number, message: string): Response {

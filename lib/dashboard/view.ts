@@ -43,12 +43,13 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     startedAt = clock.now();
     const found = await findLocks(client, { registryKey });
     const now = clock.now();
-    freshUntil = now + Math.max(LEAST_AGE, TIMES_LONGER * (now - startedAt));
+    const isWhole = found.missing.length === 0;
+    // A server that was silent may be back: the next look may take less.
+    freshUntil = now + Math.max(LEAST_AGE, isWhole ? TIMES_LONGER * (now - startedAt) : 0);
     problem = found.searched.length > 0 ? null : found.missing.join('; ');
     if (problem !== null) return;
     last = { ...found, at: Date.now() };
     // In a part of the locks, the others would look free.
-    const isWhole = found.missing.length === 0;
     if (isWhole) {
       for (const { at, holder, lock, what } of history.update(found.locks, now, startedAt)) {
         // This process says itself what it does.
@@ -82,7 +83,8 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const found = locks.filter(({ holders, lock }) => {
       return [lock, ...holders.map(({ holder }) => holder)].some((one) => one.toLowerCase().includes(text));
     });
-    const orderOf = ORDERS[query.get('sort') ?? ''] ?? (({ lock }: ShownLock) => lock);
+    const sort = query.get('sort') ?? '';
+    const orderOf = (Object.hasOwn(ORDERS, sort) && ORDERS[sort]) || (({ lock }: ShownLock) => lock);
     const sign = query.get('descending') === 'true' ? -1 : 1;
     found.sort((a, b) => compared(orderOf(a), orderOf(b)) * sign || compared(a.lock, b.lock));
     const from = Math.min(Number.parseInt(query.get('from') ?? '', 10) || 0, Math.max(0, found.length - 1));

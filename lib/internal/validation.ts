@@ -24,7 +24,9 @@ export type Checks<T> = { readonly [Name in keyof T]-?: Check<T[Name]> };
  * nothing. An option that is `undefined` was not given.
  */
 export function checkedOptions<T extends object>(checks: Checks<T>, options: T): T {
-  if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', options));
+  // A text may be a token, or a URL with a password.
+  const shown = typeof options === 'string' ? '…' : options;
+  if (typeof options !== 'object' || options === null) throw new TypeError(expected('options', 'an object', shown));
   for (const name of namesIn(options)) {
     if (!Object.hasOwn(checks, name)) throw unknownOption(name, options[name as keyof T], Object.keys(checks));
   }

@@ -1,0 +1,144 @@
+import { expect, it } from '@jest/globals';
+import { LockLostError } from '../../lib';
+import { dashboard } from '../../lib/dashboard';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { skip, TestedPage, TOKEN, type View } from './tested-page';
+
+describePrivate('The page shows', () => {
+  const tested = new TestedPage();
+
+  it('what other processes hold, and what this one knows better', async () => {
+    const { lease, lock, registry } = await tested.held('key', { expireAfter: 900 });
+    const waiting = registry.obtain('key').lock();
+    await until(async () => (await tested.view({ lock })).selected?.renewed === true);
+    const { selected, rows, counts, waits } = await tested.view({ lock });
+    expect(selected).toMatchObject({ lock, holder: 'web-7', isHere: true, renewed: true, waitingHere: 1 });
+    expect(selected?.heldFor).toBeGreaterThan(0);
+    expect(rows.find((row) => row.lock === lock)).toMatchObject({ holder: 'web-7' });
+    expect(counts.held).toBeGreaterThan(0);
+    expect(waits).toContainEqual(expect.objectContaining({ lock, waitsFor: 'this process' }));
+    await lease.unlock();
+    await (await waiting).unlock();
+    expect((await tested.view({ lock: 'no:lock' })).selected).toBeNull();
+  });
+
+  it('what changed: acquired, handed over, lost, forced; and which keys are called most', async () => {
+    tested.create({ actions: true });
+    const { lease, lock, owner, registry } = await tested.held('key', { lockType: 'pub-sub' });
+    const second = registry.obtain('key').lock();
+    await lease.unlock();
+    const next = await second;
+    const { owner: now = owner } = await registry.obtain('key').inspect();
+    expect((await tested.unlock(lock, now)).status).toBe(200);
+    await expect(next.renew()).rejects.toThrow(LockLostError);
+    const { changes, hot } = await tested.view();
+    const seen = changes.filter((change) => change.lock === lock).map(({ what, by }) => `${what} ${by}`);
+    expect([...seen].sort()).toEqual(['acquired web-7', 'forced web-7', 'handed over web-7', 'lost web-7']);
+    expect(changes.find(({ what }) => what === 'lost')).toMatchObject({ reason: 'expired' });
+    expect(hot).toContainEqual(expect.objectContaining({ lock, calls: 2 }));
+  });
+
+  it('what other processes changed, as far as Redis shows it', async () => {
+    const other = await tested.redis.connect();
+    const lock = `${Math.random()}:by-another`;
+    const owner = `web-9:${'x'.repeat(22)}:1`;
+    await tested.view();
+    await other.set(lock, owner, { PX: 60_000 });
+    skip(1_000);
+    await until(async () =>
+      (await tested.view()).changes.some((change) => change.lock === lock && change.by === 'web-9'),
+    );
+    await other.del(lock);
+    skip(1_000);
+    await until(async () =>
+      (await tested.view()).changes.some((change) => change.lock === lock && change.what === 'free'),
+    );
+  });
+
+  it('a page of them: searched, sorted, and never more than a hundred', async () => {
+    const registryKey = 'many';
+    tested.create({ registryKey });
+    const all = Array.from({ length: 250 }, (_, i) => {
+      const name = `${registryKey}:${String(i).padStart(3, '0')}`;
+      return tested.client.set(name, `web-${i % 5}:${'x'.repeat(22)}:${i}`, { PX: 600_000 - i * 1_000 });
+    });
+    await Promise.all(all);
+    const keys = ({ rows }: View) => rows.map(({ lock }) => lock.slice(registryKey.length + 1));
+    const first = await tested.view();
+    expect([first.matched, first.rows.length, keys(first)[0]]).toEqual([250, 100, '000']);
+    expect(keys(await tested.view({ from: '200' }))).toHaveLength(50);
+    expect(keys(await tested.view({ sort: 'remaining' }))[0]).toBe('249');
+    expect(keys(await tested.view({ sort: 'lock', descending: 'true' }))[0]).toBe('249');
+    expect((await tested.view({ q: 'WEB-3' })).matched).toBe(50);
+    expect((await tested.view({ q: '07' })).matched).toBe(13);
+    expect((await tested.view({ q: 'no such', from: '99', sort: 'nonsense' })).rows).toEqual([]);
+  });
+
+  it('what was known, and the problem, while Redis is away', async () => {
+    const { lock } = await tested.held('key');
+    await until(async () => (await tested.view()).rows.some((row) => row.lock === lock));
+    skip(1_000);
+    tested.redis.freeze();
+    try {
+      await tested.view();
+      skip(4_000);
+      await until(async () => (await tested.view()).problem?.startsWith('no answer for '), { within: 30_000 });
+      expect((await tested.view()).rows.map((row) => row.lock)).toContain(lock);
+    } finally {
+      tested.redis.thaw();
+    }
+    await until(async () => (await tested.view()).problem === null, { within: 30_000 });
+  });
+
+  it('the problem, where the client cannot look at all', async () => {
+    tested.page[Symbol.dispose]();
+    tested.page = dashboard({ eval: async () => 1, evalSha: async () => 1 }, { token: TOKEN });
+    expect((await tested.view()).problem).toMatch(/no way to ask each server/);
+  });
+
+  it('with one look for all that ask in a second', async () => {
+    const looks = async () => {
+      const stats = String(await tested.client.sendCommand(['INFO', 'commandstats']));
+      return Number(/cmdstat_time:calls=(\d+)/.exec(stats)?.[1] ?? 0);
+    };
+    const before = await looks();
+    await Promise.all(Array.from({ length: 20 }, () => tested.view()));
+    expect((await looks()) - before).toBe(1);
+  });
+
+  it.each(['__proto__', 'valueOf', 'constructor', 'nonsense'])(
+    'the locks by name, when asked to sort by %s',
+    async (sort) => {
+      const names = ['a', 'b'].map((key) => `sorted-${sort}:${key}`);
+      for (const name of names) await tested.client.set(name, `web-1:${'x'.repeat(22)}:1`, { PX: 600_000 });
+      tested.create({ registryKey: `sorted-${sort}` });
+      expect((await tested.view({ sort })).rows.map(({ lock }) => lock)).toEqual(names);
+    },
+  );
+
+  it('that Redis is back, with the first look after a silence', async () => {
+    await tested.view();
+    skip(1_000);
+    tested.redis.freeze();
+    try {
+      await until(async () => (await tested.view()).problem?.includes('within 5000 ms'), { within: 30_000 });
+    } finally {
+      tested.redis.thaw();
+    }
+    // The look that failed took 5 s. The next one is not put off for that.
+    skip(1_000);
+    await until(async () => (await tested.view()).problem === null, { within: 6_000 });
+  });
+
+  it('nothing of the value of a key that may be data of an application', async () => {
+    const secret = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
+    const lock = `session:${secret.length}`;
+    await tested.client.set(lock, secret, { PX: 600_000 });
+    const shown = await tested.view({ lock });
+    expect(JSON.stringify(shown)).not.toContain(secret.slice(0, 4));
+    expect(shown.selected).toMatchObject({ isSure: false, holder: 'not shown', owner: 'not shown' });
+    tested.create({ registryKey: 'session' });
+    expect((await tested.view({ lock })).selected).toMatchObject({ isSure: true, owner: secret });
+  });
+});
