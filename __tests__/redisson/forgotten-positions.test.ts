@@ -39,6 +39,20 @@ describe('The positions that a process gave up', () => {
     expect(time.pending).toBe(0);
   });
 
+  it('remembers the last position of a lock for half a minute of its own, whatever came before it', async () => {
+    const positions = new PastPositions();
+    const lock = {};
+    const removals = [jest.fn(async () => 1), jest.fn(async () => 1)] as const;
+    positions.add(lock, removals[0]);
+    await time.advance(20_000);
+    positions.add(lock, removals[1]);
+    // The first one would be forgotten by now.
+    await time.advance(29_000);
+    positions.removeAgain();
+    expect(removals.map((removal) => removal.mock.calls.length)).toEqual([0, 1]);
+    positions.close();
+  });
+
   it('has no timer left when it is closed', () => {
     const positions = new PastPositions();
     positions.add({}, async () => undefined);
