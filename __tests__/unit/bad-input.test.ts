@@ -101,6 +101,7 @@ describe('the constructor', () => {
     ...named('handOver', [...negative, ['50', TypeError, "'50'"]]),
     ['expireAfter', 1, RangeError, 'from 5'],
     ['expireAfter', 4.9, RangeError, '4.9'],
+    ['expireAfter', 29.9, RangeError, 'from 30 to 2147483647 ms for a lease that is renewed, got 29.9'],
     ['lockType', 'zookeeper', RangeError, "'zookeeper'"],
     ['lockType', 'SPIN', RangeError, "'SPIN'"],
     ['lockType', 'toString', RangeError, "'toString'"],
@@ -117,11 +118,17 @@ describe('the constructor', () => {
   );
 
   it.each([
-    ...durations.map((name) => [name, name === 'expireAfter' ? 5 : 0.5, 2 ** 31 - 1] as const),
+    ...durations.map((name) => [name, name === 'expireAfter' ? 30 : 0.5, 2 ** 31 - 1] as const),
     ['cacheCapacity', 1, 100_000, 2 ** 31 - 1],
     ['handOver', 0, 0.5, Number.POSITIVE_INFINITY],
   ] as const)('takes %s: %p and %p', (name, ...values) => {
     for (const value of values) expect(() => constructWith({ [name]: value })).not.toThrow();
+  });
+
+  it('takes a shorter expireAfter where leases are not renewed, and refuses it by a call that asks for that', async () => {
+    const registry = constructWith({ expireAfter: 5, renew: false });
+    const isRefused = () => registry.obtain('42').lock({ renew: true });
+    await expectRefusal(isRefused, RangeError, 'Expected `expireAfter` to be from 30', 'got 5 (number)');
   });
 
   it('treats undefined as an option that is not given', () => {
@@ -168,6 +175,15 @@ describe('acquiring a lock', () => {
     }
     expect(redis.sent).toBe(0);
     expect(lock.isAcquiredInThisProcess).toBe(false);
+  });
+
+  it('refuses a ttl that renewals cannot keep, and takes it for a lease that is not renewed', async () => {
+    const lock = registry.obtain('42');
+    const isRefused = () => lock.lock({ ttl: 29, renew: true });
+    await expectRefusal(isRefused, RangeError, 'Expected `ttl` to be from 30', 'got 29 (number)');
+    expect(redis.sent).toBe(0);
+    await (await lock.lock({ ttl: 30, renew: true })).unlock();
+    await (await lock.lock({ ttl: 29, renew: false })).unlock();
   });
 
   it('refuses a minHold that is longer than the ttl of the call, and takes one that is as long', async () => {

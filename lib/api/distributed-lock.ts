@@ -3,7 +3,7 @@
 /** Options of one acquisition. Durations are in ms. */
 export interface LockOptions {
   /**
-   * ms, at least 5. If given, the lease is fixed: it is not renewed, unless `renew` is true.
+   * ms, at least 5. If given, the lease is fixed: it is not renewed, unless `renew` is true, and then at least 30.
    * @default the registry's `expireAfter`
    */
   ttl?: number | undefined;

@@ -15,7 +15,8 @@ export interface RegistryOptions {
    */
   lockType?: LockType | undefined;
   /**
-   * ms, at least 5; the ttl of a lease that is taken without one.
+   * ms, at least 30, or 5 without `renew`; the ttl of a lease that is taken without one. The watchdog renews at a third of
+   * it, and one renewal may come late: so leave much more than a round trip.
    * @default 60_000; 30_000 for `redisson` and `redisson-fair`
    */
   expireAfter?: number | undefined;

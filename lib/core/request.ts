@@ -7,6 +7,7 @@ import {
   checkedOptions,
   expected,
   notNegative,
+  renewedTtl,
   ttl,
   wholeNumber,
 } from '../internal/validation';
@@ -60,6 +61,7 @@ export function lockRequest(given: LockOptions | undefined, lock: RequestedLock,
     signal: options?.signal,
     origin: settings.captureStack ? here() : undefined,
   };
+  if (request.renew) renewedTtl(request.explicitTtl ? 'ttl' : 'expireAfter', request.ttl);
   // The ttl is what a process that crashes leaves: it would end first.
   if (request.minHold > request.ttl) {
     throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));

@@ -1,10 +1,10 @@
-import { clock, drift, wasSuspended } from '../internal/clock';
+import { clock, drift, MIN_RENEWED_TTL, wasSuspended } from '../internal/clock';
 import { type Timed, TimeHeap, WakeTimer } from '../internal/timers';
 
 /**
  * ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second.
  */
-const LEAST_INTERVAL = 10;
+const LEAST_INTERVAL = MIN_RENEWED_TTL / 3;
 
 /** What the watchdog knows of a lease. Times are on the monotonic clock. */
 export interface WatchedLease extends Timed {

@@ -42,6 +42,9 @@ export const MAX_DELAY = 2 ** 31 - 1;
 /** ms; the shortest ttl that leaves a holder any time after the round trip and the margin below. */
 export const MIN_TTL = 5;
 
+/** ms; the shortest ttl of a lease that is renewed: at a third of it, and no sooner than after a third of this. */
+export const MIN_RENEWED_TTL = 30;
+
 /**
  * Until when, on the monotonic clock, a key may be relied on that was given `ttl` ms by a request sent at `sentAt`.
  * Counted from before the request was sent, since the server cannot have counted from earlier. The margin of 0.1 % and

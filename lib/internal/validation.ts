@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { MAX_DELAY, MIN_TTL } from './clock';
+import { MAX_DELAY, MIN_RENEWED_TTL, MIN_TTL } from './clock';
 
 /** Checks one value: returns it, or throws `TypeError` or `RangeError`. */
 export type Check<T> = (name: string, value: unknown) => T;
@@ -102,6 +102,13 @@ export function durationOrNever(name: string, value: unknown): number {
 
 /** A number of ms for which a lease can work. */
 export const ttl = from(MIN_TTL, MAX_DELAY, `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`);
+
+/** The same for a lease that the watchdog renews. */
+export const renewedTtl = from(
+  MIN_RENEWED_TTL,
+  MAX_DELAY,
+  `from ${MIN_RENEWED_TTL} to ${MAX_DELAY} ms for a lease that is renewed`,
+);
 
 /** A number of ms from 0 up; `Infinity` is one. */
 export const notNegative = from(0, Number.POSITIVE_INFINITY, 'a number of milliseconds from 0 up, Infinity included');

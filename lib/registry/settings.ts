@@ -12,6 +12,7 @@ import {
   durationOrNever,
   nonEmptyString,
   oneOf,
+  renewedTtl,
   string,
   ttl,
 } from '../internal/validation';
@@ -62,7 +63,7 @@ export function registrySettings(options: RedisLockRegistryOptions, defaultLockT
   if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
   const registryKey = (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey);
   const { name = defaultName(nameSeparator) } = options;
-  return {
+  const settings: RegistrySettings = {
     ...DEFAULTS,
     expireAfter,
     ...(options as Partial<RegistrySettings>),
@@ -71,4 +72,6 @@ export function registrySettings(options: RedisLockRegistryOptions, defaultLockT
     lockType,
     onWarning: publishingWarnings(registryKey, lockType, onWarning),
   };
+  if (settings.renew) renewedTtl('expireAfter', settings.expireAfter);
+  return settings;
 }
