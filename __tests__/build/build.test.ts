@@ -2,19 +2,15 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import manifest from '../../package.json';
-import { builtPackage } from '../support/built-package';
+import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 
 const run = promisify(execFile);
 
-let dist: string;
-
-beforeAll(async () => {
-  dist = join(await builtPackage(), 'dist');
-}, 120_000);
+const dist = join(BUILT_PACKAGE, 'dist');
 
 /** What a program prints as JSON, in a process of its own, which finds the built package by its name. */
 async function printedBy(program: string, ...options: readonly string[]): Promise<unknown> {
@@ -22,7 +18,7 @@ async function printedBy(program: string, ...options: readonly string[]): Promis
   return JSON.parse(stdout);
 }
 
-it('Every entry point has the same classes', async () => {
+ifBuilt(it)('Every entry point has the same classes', async () => {
   const entries = Object.values(manifest.exports).flatMap((entry) => (typeof entry === 'string' ? [] : entry.default));
   const differing = await printedBy(`
     const all = ${JSON.stringify(entries)}.map((file) => require('${dirname(dist)}/' + file));
@@ -31,7 +27,7 @@ it('Every entry point has the same classes', async () => {
   expect(differing).toEqual([]);
 });
 
-it.each(Object.keys(manifest.exports).filter((entry) => entry !== './package.json'))(
+ifBuilt(it).each(Object.keys(manifest.exports).filter((entry) => entry !== './package.json'))(
   'Neither `require` nor `import` of the entry point %s adds a global variable',
   async (entry) => {
     const name = JSON.stringify(manifest.name + entry.slice(1));
@@ -46,20 +42,23 @@ it.each(Object.keys(manifest.exports).filter((entry) => entry !== './package.jso
   },
 );
 
-it('The file with the code of async-mutex begins with its licence, and nothing loads another copy of it', async () => {
-  const [code, licence] = await Promise.all([
-    readFile(join(dist, 'chunks/async-mutex.js'), 'utf8'),
-    readFile(join(dirname(require.resolve('async-mutex/package.json')), 'LICENSE'), 'utf8'),
-  ]);
-  const [notice = ''] = code.split('*/');
-  expect(notice.replaceAll(/^ \* ?/gm, '')).toContain(licence.trim());
-  const loaded = await printedBy(`
+ifBuilt(it)(
+  'The file with the code of async-mutex begins with its licence, and nothing loads another copy of it',
+  async () => {
+    const [code, licence] = await Promise.all([
+      readFile(join(dist, 'chunks/async-mutex.js'), 'utf8'),
+      readFile(join(dirname(require.resolve('async-mutex/package.json')), 'LICENSE'), 'utf8'),
+    ]);
+    const [notice = ''] = code.split('*/');
+    expect(notice.replaceAll(/^ \* ?/gm, '')).toContain(licence.trim());
+    const loaded = await printedBy(`
     require('${dist}');
     console.log(JSON.stringify(Object.keys(require.cache).filter((file) => file.includes('async-mutex'))));`);
-  expect(loaded).toEqual([join(dist, 'chunks/async-mutex.js')]);
-});
+    expect(loaded).toEqual([join(dist, 'chunks/async-mutex.js')]);
+  },
+);
 
-it('The built library can be read: its comments, and lines of a width that people write', async () => {
+ifBuilt(it)('The built library can be read: its comments, and lines of a width that people write', async () => {
   const files = (await readdir(dist, { recursive: true })).filter((file) => file.endsWith('.js'));
   const texts = await Promise.all(files.map((file) => readFile(join(dist, file), 'utf8')));
   const lines = texts.flatMap((text) => text.split('\n'));
@@ -67,7 +66,7 @@ it('The built library can be read: its comments, and lines of a width that peopl
   expect(lines).toContain(' * A registry of distributed locks on Redis: hands out one `RedisLock` for each key.');
 });
 
-it('A stack trace names a line of the sources with --enable-source-maps, and a function without', async () => {
+ifBuilt(it)('A stack trace names a line of the sources with --enable-source-maps, and a function without', async () => {
   const program = `
     const { RedisLockRegistry } = require('${dist}');
     try { new RedisLockRegistry({}, { registryKey: 'orders' }) } catch ({ stack }) { console.log(JSON.stringify(stack)) }`;
@@ -78,7 +77,7 @@ it('A stack trace names a line of the sources with --enable-source-maps, and a f
   expect(source.split('\n')[Number(line) - 1]).toContain('throw new TypeError(describeWrongClient(client))');
 });
 
-describePrivate('The built library', () => {
+ifBuilt(describePrivate)('The built library', () => {
   const redis = PrivateRedis.install();
 
   it('takes, hands over and inspects locks of every type', async () => {

@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { builtPackage } from '../support/built-package';
+import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
@@ -20,7 +20,7 @@ async function installedWith(packages: Readonly<Record<string, string>>): Promis
   const modules = join(folder, 'node_modules');
   await mkdir(modules);
   // Copied: Node looks for packages beside the real file.
-  await cp(await builtPackage(), join(modules, 'redis-lock-registry'), { recursive: true });
+  await cp(BUILT_PACKAGE, join(modules, 'redis-lock-registry'), { recursive: true });
   for (const [name, as] of Object.entries(packages)) await symlink(join(MODULES, as), join(modules, name));
   return [process.execPath, join(modules, 'redis-lock-registry/dist/cli/main.js')];
 }
@@ -33,7 +33,7 @@ const CLIENTS = [
   ['redis 5', { redis: 'redis5' }],
 ] as const;
 
-describePrivate('With one client installed, redis-locks', () => {
+ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
   let server: Node;
   let cluster: ClusterServers;
   let watched: SentinelServers;

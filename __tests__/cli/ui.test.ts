@@ -1,18 +1,17 @@
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { type RedisServer, startRedis } from '../../support/redis';
-import { builtPackage } from '../support/built-package';
+import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
 
-describePrivate('redis-locks ui', () => {
-  let main: string;
+ifBuilt(describePrivate)('redis-locks ui', () => {
+  const main = join(BUILT_PACKAGE, 'dist/cli/main.js');
   let redis: RedisServer;
   let program: Program | undefined;
 
   beforeAll(async () => {
-    main = join(await builtPackage(), 'dist/cli/main.js');
     redis = await startRedis({ port: true });
     atTheEnd(() => redis.stop());
   }, 120_000);

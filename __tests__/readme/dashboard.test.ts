@@ -9,6 +9,7 @@ import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { parser } from '@prometheus-io/lezer-promql';
 import { parse } from 'yaml';
 import { instrumentLocks } from '../../lib/opentelemetry';
+import { ifBuilt } from '../support/built-package';
 import { describePrivate } from '../support/private-redis';
 import { codeSpans, ROOT, tableBelow } from './pages';
 import { ProgramFolder } from './program-folder';
@@ -84,7 +85,7 @@ function isQuery(text: string): boolean {
   return isValid;
 }
 
-describePrivate('docs/grafana-dashboard.json', () => {
+ifBuilt(describePrivate)('docs/grafana-dashboard.json', () => {
   const programs = ProgramFolder.install('dashboard');
   let series: Map<string, Set<string>>;
 

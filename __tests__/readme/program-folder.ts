@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { transformSync } from 'esbuild';
 import manifest from '../../package.json';
 import { type RedisServer, startRedis } from '../../support/redis';
-import { builtPackage } from '../support/built-package';
+import { BUILT_PACKAGE } from '../support/built-package';
 import { connectTo } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { ROOT } from './pages';
@@ -71,7 +71,7 @@ export class ProgramFolder {
     await mkdir(join(folder.path, 'node_modules'), { recursive: true });
     // A package of its own: inside the project's the name would mean its `dist`, which may be old or missing.
     await writeFile(join(folder.path, 'package.json'), JSON.stringify({ type: 'module' }));
-    await symlink(await builtPackage(), join(folder.path, 'node_modules/redis-lock-registry'));
+    await symlink(BUILT_PACKAGE, join(folder.path, 'node_modules/redis-lock-registry'));
     return folder;
   }
 

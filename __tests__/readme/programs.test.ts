@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { transformSync } from 'esbuild';
+import { ifBuilt } from '../support/built-package';
 import { describePrivate } from '../support/private-redis';
 import { ProgramFolder } from './program-folder';
 import { PROGRAMS, promisedOutput } from './programs';
@@ -14,7 +15,7 @@ const RUN_LIMIT = 20_000;
 /** Of Node's own about `mock.timers` of `node:test`. */
 const QUIET = '--disable-warning=ExperimentalWarning';
 
-describePrivate('The code of the README and of every page of docs', () => {
+ifBuilt(describePrivate)('The code of the README and of every page of docs', () => {
   const programs = ProgramFolder.install('programs');
 
   it('begins with an example that is plain JavaScript for Node 20', () => {

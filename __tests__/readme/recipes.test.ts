@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
+import { ifBuilt } from '../support/built-package';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
@@ -14,7 +15,7 @@ const RECIPES = PROGRAMS.filter(({ mark }) => mark === 'recipe');
 /** ms, for a test that waits for the end of a ttl and for processes to start. */
 const TEST_LIMIT = 60_000;
 
-describePrivate('A recipe of docs/recipes.md, in several processes:', () => {
+ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', () => {
   const programs = ProgramFolder.install('recipes');
   const processes: Program[] = [];
 

@@ -2,6 +2,7 @@ import { Agent, request } from 'node:http';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { freePort } from '../../support/free-port';
+import { ifBuilt } from '../support/built-package';
 import { describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
@@ -65,7 +66,7 @@ class ServerProcess extends Program {
   }
 }
 
-describePrivate('A server that shuts down as docs/in-an-application.md says', () => {
+ifBuilt(describePrivate)('A server that shuts down as docs/in-an-application.md says', () => {
   const programs = ProgramFolder.install('shutdown');
   /** Of another process, as far as the server can see. */
   let elsewhere: RedisLockRegistry;

@@ -1,32 +1,41 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { it } from '@jest/globals';
 import manifest from '../../package.json';
-import { until } from './until';
 
-const run = promisify(execFile);
 const ROOT = join(__dirname, '../..');
 
-/** ms */
-const BUILD_LIMIT = 120_000;
+/** The package as it would be installed. The test file that is loaded first builds it, once for each run. */
+export const BUILT_PACKAGE = join(process.env.TEST_RUN as string, 'package');
 
-/** The folder of the package as it would be installed. The test file that asks first builds it, once for each run. */
-export async function builtPackage(): Promise<string> {
-  const folder = join(process.env.TEST_RUN as string, 'package');
-  const manifestFile = join(folder, 'package.json');
-  const isFirst = await mkdir(folder).then(
-    () => true,
-    () => false,
-  );
-  if (isFirst) {
-    const builder = join(ROOT, 'scripts/build.ts');
-    await run(process.execPath, ['-r', 'esbuild-register', builder, join(folder, 'dist')], { cwd: ROOT });
-    const { exports, name, type } = manifest;
-    await writeFile(manifestFile, JSON.stringify({ exports, name, type }));
-  } else {
-    await until(() => existsSync(manifestFile), { within: BUILD_LIMIT });
+const MANIFEST = join(BUILT_PACKAGE, 'package.json');
+const FAILED = join(BUILT_PACKAGE, 'failed');
+
+const isBuilt = buildOnce();
+
+/** For `it` or `describe` of tests of the built package. Where it does not compile, one test says so, and these are skipped. */
+export const ifBuilt = <T extends object>(block: T): T => (isBuilt ? block : ((block as { skip?: T }).skip ?? block));
+
+function buildOnce(): boolean {
+  if (mkdirSync(BUILT_PACKAGE, { recursive: true }) === undefined) {
+    // Another file of this run builds it.
+    const signal = new Int32Array(new SharedArrayBuffer(4));
+    while (!existsSync(MANIFEST) && !existsSync(FAILED)) Atomics.wait(signal, 0, 0, 20);
+    return existsSync(MANIFEST);
   }
-  return folder;
+  const builder = ['-r', 'esbuild-register', join(ROOT, 'scripts/build.ts'), join(BUILT_PACKAGE, 'dist')];
+  try {
+    execFileSync(process.execPath, builder, { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' });
+    const { exports, name, type } = manifest;
+    writeFileSync(MANIFEST, JSON.stringify({ exports, name, type }));
+    return true;
+  } catch (error) {
+    writeFileSync(FAILED, '');
+    const { stdout, stderr } = error as { stdout: string; stderr: string };
+    it('The package compiles', () => {
+      throw new Error(`${stdout}\n${stderr}`);
+    });
+    return false;
+  }
 }

@@ -7,6 +7,7 @@ import config from '../../jest.config';
 import { ROOT } from '../readme/pages';
 import { ProgramFolder } from '../readme/program-folder';
 import { PROGRAMS } from '../readme/programs';
+import { ifBuilt } from '../support/built-package';
 import { compiled } from '../support/compiled';
 
 const run = promisify(execFile);
@@ -45,7 +46,7 @@ it.each(FRAMEWORKS)(
   LIMIT,
 );
 
-describe('A test file of docs/testing.md', () => {
+ifBuilt(describe)('A test file of docs/testing.md', () => {
   const TESTS = PROGRAMS.filter(({ mark }) => mark === 'test');
   let folder: ProgramFolder;
 
