@@ -242,17 +242,78 @@ describePrivate('Instrumented locks', () => {
     expect(sections().flatMap(eventNames)).toEqual([]);
   });
 
-  it('count the loss of a hold for each of its readers', async () => {
+  it('show a loss on the section that lost its lease, and on no other of the same hold or key', async () => {
+    const { registry, sections } = await traced({ expireAfter: 60_000 });
+    instrument();
+    for (const lock of [registry.readWrite('page').read, registry.semaphore('seats', { permits: 3 })]) {
+      const [first, short, last] = [await lock.lock(), await lock.lock({ ttl: 200 }), await lock.lock()];
+      await lossOf(short);
+      for (const lease of [first, last]) await lease.unlock();
+    }
+    const shown = sections().map((section) => [section.status.code, eventNames(section)]);
+    const [ended, lost] = [
+      [SpanStatusCode.UNSET, []],
+      [SpanStatusCode.ERROR, ['lost', 'exception']],
+    ];
+    expect(shown).toEqual([ended, lost, ended, ended, lost, ended]);
+    expect(outcomesOf(sections())).toEqual(['ended', 'lost', 'ended', 'ended', 'lost', 'ended']);
+  });
+
+  it('count and show the loss of a hold for each of its readers', async () => {
     const { registry, sections } = await traced();
     instrument();
     const { read } = registry.readWrite('page');
-    const leases = await Promise.all([read.lock(), read.lock()]);
+    const leases = await Promise.all([read.lock(), read.lock(), read.lock()]);
     const losses = Promise.all(leases.map(lossOf));
     await read.forceUnlock();
     await losses;
-    expect(outcomesOf(sections())).toEqual(['lost', 'lost']);
+    expect(outcomesOf(sections())).toEqual(['lost', 'lost', 'lost']);
+    expect(sections().map(eventNames)).toEqual(new Array(3).fill(['lost', 'exception']));
     const lost = (await exported.points())['redis_lock.lost'];
-    expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['stolen', 2]]);
+    expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['stolen', 3]]);
+  });
+
+  it('show the loss of any of several keys on their section, found by a renewal or by the release', async () => {
+    const { client, registry, nameOf, sections } = await traced();
+    instrument();
+    const multi = registry.multi(['a', 'b', 'c']);
+    const renewed = multi.run(async (lease) => {
+      await client.sendCommand(['DEL', nameOf('b')]);
+      await lease.renew().catch(() => undefined);
+    });
+    await expect(renewed).rejects.toThrow(LockLostError);
+    await expect(multi.run(() => client.sendCommand(['DEL', nameOf('c')]))).rejects.toThrow(LockLostError);
+    const lease = await multi.lock();
+    await client.sendCommand(['DEL', nameOf('b')]);
+    await expect(lease.renew()).rejects.toThrow(LockLostError);
+    await expect(lease.unlock()).rejects.toThrow(LockLostError);
+    await multi.run(() => undefined);
+
+    expect(sections().map(eventNames)).toEqual([['lost', 'exception'], ['lost'], ['lost', 'exception'], []]);
+    expect(outcomesOf(sections())).toEqual(['lost', 'lost', 'lost', 'ended']);
+    const { ERROR, UNSET } = SpanStatusCode;
+    expect(sections().map(({ status }) => status.code)).toEqual([ERROR, ERROR, ERROR, UNSET]);
+    const types = sections().map(({ attributes }) => attributes['error.type']);
+    expect(types).toEqual([...new Array(3).fill('ERR_LOCK_LOST'), undefined]);
+  });
+
+  it('go on without a group where the option `group` throws, and warn of it once', async () => {
+    const { registry, sections } = await traced();
+    const emitWarning = jest.spyOn(process, 'emitWarning').mockReturnValue();
+    instrument({ group: (key) => (key.split(':')[1] as string).toUpperCase() });
+    await registry.run('order:42', () => undefined);
+    await registry.run('nightly', () => undefined);
+    const message = expect.stringMatching(
+      /^The option `group` threw TypeError: .* for key "nightly": its metrics have/,
+    );
+    expect(emitWarning.mock.calls).toEqual([[message, { type: 'LockWarning', code: 'GROUP_FAILED' }]]);
+    emitWarning.mockRestore();
+    expect(keysOf(sections())).toEqual(['order:42', 'nightly']);
+    const held = (await exported.points())['redis_lock.hold.duration'];
+    expect(held?.map(({ attributes, value }) => [attributes.group, value])).toEqual([
+      ['42', 1],
+      [undefined, 1],
+    ]);
   });
 
   it('end a section that is being released when the instrumentation ends', async () => {

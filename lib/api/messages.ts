@@ -45,8 +45,10 @@ export interface AcquireMessage extends LockMessage {
  */
 export interface HoldMessage extends LockMessage {
   readonly isReentry: boolean;
-  /** As in Redis. A re-entry has that of the lease that it enters. */
+  /** As in Redis. A re-entry has that of the lease that it enters; several keys have that of the first one. */
   readonly owner: string;
+  /** The leases that were acquired for it: of several keys one each. What is published of them names them. */
+  readonly leases: readonly Lease[];
   readonly fencingToken: number | undefined;
   /** ms; known at the end. */
   held: number | undefined;
@@ -62,6 +64,7 @@ export interface HoldMessage extends LockMessage {
 
 /** Of `redis-lock-registry:release`: from `unlock` until Redis has answered. */
 export interface ReleaseMessage extends LockMessage {
+  readonly lease: Lease;
   readonly owner: string;
   readonly fencingToken: number | undefined;
   /** The lock went to the next caller of this process. */
@@ -73,6 +76,8 @@ export interface ReleaseMessage extends LockMessage {
 
 /** Of `redis-lock-registry:lost`. */
 export interface LostMessage extends LockMessage {
+  /** Others may have the same owner: readers of a process do. */
+  readonly lease: Lease;
   readonly owner: string;
   readonly fencingToken: number | undefined;
   readonly reason: LockLostReason;
@@ -82,6 +87,7 @@ export interface LostMessage extends LockMessage {
 
 /** Of `redis-lock-registry:renewed`. */
 export interface RenewedMessage extends LockMessage {
+  readonly lease: Lease;
   readonly owner: string;
   readonly fencingToken: number | undefined;
   /** ms for which it is held now. */

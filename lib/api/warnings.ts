@@ -1,6 +1,7 @@
 /** The kinds of warning. */
 export type LockWarningCode =
   | 'CLOSED_WHILE_HELD'
+  | 'GROUP_FAILED'
   | 'LONG_HOLD'
   | 'LONG_WAIT'
   | 'RELEASE_FAILED'

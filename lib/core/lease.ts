@@ -177,7 +177,7 @@ export class RedisLease implements HeldLease {
   renewed(): void {
     if (!renewedChannel.hasSubscribers) return;
     const { owner, fencingToken, remaining } = this;
-    publish<RenewedMessage>(renewedChannel, { ...this.#labels, owner, fencingToken, remaining });
+    publish<RenewedMessage>(renewedChannel, { ...this.#labels, lease: this, owner, fencingToken, remaining });
   }
 
   /** Called by its hold, once: it is lost. */
@@ -255,7 +255,8 @@ export class RedisLease implements HeldLease {
 
   #tracedRelease(now: number): Promise<void> {
     const { owner, fencingToken } = this;
-    const message: ReleaseMessage = { ...this.#labels, owner, fencingToken, isHandedOver: false, outcome: undefined };
+    const about = { ...this.#labels, lease: this, owner, fencingToken };
+    const message: ReleaseMessage = { ...about, isHandedOver: false, outcome: undefined };
     this.#releaseTrace = message;
     return releaseChannel.tracePromise(async () => {
       try {
@@ -313,13 +314,8 @@ export class RedisLease implements HeldLease {
   #publishLoss(): void {
     if (lostChannel.hasSubscribers) {
       const { owner, fencingToken, heldFor } = this;
-      publish<LostMessage>(lostChannel, {
-        ...this.#labels,
-        owner,
-        fencingToken,
-        reason: this.#loss ?? 'unconfirmed',
-        heldFor,
-      });
+      const about = { ...this.#labels, lease: this, owner, fencingToken };
+      publish<LostMessage>(lostChannel, { ...about, reason: this.#loss ?? 'unconfirmed', heldFor });
     }
     // After the message of the loss, which belongs to the section.
     this.endHold?.(this.lossError());

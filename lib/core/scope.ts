@@ -285,7 +285,7 @@ export async function runUnder<L extends HeldLease, T>(
   let result: T;
   try {
     try {
-      result = await (traced === undefined ? run() : traceRun(traced, lease, lease.isReentry, run));
+      result = await (traced === undefined ? run() : traceRun(traced, lease, run));
     } finally {
       await lease[Symbol.asyncDispose]();
       for (const { lock } of sections) lock.runs--;

@@ -1,3 +1,4 @@
+import type { Lease } from '../api/distributed-lock';
 import type {
   AcquireMessage,
   HoldMessage,
@@ -49,8 +50,8 @@ const WAITS_FOR = { none: 'Redis', local: 'this process', remote: 'another proce
 /** What the locks of this process do, by its diagnostics channels. What it keeps is bounded, but for what is held. */
 export class Activity {
   readonly changes: ShownChange[] = [];
-  /** What this process holds, by owner value. `at` on the monotonic clock. */
-  readonly held = new Map<string, { readonly at: number; renewed: boolean }>();
+  /** What this process holds, by owner value: readers of a process share one. `at` on the monotonic clock. */
+  readonly held = new Map<string, { readonly at: number; renewed: boolean; leases: number }>();
   /** The names of the registries that held locks. */
   readonly names = new Set<string>();
   readonly #waits = new Map<AcquireMessage, number>();
@@ -65,7 +66,7 @@ export class Activity {
       [acquireChannel.start, (message: AcquireMessage) => this.#waits.set(message, clock.now())],
       [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquired(message)],
       [holdChannel.start, (message: HoldMessage) => this.#began(message)],
-      [holdChannel.asyncEnd, (message: HoldMessage) => message.isReentry || this.held.delete(message.owner)],
+      [holdChannel.asyncEnd, (message: HoldMessage) => this.#ended(message)],
       [lostChannel, (message: LostMessage) => this.note('lost', message, nameIn(message.owner), message.reason)],
       [renewedChannel, ({ owner }: RenewedMessage) => Object.assign(this.held.get(owner) ?? {}, { renewed: true })],
       [warningChannel, (message: WarningMessage) => this.#warned(message)],
@@ -118,15 +119,29 @@ export class Activity {
     this.#calls.set(name, add(known, { calls: 1, waited, longest: waited }));
   }
 
-  #began({ isReentry, owner }: HoldMessage): void {
-    if (isReentry) return;
-    this.held.set(owner, { at: clock.now(), renewed: false });
-    this.names.add(nameIn(owner) ?? owner);
+  #began({ leases }: HoldMessage): void {
+    for (const owner of ownersOf(leases)) {
+      const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
+      one.leases++;
+      this.held.set(owner, one);
+      this.names.add(nameIn(owner) ?? owner);
+    }
+  }
+
+  #ended({ leases }: HoldMessage): void {
+    for (const owner of ownersOf(leases)) {
+      const one = this.held.get(owner);
+      if (one !== undefined && --one.leases === 0) this.held.delete(owner);
+    }
   }
 
   #warned({ registryKey, warning: { code, key } }: WarningMessage): void {
     if (key !== undefined) this.note('warning', { registryKey, key }, undefined, code);
   }
+}
+
+function ownersOf(leases: HoldMessage['leases']): string[] {
+  return (leases as readonly (Lease & { readonly owner: string })[]).map(({ owner }) => owner);
 }
 
 function add(known: Calls | undefined, { calls, longest, waited }: Calls): Calls {

@@ -110,22 +110,26 @@ export function noteContention({ trace, startedAt }: TracedWait, contention: 'lo
   trace.contendedAfter ??= clock.now() - startedAt;
 }
 
-/** The lease of a section. */
-type TracedLease = Lease & { readonly owner: string };
+/** The lease of a section. Of several keys, `leases` are those of the keys. */
+interface TracedLease extends Lease {
+  readonly owner: string;
+  readonly isReentry: boolean;
+  readonly leases?: readonly TracedLease[];
+}
 
-function holdMessage(lock: LockMessage, lease: TracedLease, isReentry: boolean): HoldMessage {
-  const { fencingToken, owner } = lease;
-  return { ...lock, isReentry, owner, fencingToken, held: undefined, outcome: undefined };
+function holdMessage(lock: LockMessage, lease: TracedLease): HoldMessage {
+  const { fencingToken, isReentry, leases: all = [lease], owner } = lease;
+  const leases = all.filter((one) => !one.isReentry);
+  return { ...lock, isReentry, owner, leases, fencingToken, held: undefined, outcome: undefined };
 }
 
 /** Runs the task of `run` as a section: what it starts belongs to it. */
 export function traceRun<T>(
   lock: LockMessage,
-  lease: TracedLease & { checkLost(): boolean },
-  isReentry: boolean,
+  lease: TracedLease & { checkLost(): boolean; lossError(): Error },
   task: () => Promise<T>,
 ): Promise<T> {
-  const message = holdMessage(lock, lease, isReentry);
+  const message = holdMessage(lock, lease);
   const startedAt = clock.now();
   return holdChannel.tracePromise(async () => {
     try {
@@ -133,13 +137,15 @@ export function traceRun<T>(
     } finally {
       message.held = clock.now() - startedAt;
       message.outcome = lease.checkLost() ? 'lost' : 'ended';
+      // The error of a task replaces it.
+      if (message.outcome === 'lost') message.error = lease.lossError();
     }
   }, message);
 }
 
 /** The section of a lease that was taken with `lock` or `tryLock`. Call the result once, at its end. */
 export function traceHold(lock: LockMessage, lease: TracedLease): (loss?: { reason: LockLostReason }) => void {
-  const message = holdMessage(lock, lease, false);
+  const message = holdMessage(lock, lease);
   const startedAt = clock.now();
   holdChannel.start.publish(message);
   holdChannel.end.publish(message);

@@ -1,5 +1,6 @@
-import type { Attributes, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api';
+import type { Attributes, AttributeValue, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api';
 import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Lease } from '../api/distributed-lock';
 import type {
   AcquireMessage,
   HoldMessage,
@@ -8,6 +9,7 @@ import type {
   ReleaseMessage,
   WarningMessage,
 } from '../api/messages';
+import { emitProcessWarning } from '../api/warnings';
 import {
   acquireChannel,
   holdChannel,
@@ -27,7 +29,7 @@ export interface InstrumentLocksOptions {
   meter?: Meter;
   /**
    * The attribute `group` of all metrics of a key. It should return few different values: each is a time series of its
-   * own. `undefined`: without the attribute.
+   * own. `undefined`: without the attribute. Where it throws too, and a warning of the process says so once.
    *
    * @default no attribute: metrics do not tell keys apart
    */
@@ -62,11 +64,23 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
   const { acquisitions, held, hold, lost, waited, waiting, warnings } = metricsOf(meter);
   const waits = new Map<AcquireMessage, Begun>();
   const sections = new Map<HoldMessage, Begun>();
-  /** The sections of leases, without their re-entries, by owner, until they are released. */
-  const leases = new Map<string, Begun>();
+  /** The section of each lease, until it is released. */
+  const leases = new Map<Lease, Begun>();
+  let hasGroupFailed = false;
+
+  const groupFor = (key: string): AttributeValue | undefined => {
+    try {
+      return groupOf?.(key);
+    } catch (cause) {
+      const message = `The option \`group\` threw ${String(cause)} for key "${key}": its metrics have no group`;
+      if (!hasGroupFailed) emitProcessWarning({ code: 'GROUP_FAILED', message, key, cause });
+      hasGroupFailed = true;
+      return undefined;
+    }
+  };
 
   const countedBy = ({ key, lockType, registryKey }: LockMessage): Attributes => {
-    const group = groupOf?.(key);
+    const group = groupFor(key);
     return { registry_key: registryKey, lock_type: lockType, ...(group !== undefined && { group }) };
   };
 
@@ -88,15 +102,15 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     const counted = isReentry ? undefined : countedBy(message);
     if (counted !== undefined) running.add(1, counted);
     const span = tracer.startSpan(`${what} ${registryKey}`, { attributes });
-    return { span, startedAt: clock.now(), running, counted };
+    return { span, startedAt: clock.now(), running, counted, leases: new Set() };
   };
 
-  /** Ends the span of a section that has ended and was released. Returns whether there is one. */
-  const endReleased = (owner: string): boolean => {
-    const section = leases.get(owner);
-    if (section?.endedAt === undefined) return false;
-    section.span.end(section.endedAt);
-    return leases.delete(owner);
+  /** Ends the span of a section that has ended, with the last of its leases. */
+  const released = (lease: Lease): void => {
+    const section = leases.get(lease);
+    leases.delete(lease);
+    section?.leases.delete(lease);
+    if (section?.leases.size === 0 && section.endedAt !== undefined) section.span.end(section.endedAt);
   };
 
   const acquireEnded = (message: AcquireMessage): void => {
@@ -131,10 +145,9 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     const more = { 'redis_lock.owner': owner, 'redis_lock.fencing_token': fencingToken };
     const section = begin('hold', message, held, more);
     sections.set(message, section);
-    if (section.counted !== undefined) {
-      // The lease before was passed on: nothing of it is released.
-      endReleased(owner);
-      leases.set(owner, section);
+    for (const lease of message.leases) {
+      leases.set(lease, section);
+      section.leases.add(lease);
     }
     const inSpan = trace.setSpan(context.active(), section.span);
     message.around = (task) => context.with(inSpan, around === undefined ? task : () => around(task));
@@ -145,33 +158,25 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     if (section === undefined) return;
     sections.delete(message);
     const { span, counted } = section;
-    const { error, held: ms = 0, outcome, owner } = message;
+    const { error, held: ms = 0, outcome } = message;
     span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
     if (error !== undefined) fail(span, error);
-    const isLast = leases.get(owner) === section;
-    if (isLast && outcome === 'ended' && !section.isReleased) section.endedAt = clock.now();
+    if (outcome === 'ended' && section.leases.size > 0) section.endedAt = clock.now();
     else {
       span.end();
-      if (isLast) leases.delete(owner);
+      for (const lease of section.leases) leases.delete(lease);
     }
     if (stopCounting(section)) hold.record(ms / 1_000, { ...counted, outcome });
   };
 
   const leaseLost = (message: LostMessage): void => {
-    const { owner, reason } = message;
-    const { endedAt, span } = leases.get(owner) ?? {};
+    const { lease, reason } = message;
+    const { endedAt, span } = leases.get(lease) ?? {};
     span?.addEvent('lost', { 'redis_lock.reason': reason }, endedAt);
     span?.setStatus({ code: SpanStatusCode.ERROR, message: `lost: ${reason}` });
     span?.setAttributes({ 'error.type': 'ERR_LOCK_LOST', 'redis_lock.outcome': 'lost' });
-    endReleased(owner);
+    released(lease);
     lost.add(1, { ...countedBy(message), reason });
-  };
-
-  const releaseEnded = ({ isHandedOver, owner }: ReleaseMessage): void => {
-    const section = leases.get(owner);
-    if (section === undefined || endReleased(owner)) return;
-    // After a hand-over the section may be that of the next lease.
-    if (!isHandedOver) section.isReleased = true;
   };
 
   const warned = ({ lockType, registryKey, warning }: WarningMessage): void =>
@@ -182,7 +187,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     [acquireChannel.asyncEnd, acquireEnded],
     [holdChannel.start, holdStarted],
     [holdChannel.asyncEnd, holdEnded],
-    [releaseChannel.asyncEnd, releaseEnded],
+    [releaseChannel.asyncEnd, ({ lease }: ReleaseMessage) => released(lease)],
     [lostChannel, leaseLost],
     [warningChannel, warned],
   ]);
@@ -190,7 +195,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
   /** No message comes any more: ends what has begun. */
   const end = (): void => {
     stop();
-    for (const owner of [...leases.keys()]) endReleased(owner);
+    for (const lease of [...leases.keys()]) released(lease);
     for (const begun of [...waits.values(), ...sections.values()]) {
       begun.span.end();
       stopCounting(begun);
@@ -225,10 +230,10 @@ interface Begun {
   /** How many there are, and the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
   readonly running: UpDownCounter;
   readonly counted: Attributes | undefined;
+  /** Of a section: those that are not released. */
+  readonly leases: Set<Lease>;
   /** A section has ended, and its release has not: only that may find that the lease was lost. */
   endedAt?: number;
-  /** A section was unlocked before it ended: inside the task of `run`. */
-  isReleased?: boolean;
 }
 
 function metricsOf(meter: Meter) {
