@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { type DistributedLock, LockRegistry, type SemaphoreOptions } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { InMemoryLocks } from '../../lib/testing';
 import { describeReal } from '../support/redis';
 import { pairsInMemory, SharedFixture } from './shared-fixture';
 
@@ -57,8 +58,8 @@ describeReal('A key that is a semaphore here and something else there', () => {
   });
 });
 
-describe('A key in memory that is used as two things', () => {
-  const pair = pairsInMemory();
+describeReal('A key in memory that is used as two things', () => {
+  const fixture = SharedFixture.install();
   const uses = {
     'a lock': (registry: BackedLockRegistry) => registry.obtain('key'),
     'a semaphore': semaphore,
@@ -67,12 +68,30 @@ describe('A key in memory that is used as two things', () => {
   const names = Object.keys(uses) as (keyof typeof uses)[];
   const pairs = names.flatMap((is) => names.filter((used) => used !== is).map((used) => [is, used] as const));
 
-  it.each(pairs)('is an error that names both: %s, used as %s', async (is, used) => {
-    const [one, other] = pair();
-    const refused = `It is ${is} in memory, and it is used as ${used} here`;
-    expect(await refusal(uses[is](one), uses[used](other))).toContain(refused);
-    await (await uses[used](other).lock()).unlock();
+  describe.each(LOCK_TYPES)('of a registry of type %s', (lockType) => {
+    const inMemory = pairsInMemory({ lockType });
+
+    it.each(pairs)('is the error that it is in Redis: %s, used as %s', async (is, used) => {
+      const [one, other] = inMemory();
+      const inRedis = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
+      const refused = await refusal(uses[is](inRedis[0]), uses[used](inRedis[1]));
+      expect(refused).toMatch(/: WRONG(TYPE|KIND) It is .* in Redis, and it is used as /);
+      expect(await refusal(uses[is](one), uses[used](other))).toBe(refused.replace('in Redis', 'in memory'));
+      await (await uses[used](other).lock()).unlock();
+    });
   });
+
+  it('is an error too for locks of two formats', async () => {
+    const locks = new InMemoryLocks();
+    const [spin] = pairsInSpin(locks);
+    const [redisson] = pairsInRedisson(locks);
+    const refused =
+      'It is a lock of type spin, pub-sub or fair in memory, and it is used as a lock of type redisson here';
+    expect(await refusal(spin.obtain('key'), redisson.obtain('key'))).toContain(refused);
+  });
+
+  const pairsInSpin = pairsInMemory({ lockType: 'spin' });
+  const pairsInRedisson = pairsInMemory({ lockType: 'redisson' });
 });
 
 describeReal('Bad input', () => {

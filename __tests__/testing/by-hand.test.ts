@@ -1,7 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { LockInspectionError, LockLostError } from '../../lib';
+import { LockInspectionError, LockLostError, RedisLockRegistry } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
+import { LOCK_TYPES } from '../support/lock-types';
+import { mockRedis } from '../support/mock-redis';
 import { until } from '../support/until';
 
 const registries: InMemoryLockRegistry[] = [];
@@ -115,7 +118,7 @@ describe('InMemoryLocks', () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     locks.goSilent();
-    const refused = expect(theirs.semaphore('key', { permits: 2 }).lock()).rejects.toThrow('It is a lock in memory');
+    const refused = expect(theirs.semaphore('key', { permits: 2 }).lock()).rejects.toThrow('WRONGTYPE It is a lock of');
     const renewed = lease.renew();
     locks.comeBack();
     await refused;
@@ -171,6 +174,35 @@ describe('InMemoryLocks', () => {
 });
 
 describe('A registry in memory', () => {
+  const names = LOCK_TYPES.flatMap((lockType) => [true, false].map((fencing) => ({ lockType, fencing })));
+
+  it.each([...names, { fencing: true }, { fencing: false }])(
+    'of %j refuses the keys that Redis refuses, with the same error',
+    (options) => {
+      const inRedis = new RedisLockRegistry(mockRedis(), { ...options, registryKey: 'test' });
+      const outcome = (take: () => unknown) => {
+        try {
+          take();
+          return 'taken';
+        } catch (error) {
+          return String(error);
+        }
+      };
+      const outcomesOf = (registry: BackedLockRegistry, key: string) => [
+        outcome(() => registry.obtain(key)),
+        outcome(() => registry.multi(['other', key])),
+        outcome(() => registry.semaphore(key, { permits: 2 })),
+        outcome(() => registry.readWrite(key)),
+      ];
+      for (const key of ['a}b', 'a{b', '{}x', 'a{}b{c}', '{tag}x', 'plain']) {
+        expect([key, ...outcomesOf(open(options), key)]).toEqual([key, ...outcomesOf(inRedis, key)]);
+      }
+      expect(outcomesOf(open(options), 'a}b')).toContain(
+        'RangeError: Expected the braces in "test:a}b" to make a hash tag, as in "{tag}:rest"',
+      );
+    },
+  );
+
   it('inspects, and unlocks by force: a waiter has the lock, and the holder learns it', async () => {
     const { ours, theirs } = openTwo({ fencing: true });
     const lease = await ours.obtain('key').lock();

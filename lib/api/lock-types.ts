@@ -1,15 +1,28 @@
 import type { NameSeparator } from './owner-name';
 
-/** What the options and the names of a lock type depend on. `expireAfter`: the default of the option, in ms. */
+/** What the key of a lock is: a string as Spring's, or a hash as Redisson's. */
+export type LockFormat = 'spring' | 'redisson';
+
+/** What the options and the names of a lock type depend on. */
 interface LockTypeTraits {
+  readonly format: LockFormat;
+  /** ms; the default of the option. */
   readonly expireAfter: number;
   readonly needsRegistryKey: boolean;
   readonly nameSeparator: NameSeparator;
+  /** When a lock has companion keys, which need its hash slot on a single server too. */
+  readonly hasCompanions: 'always' | 'with fencing' | 'never';
 }
 
-const SPRING: LockTypeTraits = { expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' };
-/** Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' };
+const SPRING: LockTypeTraits = {
+  ...{ format: 'spring', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
+  hasCompanions: 'with fencing',
+};
+/** `expireAfter`: Redisson's lockWatchdogTimeout. */
+const REDISSON: LockTypeTraits = {
+  ...{ format: 'redisson', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
+  hasCompanions: 'never',
+};
 
 /**
  * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
@@ -18,10 +31,10 @@ const REDISSON: LockTypeTraits = { expireAfter: 30_000, needsRegistryKey: false,
 const traits = {
   spin: SPRING,
   'pub-sub': SPRING,
-  fair: SPRING,
+  fair: { ...SPRING, hasCompanions: 'always' },
   redisson: REDISSON,
   'redisson-fair': REDISSON,
-};
+} satisfies Record<string, LockTypeTraits>;
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. */
 export type LockType = keyof typeof traits;
@@ -34,6 +47,11 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
   return traits[lockType];
 }
 
+/** @internal The types whose locks have this format. */
+export function typesOf(format: LockFormat): LockType[] {
+  return LOCK_TYPES.filter((type) => traitsOf(type).format === format);
+}
+
 export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
 
 /** Whether releases go over sharded channels. `auto`: on a cluster, if the server has them. */
@@ -43,6 +61,12 @@ export type ShardedSubscriptionMode = (typeof SHARDED_SUBSCRIPTION_MODES)[number
 export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
 
 export type SharedKind = (typeof SHARED_KINDS)[number];
+
+/** What a key of this format is called in messages. */
+export function describeFormat(format: LockFormat): string {
+  const types = typesOf(format);
+  return `a lock of type ${types.slice(0, -1).join(', ')} or ${types.at(-1)}`;
+}
 
 /** What a lock of this kind is called in messages. */
 export function describeKind(kind: SharedKind): string {

@@ -1,5 +1,6 @@
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
+import { traitsOf } from '../api/lock-types';
 import { holderOf, isKept, nameIn } from '../api/owner-name';
 import { REDISSONS, SPRINGS } from '../inspection/found-lock';
 import { messageOf } from '../redis/failure';
@@ -32,7 +33,7 @@ export async function run(args: Arguments, signals: Signals): Promise<number> {
   const notFree = numberOf(values, 'conflict-exit-code', EXIT.notFree, 0, 255);
   const lockType = lockTypeOf(values) ?? 'spin';
   // A token of the Redisson types is a key that is never deleted.
-  const fencing = values.fencing ?? !lockType.startsWith('redisson');
+  const fencing = values.fencing ?? traitsOf(lockType).format !== 'redisson';
   const onWarning = ({ message }: { readonly message: string }) => complain(message);
   const settings = { registryKey: registryKeyOf(values) ?? 'locks', lockType, name: values.name, fencing, onWarning };
   let connection: Connection | undefined;

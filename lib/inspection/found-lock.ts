@@ -1,4 +1,4 @@
-import { LOCK_TYPES, type LockType, type SharedKind } from '../api/lock-types';
+import { type LockFormat, type LockType, type SharedKind, typesOf } from '../api/lock-types';
 import { holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
 
 const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
@@ -16,7 +16,7 @@ export interface FoundLock {
   readonly registryKey: string | null;
   readonly key: string | null;
   readonly kind: 'lock' | SharedKind;
-  readonly format: 'spring' | 'redisson' | 'shared';
+  readonly format: LockFormat | 'shared';
   /** `null`: it may be any of `types`. A shared lock has none. */
   readonly type: LockType | null;
   readonly types: readonly LockType[];
@@ -105,7 +105,7 @@ export function foundLock(
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesOf(format), isSure },
+    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesIn(format), isSure },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
     ...{ isKept: first?.isKept ?? false, holders, heldFor: first ? elapsed(since, now) : null, renewed: null },
     ...{ permits: null, waiting: null, fencingToken: null, ...known },
@@ -132,7 +132,6 @@ function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | 
   return format === 'spring' ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
 }
 
-function typesOf(format: FoundLock['format']): LockType[] {
-  if (format === 'shared') return [];
-  return LOCK_TYPES.filter((type) => type.startsWith('redisson') === (format === 'redisson'));
+function typesIn(format: FoundLock['format']): LockType[] {
+  return format === 'shared' ? [] : typesOf(format);
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { describeFormat, describeKind, SHARED_KINDS } from '../api/lock-types';
 import { clock } from '../internal/clock';
 import { serverErrorCode, UnexpectedReplyError } from './failure';
 import { hashTag, LockNames } from './names';
@@ -113,11 +114,9 @@ return string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):') or 
 
 /** What has a key of this type, or a member of this kind. */
 const KEYS_OF: Readonly<Record<string, string>> = {
-  string: 'a lock of type spin, pub-sub or fair',
-  hash: 'a lock of type redisson or redisson-fair',
-  semaphore: 'a semaphore',
-  read: 'a read/write lock',
-  write: 'a read/write lock',
+  string: describeFormat('spring'),
+  hash: describeFormat('redisson'),
+  ...Object.fromEntries(SHARED_KINDS.map((kind) => [kind, describeKind(kind)])),
 };
 
 /**

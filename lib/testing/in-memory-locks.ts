@@ -1,4 +1,6 @@
 import { setMaxListeners } from 'node:events';
+import { describeFormat, describeKind, type LockType, traitsOf } from '../api/lock-types';
+import type { RegistrySettings } from '../api/options';
 import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
@@ -9,7 +11,7 @@ import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
 import { installFakeableClock } from './fakeable-clock';
-import { type StoredKind, StoredLock } from './stored-lock';
+import { type StoredKind, StoredLock, type Use } from './stored-lock';
 
 /** ms */
 const STOLEN_FOR = 60_000;
@@ -200,12 +202,28 @@ const CONNECTION: Connection = {
   slotOf: () => undefined,
 };
 
-/** @internal The locks of one registry in memory. */
-export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockBackend {
+/**
+ * @internal The locks of one registry in memory. They refuse the names that Redis refuses for locks of the type that was
+ * given: by default that of its own default.
+ */
+export function inMemoryBackend(
+  locks: InMemoryLocks,
+  { fencing: isFencing, lockType }: RegistrySettings,
+  givenType: LockType = 'spin',
+): LockBackend {
+  const { format, hasCompanions } = traitsOf(givenType);
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
   const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
-  const open = (kind: StoredKind, names: LockNames) => inMemoryProtocol(names.lock, kind, locks, send, isFencing);
+  const open = (kind: StoredKind, names: LockNames) => {
+    const isShared = kind !== 'lock';
+    // Throws for a name whose companion would be in another hash slot.
+    if (isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
+      names.companion('queue');
+    const is = isShared ? describeKind(kind) : describeFormat(format);
+    const use = { is, as: isShared ? is : `a lock of type ${lockType}`, isShared };
+    return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing);
+  };
   const state = (names: LockNames): Inspected => {
     const found = locks.find(names.lock).state;
     return isFencing ? found : { ...found, fencingToken: undefined };
@@ -244,6 +262,7 @@ export function inMemoryBackend(locks: InMemoryLocks, isFencing: boolean): LockB
 function inMemoryProtocol(
   name: string,
   kind: StoredKind,
+  use: Use,
   locks: InMemoryLocks,
   send: Send,
   isFencing: boolean,
@@ -269,7 +288,7 @@ function inMemoryProtocol(
       hold.isEnqueued = waits;
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
-        return lock().acquire({ ticket, kind, ttl, permits, takes }, waits);
+        return lock().acquire({ ticket, kind, use, ttl, permits, takes }, waits);
       }, timeout);
       return answered(answer);
     },

@@ -8,8 +8,8 @@ export { type InMemoryHolder, InMemoryLocks, type StealOptions, type WhichLock }
 
 /**
  * Options of an `InMemoryLockRegistry`: those of a `RedisLockRegistry` that are not about Redis. `lockType` decides on
- * the default of `expireAfter`, and is in the messages of the channels; it is `'fair'` by default, and the locks are as
- * fair with each type.
+ * the default of `expireAfter` and on the keys that are refused, and is in the messages of the channels; it is `'fair'` by
+ * default, and the locks are as fair with each type.
  */
 export interface InMemoryLockRegistryOptions extends RegistryOptions {
   /** @default 'test' */
@@ -41,7 +41,7 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
   constructor(options: InMemoryLockRegistryOptions = {}) {
     const { locks = new InMemoryLocks(), registryKey = 'test', ...others } = checkedOptions(CHECKS, options);
     const settings = registrySettings({ ...others, registryKey }, 'fair');
-    super(settings, inMemoryBackend(locks, settings.fencing));
+    super(settings, inMemoryBackend(locks, settings, others.lockType));
     this.locks = locks;
     locks.use(registryKey);
   }

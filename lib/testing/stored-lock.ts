@@ -1,4 +1,4 @@
-import { describeKind, type SharedKind } from '../api/lock-types';
+import type { SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
@@ -9,10 +9,18 @@ import type { InMemoryLocks } from './in-memory-locks';
 /** What a caller asks for: a lock of its own, or a share of one. */
 export type StoredKind = 'lock' | SharedKind;
 
+/** What a caller uses a lock as: what its key would be in Redis, and what the caller takes it for. */
+export interface Use {
+  readonly is: string;
+  readonly as: string;
+  readonly isShared: boolean;
+}
+
 /** What a caller asks for. */
 interface Claim {
   readonly ticket: string;
   readonly kind: StoredKind;
+  readonly use: Use;
   /** ms */
   readonly ttl: number;
   /** How many may hold a semaphore. The number that was given last counts. */
@@ -50,7 +58,7 @@ export class StoredLock {
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
-  #usedAs: string | undefined;
+  #use: Use | undefined;
   #permits = { count: 1, at: 0 };
   /** The last lease was a writer's. */
   #isWritten = false;
@@ -90,7 +98,7 @@ export class StoredLock {
   acquire(claim: Claim, waits: boolean): Grant | Refusal {
     const { ticket, ttl, permits } = claim;
     this.expireAndGrant();
-    this.#use(claim.kind);
+    this.#assertUse(claim.use);
     if (permits !== undefined && (this.#queue.size === 0 || permits.at >= this.#permits.at)) {
       this.#permits = permits;
       this.expireAndGrant();
@@ -157,7 +165,7 @@ export class StoredLock {
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
     this.#leases.clear();
-    this.#enter({ ticket: owner, kind: 'lock', ttl, permits: undefined, takes: 1 });
+    this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1 });
   }
 
   /** Forgets what has expired, and grants a free lock to those at the head of the queue that may have it. */
@@ -201,7 +209,7 @@ export class StoredLock {
     return leases.length + front.length === 0;
   }
 
-  #enter({ ticket, kind, takes, ttl }: Claim): Grant {
+  #enter({ ticket, kind, takes, ttl }: Pick<Claim, 'ticket' | 'kind' | 'takes' | 'ttl'>): Grant {
     const lease = { kind, takes, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
     this.#leases.set(ticket, lease);
     this.#isWritten = kind === 'write';
@@ -209,13 +217,12 @@ export class StoredLock {
     return grant(ticket, lease);
   }
 
-  #use(kind: StoredKind): void {
-    const as = kind === 'lock' ? 'a lock' : describeKind(kind);
-    if (this.#leases.size === 0 && this.#queue.size === 0) this.#usedAs = undefined;
-    this.#usedAs ??= as;
-    if (this.#usedAs === as) return;
-    // As Redis says it of a key of another type.
-    throw new Error(`WRONGTYPE It is ${this.#usedAs} in memory, and it is used as ${as} here`);
+  #assertUse(use: Use): void {
+    if (this.#use === undefined || (this.#leases.size === 0 && this.#queue.size === 0)) this.#use = use;
+    if (this.#use.is === use.is) return;
+    // As Redis says it of a key of another type, and our scripts of another kind of shared lock.
+    const code = this.#use.isShared && use.isShared ? 'WRONGKIND' : 'WRONGTYPE';
+    throw new Error(`${code} It is ${this.#use.is} in memory, and it is used as ${use.as} here`);
   }
 
   #find(owner: string): StoredLease | 'expired' | 'stolen' {
