@@ -236,8 +236,8 @@ export const MUTATIONS = {
   },
   'positions-from-the-end-of-the-local-wait': {
     finding: 'a caller that waited in its process goes behind later callers of other processes',
-    simulation: ['fair'],
-    replacements: [['Math.round(1_000 * (sentAt - this.hold.since))', '0 * (sentAt - this.hold.since)']],
+    simulation: ['fair', 'semaphore', 'read-write'],
+    replacements: [['Math.round(1_000 * (now - this.since))', '0 * (now - this.since)']],
   },
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',

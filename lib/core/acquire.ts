@@ -262,6 +262,7 @@ export class Call {
       this.#hold = hold;
     }
     hold.stamp();
+    hold.since = this.wait.startedAt;
     this.#disruptions = this.#lock.services.connection.disruptions;
     return hold;
   }

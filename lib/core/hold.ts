@@ -59,8 +59,8 @@ export class Hold implements WatchedLease {
   readonly waits: boolean;
   /** The connection that its attempts go over, if the client reports it. */
   readonly epoch: number | undefined;
-  /** When its caller called: the order of `fair` is that of the calls. */
-  readonly since: number;
+  /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
+  since: number;
   readonly protocol: LockProtocol;
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
@@ -133,6 +133,11 @@ export class Hold implements WatchedLease {
   stamp(now = clock.now()): void {
     this.sentAt = now;
     this.drift = drift(now);
+  }
+
+  /** µs from the call until `now`, for a position in a queue in Redis. */
+  waited(now = this.sentAt): string {
+    return String(Math.max(0, Math.round(1_000 * (now - this.since))));
   }
 
   /**

@@ -284,11 +284,11 @@ function inMemoryProtocol(
     standBack: () => undefined,
 
     async attempt(hold, timeout) {
-      const { ticket, ttl, waits, permits: takes } = hold;
+      const { ticket, ttl, waits, since, permits: takes } = hold;
       hold.isEnqueued = waits;
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
-        return lock().acquire({ ticket, kind, use, ttl, permits, takes }, waits);
+        return lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);
       }, timeout);
       return answered(answer);
     },

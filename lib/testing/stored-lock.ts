@@ -27,13 +27,16 @@ interface Claim {
   readonly permits: { readonly count: number; readonly at: number } | undefined;
   /** How many of them it takes. */
   readonly takes: number;
+  /** When the caller called: the queue has the order of the calls. */
+  readonly since: number;
 }
 
 /** Of a waiting caller: gets the lock, or is woken without it. */
 type Receiver = (granted: Grant | NotGranted) => void;
 
-/** A caller in the queue. */
+/** A caller in the queue. `since`: 0 for a reader that comes first. */
 interface Position extends Claim {
+  since: number;
   receive: Receiver | undefined;
 }
 
@@ -109,8 +112,12 @@ export class StoredLock {
       return grant(ticket, lease);
     }
     const position = this.#queue.get(ticket);
-    if (position === undefined && this.#mayEnter(claim, [...this.#queue.values()])) return this.#enter(claim);
-    if (waits && position === undefined) this.#queue.set(ticket, { ...claim, receive: undefined });
+    const front = [...this.#queue.values()].filter(({ since }) => since <= claim.since);
+    if (position === undefined && this.#mayEnter(claim, front)) return this.#enter(claim);
+    if (waits && position === undefined) {
+      this.#queue.set(ticket, { ...claim, receive: undefined });
+      this.#sortQueue();
+    }
     this.#watchExpiry();
     const [owner, first] = this.#byEnd[0] ?? [];
     const remaining = first === undefined ? 0 : first.expiresAt - clock.now();
@@ -165,7 +172,7 @@ export class StoredLock {
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
     this.#leases.clear();
-    this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1 });
+    this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1, since: 0 });
   }
 
   /** Forgets what has expired, and grants a free lock to those at the head of the queue that may have it. */
@@ -185,8 +192,12 @@ export class StoredLock {
   /** A writer has left: all readers that wait by now enter before the next one. */
   #readersFirst(): void {
     this.#isWritten = false;
-    const isOther = ({ kind }: Claim): number => Number(kind !== 'read');
-    const waiting = [...this.#queue.values()].sort((one, other) => isOther(one) - isOther(other));
+    for (const position of this.#queue.values()) if (position.kind === 'read') position.since = 0;
+    this.#sortQueue();
+  }
+
+  #sortQueue(): void {
+    const waiting = [...this.#queue.values()].sort((one, other) => one.since - other.since);
     this.#queue.clear();
     for (const position of waiting) this.#queue.set(position.ticket, position);
   }

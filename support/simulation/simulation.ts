@@ -82,7 +82,7 @@ export class Simulation {
       const isEvaluated = run.source.endsWith(EVALUATED) && run.reply === id;
       if (isEvaluated) this.#leases.evaluated(run.args.at(-1) ?? '', id, run.keys.at(-1) ?? '');
       this.#cutAfter(run.connection as Connection, isEvaluated || (isForced && run.reply === 1));
-      sharedOrder.ran();
+      sharedOrder.ran(run);
       history.note('server', () => describeRun(run, hosts, instances));
     });
     const hostWith = (connection: Connection): Host | undefined =>
@@ -118,7 +118,7 @@ export class Simulation {
     this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
-    const sharedOrder = new SharedOrderChecks(this.#world, grants);
+    const sharedOrder = new SharedOrderChecks(this.#world, grants, this.#calls);
     const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
     plan.processes.forEach((one, index) => {
       const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);

@@ -96,7 +96,7 @@ export class FairProtocol implements LockProtocol {
     const { sentAt } = hold;
     const notifiedBy = hold.waits ? this.notifiedBy : 'none';
     const ticket = this.asking(hold, notifiedBy);
-    const text = `${this.#format.presence[notifiedBy]} ${ticket.age(sentAt)} ${ticket.score}`;
+    const text = `${this.#format.presence[notifiedBy]} ${hold.waited()} ${ticket.score}`;
     return this.ask(ACQUIRE, [ticket.id, String(hold.ttl), text], ticket, sentAt, timeout, (reply) => {
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
@@ -227,7 +227,7 @@ export class FairProtocol implements LockProtocol {
     else if (pollers?.isDue(now)) more = ` ${pollers.pause} ${pollers.interval} 0 0 0`;
     let text: string = format.publish;
     if (next !== undefined || more !== '') {
-      const nextCaller = next === undefined ? '0 0 ' : `${next.age(now)} ${next.hold.ttl} ${next.id}`;
+      const nextCaller = next === undefined ? '0 0 ' : `${next.hold.waited(now)} ${next.hold.ttl} ${next.id}`;
       text = `${format.presence[this.notifiedBy]} ${nextCaller}${more}`;
     }
     const script = next === undefined ? RELEASE : HAND_OVER;

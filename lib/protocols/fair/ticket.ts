@@ -45,11 +45,6 @@ export class Ticket {
     this.drift = hold.drift;
   }
 
-  /** Microseconds from its caller's call until a script was sent, for its position in the queue. */
-  age(sentAt: number): string {
-    return String(Math.max(0, Math.round(1_000 * (sentAt - this.hold.since))));
-  }
-
   /** Whether the owner value was granted for it. Mostly it is its id itself. */
   hasOwner(owner: string | undefined): boolean {
     return owner === this.id || (owner !== undefined && ticketOf(owner) === this.id);

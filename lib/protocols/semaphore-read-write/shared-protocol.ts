@@ -51,8 +51,9 @@ class SharedProtocol implements LockProtocol {
   readonly #kind: SharedKind;
   readonly #names: LockNames;
   readonly #parts: RegistryParts;
-  /** Of the local caller that has the turn, with its arrival in the queue, as far as Redis has said it. */
+  /** Of the local caller that has the turn, with when it called, and its arrival in the queue as far as Redis has said it. */
   #ticket = '';
+  #since = 0;
   #arrival = '';
   /** When the lease ends that its last attempt asked for, by the server's clock; '': that is not answered. */
   #leaseEnd = '';
@@ -178,10 +179,11 @@ class SharedProtocol implements LockProtocol {
     timeout: number,
     use: (found: Released, answer: Grant | Refusal) => T,
   ): Promise<T> {
-    const { ticket, ttl, waits, sentAt, drift, leastLife } = hold;
+    const { ticket, since, ttl, waits, sentAt, drift, leastLife } = hold;
     const { permits } = this;
-    if (waits && ticket !== this.#ticket) {
+    if (waits && (ticket !== this.#ticket || since !== this.#since)) {
       this.#ticket = ticket;
+      this.#since = since;
       this.#arrival = '';
     }
     hold.isEnqueued = waits;
@@ -193,7 +195,8 @@ class SharedProtocol implements LockProtocol {
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
     const isOwn = permits !== undefined || this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
-    const queueing = [waits ? '1' : '0', waits ? this.#arrival : '', String(this.#ticketKeptFor), String(letInFor)];
+    const position = [waits ? this.#arrival : '', hold.waited()];
+    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(letInFor)];
     const read = (reply: unknown): Grant | Refusal => {
       const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
       const token = numberIn(ENTER, reply, value);
@@ -205,7 +208,7 @@ class SharedProtocol implements LockProtocol {
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
       }
       permits?.told(givenAt, numberIn(ENTER, reply, known));
-      if (waits && ticket === this.#ticket) {
+      if (waits && ticket === this.#ticket && since === this.#since) {
         this.#arrival = textIn(ENTER, reply, arrival);
         this.#leaseEnd = textIn(ENTER, reply, leaseEnd);
       }

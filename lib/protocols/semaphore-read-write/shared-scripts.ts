@@ -11,7 +11,9 @@ import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
  *   lock      zset     <kind>:<owner> -> when its lease ends, epoch ms; the key expires with the last of them
  *                      <kind>:kept@<owner>: unlocked, and taken until its minHold ends; counts as any lease
  *   waiters   hash     <kind>:<owner> -> a ticket: "<arrival, epoch µs>:<until when its process is waited for>:<until when
- *                                        it is let in without an attempt>:<when its lease would end then>", epoch ms
+ *                                        it is let in without an attempt>:<when its lease would end then>", epoch ms.
+ *                                        Its arrival is when its caller called, which may have waited in its process
+ *                                        since; 0: a reader that waited when a writer left
  *                      permits        -> "<the number of a semaphore>:<when it was given, epoch ms>", while there are
  *                                        tickets
  *   fence     string   the last fencing token, of writers only
@@ -157,20 +159,16 @@ if type(score) == 'table' then
   return score
 end`;
 
-/**
- * µs by which the next caller of a process that gives a permit back comes earlier: so processes that have a permit each
- * keep them, and do not swap them whenever a slice ends.
- */
-export const HEAD_START = 25_000;
 
 /**
  * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
  * and the next caller need one script.
  *
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
- * 1 to queue or 0, arrival or '' when it is not known, ms for which the ticket is kept, ms for which it may be let in
- * without an attempt [, the owner whose lease ends]
- * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
+ * 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms for which the ticket is kept, ms for which it
+ * may be let in without an attempt [, the owner whose lease ends]
+ * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the
+ * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
  * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
  * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores; when its lease will end if it is let in
  * without another attempt }.
@@ -181,10 +179,10 @@ export const ENTER = new LockScript(
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local hasEnded = removeEnded() > 0
-local ending = ARGV[12]
+local ending = ARGV[13]
 local found = ending and redis.call('ZREM', lock, kind .. ':' .. ending) or 0
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
-local queues, arrival, keptFor, entersFor = ARGV[8] == '1', ARGV[9], tonumber(ARGV[10]), tonumber(ARGV[11])
+local queues, arrival, keptFor, entersFor = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local hadQueue = readQueue()
 
 for _, other in ipairs({ firstHolder or member, queue[1] and queue[1].ticket or member }) do
@@ -202,8 +200,7 @@ if isGiven then permits, givenAt = given, now - age end
 
 local score = redis.call('ZSCORE', lock, member)
 local own
-local hadWriter = false
-local headStart = kind == 'semaphore' and found == 1 and ${HEAD_START} or 0
+local hadWriter, isMovedBack = false, false
 for _, waiter in ipairs(queue) do
   if waiter.ticket == member then own = waiter end
   hadWriter = hadWriter or waiter.kind == 'write'
@@ -214,22 +211,25 @@ if score then
   expireWithLastLease()
 else
   if not own then
-    local last = queue[#queue] and queue[#queue].arrival or 0
-    own = { ticket = member, kind = kind, arrival = tonumber(arrival) or math.max(last + 1, time[1] * 1000000 + time[2]) }
+    own = { ticket = member, kind = kind }
     queue[#queue + 1] = own
   end
-  own.arrival = own.arrival - headStart
+  -- One that lies ahead is of before the clock was set back. A reader that comes first stays there.
+  local micros = time[1] * 1000000 + time[2]
+  if not arrival or arrival > micros then arrival = micros - ARGV[10] end
+  isMovedBack = own.arrival and 0 < own.arrival and own.arrival < arrival
+  if own.arrival ~= 0 then own.arrival = arrival end
   own.leaseEnd = digits(now + ttl)
   sortQueue()
 end
-local makesRoom = found == 1 or hasEnded or isDropped or stored and permits > stored
+local makesRoom = found == 1 or hasEnded or isDropped or isMovedBack or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
 
 local granted, refusal
 if score or own.hasEntered then
   granted = kind == 'semaphore' and permits or isWanted and 2 or 1
 else
-  arrival = digits(own.arrival + headStart)
+  arrival = digits(own.arrival)
   if queues then
     -- Without an end of its lease it is not let in.
     local leaseEnd = entersFor > 0 and own.leaseEnd or '0'

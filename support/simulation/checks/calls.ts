@@ -1,3 +1,4 @@
+import type { SharedKind } from '../../../lib/api/lock-types';
 import { isShared, keysOf, type Round } from '../plan';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
@@ -118,14 +119,15 @@ export class CallChecks {
     return Math.max(...keys.map((key) => this.#leases.lastHeld(host, key)));
   }
 
-  /** When the first of those called that wait for the key in this process; `undefined`: none. */
-  firstCall(host: Host, lock: string): number | undefined {
+  /** When the first of those called that wait for the key in this process, of a shared lock as this; `undefined`: none. */
+  firstCall(host: Host, lock: string, kind?: SharedKind): number | undefined {
     let first: number | undefined;
-    for (const { host: of, keys, startedAt, waitTime } of this.pending) {
+    for (const { host: of, keys, round, startedAt, waitTime } of this.pending) {
       if (
         of === host &&
         keys.some((key) => lockName(key) === lock) &&
         waitTime > 0 &&
+        (kind === undefined || round.kind === kind) &&
         !(first !== undefined && first <= startedAt)
       )
         first = startedAt;

@@ -1,8 +1,10 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { isKept } from '../../../lib/api/owner-name';
-import { HEAD_START, SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
+import { SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
+import type { ScriptRun } from '../server/redis-server';
 import { hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
+import type { CallChecks } from './calls';
 import type { Grants } from './grants';
 import type { OpenLease } from './leases';
 
@@ -20,14 +22,21 @@ const OPEN = 50;
 /** ms for which nothing has disturbed a process whose clock is right. */
 const QUIET = 1_000;
 
+/** ms; a round trip, and what the loop of a process may be busy with. */
+const CLOSE = 50;
+
+/** Where the µs since the call stand in the arguments of ENTER. */
+const AGE = 9;
+
 /**
- * Nobody overtakes in the queue of a shared lock: a ticket in front counts as if it had entered. But when a writer has
- * left, all readers that wait by then enter, and a process keeps its permit if others came only a little earlier. Checked
- * after each script, in what the scripts keep in Redis.
+ * Nobody overtakes in the queue of a shared lock, which has the order of the calls: a ticket in front counts as if it had
+ * entered. But when a writer has left, all readers that wait by then enter. Checked after each script, in what the scripts
+ * keep in Redis.
  */
 export class SharedOrderChecks {
   readonly #world: World;
   readonly #grants: Grants;
+  readonly #calls: CallChecks;
   /** By name in Redis. */
   readonly #locks: ReadonlyMap<string, string>;
   /** By lock, after the last script: who was in it until when, and who in its queue. */
@@ -35,6 +44,8 @@ export class SharedOrderChecks {
   readonly #queues = new Map<string, ReadonlySet<string>>();
   /** By ticket: its arrival, as it last stood in the queue, and when it was first seen there or in the lock. */
   readonly #arrivals = new Map<string, number>();
+  /** By ticket: when its caller called, as its last attempt said it, µs. */
+  readonly #called = new Map<string, number>();
   readonly #seenAt = new Map<string, number>();
   readonly #enteredAt = new Map<string, number>();
   /** By lock: until when a writer had it, µs. */
@@ -44,15 +55,20 @@ export class SharedOrderChecks {
   /** By member: when its first reader entered. */
   readonly #openedAt = new Map<string, number>();
 
-  constructor(world: World, grants: Grants) {
+  constructor(world: World, grants: Grants, calls: CallChecks) {
     this.#world = world;
     this.#grants = grants;
+    this.#calls = calls;
     const keys = isShared(world.plan.lockType) ? keysOf(world.plan) : [];
     this.#locks = new Map(keys.map((key) => [lockName(key), key]));
   }
 
   /** After each script: one may be about several locks, and let a reader in before a writer queues. */
-  ran(): void {
+  ran({ args }: ScriptRun): void {
+    for (const [kind, ticket, ...more] of runsIn(args)) {
+      const age = Number(more[AGE - 2]);
+      if (age >= 0) this.#called.set(`${kind}:${ticket}`, Math.floor(1_000 * this.#world.server.exactTime) - age);
+    }
     for (const lock of this.#locks.keys()) this.#check(lock);
   }
 
@@ -79,10 +95,8 @@ export class SharedOrderChecks {
     let holders = sumOf(members) - sumOf(entrants);
     for (const { member, kind, owner, takes } of entrants) {
       this.#enteredAt.set(member, timeline.now);
-      // A process gives a permit back, and keeps it for its next caller.
-      const isExchange = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
       // A lease that is kept takes the place of another one.
-      if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting, isExchange ? HEAD_START : 0);
+      if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting);
       // It has had its turn. An attempt that a client repeats may queue once more.
       this.#first.delete(member);
       holders += takes;
@@ -90,10 +104,12 @@ export class SharedOrderChecks {
     // Its caller has left, or it was dropped. If it comes again, it comes behind those that wait by then.
     for (const member of queuedBefore)
       if (!queue.some((ticket) => ticket.member === member)) this.#first.delete(member);
-    for (const { member, arrival } of queue) {
+    for (const { member, kind, arrival } of queue) {
       this.#arrivals.set(member, arrival);
       // One that was dropped, and entered again, is waited for since then.
-      if (!queuedBefore.has(member)) this.#seenAt.set(member, timeline.now);
+      if (queuedBefore.has(member)) continue;
+      this.#seenAt.set(member, timeline.now);
+      this.#checkPosition(lock, member, kind, arrival);
     }
     this.#members.set(lock, new Map(members.map(({ member, life }) => [member, server.time + life])));
     this.#queues.set(lock, new Set(queue.map(({ member }) => member)));
@@ -128,18 +144,20 @@ export class SharedOrderChecks {
     }
   }
 
-  #hostOf(member: string): unknown {
-    return hostOf(this.#world, member.slice(member.indexOf(':') + 1));
+  /** A ticket came to the queue. The caller that it is for may have waited in its process before. */
+  #checkPosition(lock: string, member: string, kind: SharedKind, arrival: number): void {
+    const { server, timeline, violations } = this.#world;
+    const host = hostOf(this.#world, member.slice(member.indexOf(':') + 1));
+    if (host === undefined || quietFor(this.#world, host) < QUIET) return;
+    const called = this.#calls.firstCall(host, lock, kind);
+    if (called === undefined || server.wasSetBackAt(called)) return;
+    const late = arrival / 1_000 - (server.exactTime - (timeline.now - called)) - host.process.suspended;
+    if (late <= CLOSE) return;
+    const text = `${member} stands ${late.toFixed(1)} ms too late in the queue of ${lock}`;
+    violations.report('overtaken', lock, text);
   }
 
-  #entered(
-    lock: string,
-    member: string,
-    kind: SharedKind,
-    holders: number,
-    queue: readonly Ticket[],
-    headStart: number,
-  ): void {
+  #entered(lock: string, member: string, kind: SharedKind, holders: number, queue: readonly Ticket[]): void {
     const { violations } = this.#world;
     const key = this.#locks.get(lock) ?? '';
     const permits = Math.max(...this.#world.permits.numbers(key));
@@ -148,7 +166,9 @@ export class SharedOrderChecks {
       const text = `${member} entered "${key}" with ${holders} others inside, and it has ${permits} permits`;
       violations.report('too many permits', key, text);
     }
-    const arrival = (this.#arrivals.get(member) ?? Number.POSITIVE_INFINITY) - headStart;
+    const { POSITIVE_INFINITY } = Number;
+    const position = this.#arrivals.get(member) ?? POSITIVE_INFINITY;
+    const arrival = Math.min(position, this.#called.get(member) ?? POSITIVE_INFINITY);
     const writtenUntil = (this.#writtenUntil.get(lock) ?? 0) + 1_000; // counted in whole ms
     // An arrival may be of the clock before it was set back.
     if (kind === 'read' && (arrival < writtenUntil || this.#world.server.isSetBack)) return;
@@ -174,4 +194,15 @@ export class SharedOrderChecks {
       return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member) }];
     });
   }
+}
+
+/** The arguments of each run of a script, which may have run for many locks. */
+function runsIn(args: readonly string[]): readonly (readonly string[])[] {
+  const [runs = 0, own = 0] = args.map(Number);
+  if (!(runs > 0)) return [args];
+  const shared = args.slice(2, args.length - runs * own);
+  return Array.from({ length: runs }, (_, i) => {
+    const at = args.length - (runs - i) * own;
+    return [...args.slice(at, at + own), ...shared];
+  });
 }

@@ -1,0 +1,144 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it } from '@jest/globals';
+import type { DistributedLock, LockOptions } from '../../lib';
+import { ENTER } from '../../lib/protocols/semaphore-read-write/shared-scripts';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { describeReal } from '../support/redis';
+import { until } from '../support/until';
+import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
+
+/** ms; calls that are further apart than a message takes have an order, though the machine is busy. */
+const APART = 30;
+
+/** ms; longer than a process passes on what it has. */
+const WORK = 70;
+
+/** Takes the lock, before a poll could find it free, notes that, and gives it back after `WORK`. */
+async function enter(lock: DistributedLock, name: string, order: string[], options: LockOptions = {}): Promise<void> {
+  const lease = await lock.lock({ waitTime: 20_000, ...options });
+  order.push(name);
+  await sleep(WORK);
+  await lease.unlock();
+}
+
+/** What holds wherever the locks are. */
+function orderOfCalls(pair: () => Promise<Pair>): void {
+  it.each<[string, (registry: BackedLockRegistry) => DistributedLock]>([
+    ['A semaphore', (registry) => registry.semaphore('key', { permits: 1 })],
+    ['A lock for writing', (registry) => registry.readWrite('key').write],
+  ])('%s serves the callers of all processes in the order of their calls', async (_name, lockOf) => {
+    const [here, there] = (await pair()).map(lockOf) as [DistributedLock, DistributedLock];
+    const order: string[] = [];
+    const held = await here.lock();
+    const calls: Promise<void>[] = [];
+    for (const [lock, name] of [
+      [here, 'first'],
+      [here, 'second'],
+      [there, 'third'],
+      [here, 'fourth'],
+      [there, 'fifth'],
+    ] as const) {
+      calls.push(enter(lock, name, order));
+      await sleep(APART);
+    }
+    // By now only the call of the other process is sure to have reached the queue.
+    await queued(there, 1);
+    await held.unlock();
+    await Promise.all(calls);
+    expect(order).toEqual(['first', 'second', 'third', 'fourth', 'fifth']);
+  });
+
+  it('A reader that waited in its process comes before a writer that called later', async () => {
+    const [one, other] = await pair();
+    const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+    const order: string[] = [];
+    const writing = await there.write.lock();
+    // The hold of the first reader does not last long enough for the second one.
+    const reading = [
+      enter(here.read, 'short', order, { ttl: 2_000 }),
+      enter(here.read, 'long', order, { ttl: 60_000 }),
+    ];
+    await queued(here.read, 1);
+    await sleep(APART);
+    const later = enter(there.write, 'writer', order);
+    await sleep(APART);
+    await writing.unlock();
+    await Promise.all([...reading, later]);
+    expect(order).toEqual(['short', 'long', 'writer']);
+  });
+
+  it('A caller that takes over a position in the queue does not keep the time of the call before', async () => {
+    const [one, other] = await pair();
+    const [here, there] = [one.semaphore('key', { permits: 2 }), other.semaphore('key', { permits: 2 })];
+    const order: string[] = [];
+    const held = await Promise.all([there.lock(), there.lock()]);
+    const first = here.lock({ waitTime: 20_000 });
+    const second = here.lock({ waitTime: 20_000 });
+    await queued(here, 1);
+    await sleep(2 * APART);
+    const third = enter(there, 'third', order);
+    await queued(here, 2);
+    await sleep(2 * APART);
+    const fourth = enter(here, 'fourth', order);
+    await held[0]?.unlock();
+    // The second one gets the permit of the first one, and the fourth one the position that the second one had.
+    await (await first).unlock();
+    const lease = await second;
+    await sleep(APART);
+    await held[1]?.unlock();
+    await Promise.all([third, fourth]);
+    expect(order).toEqual(['third', 'fourth']);
+    await lease.unlock();
+  });
+}
+
+describeReal('Shared locks in Redis', () => {
+  const fixture = SharedFixture.install();
+  const pair = () => fixture.pair({ idleBetweenTries: 5_000 }); // a poll every 50 s
+  orderOfCalls(pair);
+
+  it('give a caller a new position when the one it had lies ahead: the clock of the server was set back', async () => {
+    const held = await (await fixture.registry()).semaphore('key', { permits: 1 }).lock();
+    const ahead = 1_000 * (Date.now() + 3_600_000);
+    const WAITED = 5_000_000; // µs
+    const reply = (await fixture.client.eval(ENTER.source, {
+      keys: [`${fixture.registryKey}:key`, `{${fixture.registryKey}:key}:waiters`],
+      arguments: ['semaphore', 'other:1', '', '1000', '1', '0', '0', '1', String(ahead), String(WAITED), '3000', '0'],
+    })) as (string | number)[];
+    expect(Number(reply[5])).toBeLessThan(1_000 * Date.now() - WAITED + 100_000);
+    await held.unlock();
+  });
+
+  it('let in the first caller when the one that was asked to come turns out to stand behind it', async () => {
+    const [one, other] = await pair();
+    const order: string[] = [];
+    const [here, there] = [one, other].map((registry) => registry.semaphore('key', { permits: 1 })) as [
+      DistributedLock,
+      DistributedLock,
+    ];
+    const held = await (await fixture.registry()).semaphore('key', { permits: 1 }).lock();
+    const first = enter(here, 'first', order);
+    await queued(here, 1);
+    const channel = fixture.channel('key');
+    const waiters = `{${fixture.registryKey}:key}:waiters`;
+    const [before] = (await fixture.client.hKeys(waiters)).filter((field) => field !== 'permits');
+    await sleep(APART);
+    const second = enter(there, 'second', order);
+    await queued(here, 2);
+    await until(async () => (await fixture.client.pubSubNumSub(channel))[channel] === 2);
+    await sleep(200); // the attempts that follow the subscriptions
+    const tickets = (await fixture.client.hKeys(waiters)).filter((field) => field !== 'permits');
+    const ticket = tickets.find((field) => field !== before) as string;
+    // The position of a caller before it, which it took over and has not said yet that it called later.
+    const position = (await fixture.client.hGet(waiters, ticket)) as string;
+    await fixture.client.hSet(waiters, ticket, position.replace(/^\d+/, '1'));
+    await held.unlock();
+    await Promise.all([first, second]);
+    expect(order).toEqual(['first', 'second']);
+  });
+});
+
+describe('Shared locks in memory', () => {
+  const pair = pairsInMemory();
+  orderOfCalls(async () => pair());
+});
