@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from '@jest/globals';
-import type { DistributedLock, LockOptions } from '../../lib';
+import { CannotAcquireLockError, type DistributedLock, type LockOptions } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { describeReal } from '../support/redis';
 import { ownerOf, type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
@@ -80,10 +80,35 @@ function severalPermits(pair: () => Promise<Pair>): void {
     await lease.unlock();
   });
 
-  it('are not taken again inside `run`', async () => {
+  it('are not taken again inside `run`, and a nested request for more is an error at once, in every way', async () => {
     const [one] = await pair();
-    const inside = await semaphore(one).run(() => semaphore(one).run(() => 'inside', { permits: 4 }), { permits: 3 });
-    expect(inside).toBe('inside');
+    const lock = semaphore(one);
+    await lock.run(
+      async () => {
+        const inside = await lock.run(() => lock.run(() => 'inside', { permits: 2 }), { permits: 3 });
+        expect(inside).toBe('inside');
+        const sibling = await lock.lock(); // not even its turn is waited for
+        const more = { permits: 4, waitTime: 5_000 };
+        for (const attempt of [
+          () => lock.run(() => 1, more),
+          () => lock.tryRun(() => 1, more),
+          () => lock.lock(more),
+          () => lock.tryLock(more),
+        ]) {
+          const error = await attempt().catch((reason: Error) => reason);
+          expect(error).toBeInstanceOf(CannotAcquireLockError);
+          expect(error).toMatchObject({
+            key: 'key',
+            message: expect.stringContaining('with 4 permits inside its own'),
+          });
+        }
+        await sibling.unlock();
+        expect(await lock.run(() => lock.tryRun(() => 'deep'))).toEqual({ ran: true, value: 'deep' });
+        await lock.run(() => expect(lock.tryLock(more)).rejects.toThrow('which has 3'));
+      },
+      { permits: 3 },
+    );
+    expect(await lock.inspect()).toMatchObject({ held: false });
   });
 }
 

@@ -65,6 +65,10 @@ export class RedisLease implements HeldLease {
     return this.#hold.owner;
   }
 
+  get permits(): number {
+    return this.#hold.permits;
+  }
+
   /** @internal */
   get hold(): Hold {
     return this.#hold;

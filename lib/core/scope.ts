@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import type { LeaseEvalOptions } from '../api/distributed-lock';
-import { type LockLostError, leaseUnlocked } from '../api/errors';
+import { CannotAcquireLockError, type LockLostError, leaseUnlocked } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { traceRun } from '../diagnostics/channels';
 import { leaseText } from './lease';
@@ -96,12 +96,20 @@ export class Scope {
   /**
    * Enters again as soon as no sibling is inside. There is no command to Redis, unless the caller asks for a ttl that
    * is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired again
-   * silently.
+   * silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
     const held = this.#lease;
     if (held === undefined) return { outcome: 'scope ended' };
     held.assertHeld();
+    const { key, permits = 1 } = held;
+    if (request.permits > permits) {
+      const why = `a nested call takes no further permits. Take ${request.permits} with the outermost call`;
+      throw new CannotAcquireLockError(
+        `Lock "${key}" could not be acquired with ${request.permits} permits inside its own scope, which has ${permits}: ${why}`,
+        key,
+      );
+    }
     const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait, itself));
     if (turn === undefined) return { outcome: 'timed out' };
     let lease: ReentrantLease;
@@ -197,6 +205,10 @@ class ReentrantLease implements HeldLease {
 
   get owner(): string {
     return this.#outer.owner;
+  }
+
+  get permits(): number {
+    return this.#outer.permits ?? 1;
   }
 
   get signal(): AbortSignal {

@@ -12,6 +12,8 @@ export interface HeldLease extends Lease {
   checkLost(): boolean;
   /** The owner value in Redis. */
   readonly owner: string;
+  /** How many permits of a semaphore it has. Absent: it is that of several keys. */
+  readonly permits?: number;
   /** Set for a lease whose section is published, and that was not taken by `run`. */
   endHold?: EndOfHold | undefined;
   /** It enters again where it is held already. */
