@@ -172,7 +172,7 @@ export class StoredLock {
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
     this.#leases.clear();
-    this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1, since: 0 });
+    this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1 });
   }
 
   /** Forgets what has expired, and grants a free lock to those at the head of the queue that may have it. */

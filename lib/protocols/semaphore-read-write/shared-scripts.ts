@@ -159,7 +159,6 @@ if type(score) == 'table' then
   return score
 end`;
 
-
 /**
  * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
  * and the next caller need one script.
