@@ -144,12 +144,12 @@ describePrivate('Instrumented locks', () => {
       expect(sections.map(({ status }) => status.code)).toEqual([SpanStatusCode.ERROR, SpanStatusCode.ERROR]);
       for (const section of sections) {
         expect(section.events.find(({ name }) => name === 'lost')?.attributes).toEqual({
-          'redis_lock.reason': 'stolen',
+          'redis_lock.reason': 'expired',
         });
         expect(section.attributes['redis_lock.outcome']).toBe('lost');
       }
       const points = await exported.points();
-      expect(points['redis_lock.lost']).toEqual([{ attributes: { ...labels, reason: 'stolen' }, value: 2 }]);
+      expect(points['redis_lock.lost']).toEqual([{ attributes: { ...labels, reason: 'expired' }, value: 2 }]);
       expect(points['redis_lock.hold.duration']).toEqual([{ attributes: { ...labels, outcome: 'lost' }, value: 2 }]);
       expect(points['redis_lock.held']).toEqual([{ attributes: labels, value: 0 }]);
     });
@@ -270,7 +270,7 @@ describePrivate('Instrumented locks', () => {
     expect(outcomesOf(sections())).toEqual(['lost', 'lost', 'lost']);
     expect(sections().map(eventNames)).toEqual(new Array(3).fill(['lost', 'exception']));
     const lost = (await exported.points())['redis_lock.lost'];
-    expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['stolen', 3]]);
+    expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['expired', 3]]);
   });
 
   it('show the loss of any of several keys on their section, found by a renewal or by the release', async () => {
