@@ -196,6 +196,35 @@ describePrivate.each(eachPackage)('An instance of %s with auto-pipelining', (_na
   });
 });
 
+describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
+  const redis = PrivateRedis.install();
+
+  it('that is closed while it waits to connect again is reported at once', async () => {
+    const proxy = await redis.proxy();
+    const instance = single({ ...ioredisOptions(proxy.address), retryStrategy: () => NEVER });
+    (instance as unknown as EventEmitter).on('error', () => undefined);
+    const { registry } = createRegistry(fromIoredis(instance));
+    await registry.run('key', () => undefined);
+    proxy.refuse();
+    proxy.reset();
+    await until(() => instance.status === 'reconnecting');
+    instance.disconnect();
+    await expect(registry.obtain('key').lock({ waitTime: 1_000 })).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      cause: { name: 'ClientClosedError' },
+    });
+  });
+
+  it('that connects with its first command takes a lock by a single attempt', async () => {
+    const instance = single({ ...ioredisOptions(redis.address), lazyConnect: true });
+    const { registry } = createRegistry(fromIoredis(instance));
+    const lease = await registry.obtain('key').tryLock();
+    await lease?.unlock();
+    expect(lease).not.toBeNull();
+    instance.disconnect();
+  });
+});
+
 describePrivate('A cluster of ioredis', () => {
   const [{ cluster }] = packages as [IoredisPackage];
   let servers: ClusterServers;

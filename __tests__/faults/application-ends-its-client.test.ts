@@ -48,7 +48,7 @@ describePrivate('the application ends its client', () => {
     const trying = registry.obtain('free').tryLock();
     const tryRejected = expect(trying).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
-      cause: { message: 'The client is offline' },
+      cause: { message: expect.stringContaining('ECONNREFUSED') },
     });
     expect(await elapsed(trying)).toBeLessThan(300 + machineDelay());
     await tryRejected;

@@ -4,6 +4,7 @@ import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { callsOf } from '../support/server-load';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { ReplicaFixture } from './replica-fixture';
 
@@ -46,6 +47,20 @@ describePrivate('a lock with minReplicas', () => {
         });
       await Promise.all(Array.from({ length: 12 }, (_, i) => take(i)));
       expect(entered).toBe(12);
+    });
+
+    it('is not acquired while the client is closed, and is when it is connected again', async () => {
+      const client = await fixture.connect();
+      const { registry, nameOf } = createRegistry(client, options);
+      await registry.run('key', () => undefined);
+      client.destroy();
+      await expect(registry.obtain('key').tryLock()).rejects.toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: expect.stringContaining('the client failed: The client is closed'),
+      });
+      expect(await (await fixture.connect()).exists(nameOf('key'))).toBe(0);
+      await client.connect();
+      await registry.run('key', () => undefined);
     });
 
     it('is not acquired, and not left behind, while the replica lags: the error has both numbers', async () => {

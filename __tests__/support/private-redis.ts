@@ -17,7 +17,7 @@ export const describePrivate = findRedisBinary() ? describe : describe.skip;
 export type ClientOptions = Omit<RedisClientOptions, 'socket'> & { reconnectStrategy?: number | false };
 
 /** What all kinds of client have in common. */
-export type AnyClient = RedisClient & { destroy(): void };
+export type AnyClient = RedisClient & { destroy(): void; connect(): Promise<unknown> };
 
 const ended: (() => Promise<void> | void)[] = [];
 
@@ -169,7 +169,10 @@ export const clientKinds = {
     const redis = packageNamed('ioredis 5').single({ ...ioredisOptions(address), retryStrategy: () => 5 });
     atTheEnd(() => redis.disconnect());
     await until(() => redis.status === 'ready');
-    return Object.assign(fromIoredis(redis), { destroy: () => redis.disconnect() });
+    return Object.assign(fromIoredis(redis), {
+      destroy: () => redis.disconnect(),
+      connect: () => (redis as unknown as { connect(): Promise<unknown> }).connect(),
+    });
   },
 } satisfies Record<string, (address: RedisAddress) => Promise<AnyClient>>;
 

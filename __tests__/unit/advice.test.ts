@@ -61,7 +61,7 @@ describePrivate('An error of an acquisition says what to do', () => {
     const client = createClient();
     const registry = create(client);
     expect(await messageOf(registry.obtain('order:42').lock())).toBe(
-      'Lock "order:42" could not be acquired: The client is closed (or it was never connected: call its connect() first)',
+      'Lock "order:42" could not be acquired: the client failed: The client is closed (or it was never connected: call its connect() first)',
     );
     await registry.close({ timeout: 0 });
   });

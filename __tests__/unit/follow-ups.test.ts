@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { type EvalOptions, type Lease, RedisLockRegistry } from '../../lib';
+import { type EvalOptions, type Lease, type LockType, RedisLockRegistry } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { LOCK_TYPES } from '../support/lock-types';
@@ -219,6 +219,95 @@ describe('What abandoned calls may have left in Redis', () => {
     const before = redis.sent;
     await time.advance(120_000);
     expect(redis.sent).toBe(before);
+  });
+
+  describe('over a client that was closed meanwhile', () => {
+    class ClientClosedError extends Error {}
+
+    /** A client that is open, with a connection. `close`: from then on it rejects what it is given. */
+    const closable = (lockType: LockType = 'spin') => {
+      const client = Object.assign(redis, { isOpen: true });
+      registry = new RedisLockRegistry(client, { registryKey: 'closed', lockType, commandTimeout: 500 });
+      const close = () => {
+        client.isOpen = false;
+        redis.evalSha.mockRejectedValue(new ClientClosedError('The client is closed'));
+      };
+      const connect = () => {
+        client.isOpen = true;
+        redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+      };
+      return { close, connect };
+    };
+
+    /** Attempts that were lost with their connection. */
+    const lost = async () => {
+      disconnected();
+      const calls = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`).lock());
+      const ended = Promise.allSettled(calls);
+      await time.advance(10);
+      return ended;
+    };
+
+    it('is removed within a second when the client is connected again, and costs no command until then', async () => {
+      const { close, connect } = closable();
+      const ended = lost();
+      await time.advance(10);
+      close();
+      await time.advance(1_000);
+      await ended;
+      const { sent } = redis;
+      await time.advance(50_000);
+      expect(redis.sent).toBe(sent);
+      connect();
+      const before = redis.calls.length;
+      await time.advance(1_100);
+      const removed = new Set(redis.calls.slice(before).flatMap((options) => options?.keys));
+      expect(removed.size).toBe(CALLS);
+    });
+
+    it.each<[LockType, number]>([
+      ['spin', 60_000],
+      ['fair', 60_000],
+      ['redisson-fair', 30_000 + 300_000 + 10_000],
+    ])('is given up when a key or position of a %s lock has ended by itself', async (lockType, life) => {
+      const { close, connect } = closable(lockType);
+      const ended = lost();
+      await time.advance(10);
+      close();
+      await time.advance(1_000);
+      await ended;
+      await time.advance(life);
+      expect(time.pending).toBe(0);
+      connect();
+      const { sent } = redis;
+      await time.advance(120_000);
+      expect(redis.sent).toBe(sent);
+    });
+
+    it('is nothing when it was closed before the attempt', async () => {
+      const { close } = closable();
+      close();
+      const calls = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`).lock());
+      for (const outcome of await Promise.allSettled(calls)) expect(outcome.status).toBe('rejected');
+      const { sent } = redis;
+      await time.advance(120_000);
+      expect(redis.sent).toBe(sent);
+      expect(time.pending).toBe(0);
+    });
+
+    it('keeps neither the process alive nor `close()` waiting', async () => {
+      const { close } = closable();
+      const ended = lost();
+      await time.advance(10);
+      close();
+      await time.advance(1_000);
+      await ended;
+      expect(time.keepingAlive).toBe(0);
+      let isClosed = false;
+      void registry.close().then(() => (isClosed = true));
+      await time.advance(0);
+      expect(isClosed).toBe(true);
+    });
   });
 
   it.each(LOCK_TYPES)(

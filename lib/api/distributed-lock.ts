@@ -190,8 +190,10 @@ export interface DistributedLock {
    */
   lock(options?: LockOptions): Promise<Lease>;
   /**
-   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when Redis answered that the lock is held.
-   * @throws CannotAcquireLockError when Redis failed or was silent.
+   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when the lock is held: by a caller of this
+   * process, or by another owner, as Redis answered.
+   * @throws CannotAcquireLockError when Redis failed or was silent. Without `waitTime`, within 300 ms while the client says
+   *   that it has no connection, else after `commandTimeout`.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.
    * @example

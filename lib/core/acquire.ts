@@ -6,11 +6,15 @@ import {
   answered,
   answerOf,
   CommandTimeoutError,
+  causeOf,
+  isClientClosed,
   isFinal,
   isServerAnswer,
+  LateGrantError,
   messageOf,
   NOT_ASKED,
   NotSentError,
+  reasonOf,
   serverErrorCode,
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
@@ -46,6 +50,8 @@ export class Call {
   #attempt: Promise<Grant | Refusal> | undefined;
   /** `connection.disruptions` when the last attempt was sent. */
   #disruptions = 0;
+  /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
+  #isClientClosed = false;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
   /** Redis granted it the lock, and it does not have its lease yet. */
@@ -70,6 +76,8 @@ export class Call {
   /** The end of the wait. A single attempt has `commandTimeout`, counted from the call. */
   readonly #answerBy: number;
   #backoff: Backoff | undefined;
+  /** For a single attempt: ends the look at whether the client has a connection. */
+  #endWatch: (() => void) | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
 
@@ -93,6 +101,7 @@ export class Call {
       lock.services.waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) return null;
+      if (wait.isSingleAttempt) this.#endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
       let entry = lock.tryEnter(this, this.#protocol);
       if (entry === undefined) {
         noteContention(wait, 'local');
@@ -112,6 +121,7 @@ export class Call {
       this.#abandon();
       throw error;
     } finally {
+      this.#endWatch?.();
       lock.left(wait);
     }
   }
@@ -174,16 +184,20 @@ export class Call {
     const { availability } = protocol;
     for (;;) {
       wait.throwIfInterrupted();
-      if (this.#attempt === undefined && !wait.isSingleAttempt) {
-        const pause = protocol.standBack(wait);
+      const { connection, unconnected } = this.#lock.services;
+      if (this.#attempt === undefined) {
+        const { lock: name } = this.#lock.names;
+        const pause = wait.isSingleAttempt ? unconnected.pause(wait, name) : protocol.standBack(wait);
         if (pause !== undefined) {
+          // Redis cannot be asked: to callers behind this one, that is silence.
+          if (wait.isSingleAttempt) availability.asked(clock.now());
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
+          if (wait.isSingleAttempt) continue;
           if (this.#timeout !== undefined)
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
-      const { connection } = this.#lock.services;
       const attempt = this.#attempt ?? this.#send();
       this.#attempt = attempt;
       let answer: Grant | Refusal | undefined;
@@ -198,7 +212,7 @@ export class Call {
         if (connection.disruptions !== this.#disruptions) hold.lostTrack = true;
         if (answer.granted && answer.until <= clock.now()) {
           // It has to be released, as what an attempt without an answer may have left.
-          throw new Error(`Redis answered so late that nothing was left of the ttl of ${hold.ttl} ms`);
+          throw new LateGrantError(hold.ttl);
         }
         availability.answered(hold.sentAt);
         this.#isGranted = answer.granted;
@@ -263,40 +277,51 @@ export class Call {
     }
     hold.stamp();
     hold.since = this.wait.startedAt;
-    this.#disruptions = this.#lock.services.connection.disruptions;
+    const { disruptions, isClientClosed } = this.#lock.services.connection;
+    this.#disruptions = disruptions;
+    this.#isClientClosed = isClientClosed;
     return hold;
   }
 
-  /** An attempt failed. Throws the caller's error, unless it failed in a way that may pass. */
+  /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
   async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
     const wait = this.wait;
     const { availability } = this.#protocol;
     const hold = this.#hold as Hold;
+    if (wait.isInterrupted) {
+      // The reason may be any value, such as an error of another Redis. It says nothing about the attempt.
+      this.#doubt(attempt);
+      if (wait.signal?.aborted) availability.withdrawn(hold.sentAt);
+      wait.throwIfInterrupted();
+    }
     if (error instanceof NotReplicatedError) {
       hold.reachedRedis = true;
       availability.answered(hold.sentAt);
       await this.#giveBack(error);
       return;
     }
-    const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
-    const explain = this.#lock.services.explainWrongType;
-    const failure = isWrongType
-      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout()))
-      : error;
-    // A script that the server stopped half-way may have written something.
-    const isAnswer = isServerAnswer(failure);
+    const isAnswer = isServerAnswer(error);
     if (isAnswer) hold.reachedRedis = true;
-    if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.#doubt(attempt);
-    if (failure instanceof CommandTimeoutError) {
+    const isUnsent = error instanceof NotSentError || (this.#isClientClosed && isClientClosed(error));
+    // A script that the server stopped half-way may have written something.
+    if (isAnswer ? isFinal(error) : !isUnsent) this.#doubt(attempt);
+    if (error instanceof CommandTimeoutError) {
       // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
       const { sentAt } = hold;
       const noted = (): void => availability.answeredLate(sentAt);
-      void answerOf(failure.late).then(noted, () => undefined);
+      void answerOf(error.late).then(noted, () => undefined);
     }
-    if (wait.isInterrupted || isFinal(failure)) availability.withdrawn(hold.sentAt);
-    wait.throwIfInterrupted();
-    if (isFinal(failure)) throw cannotAcquire(wait.key, messageOf(failure), failure);
-    availability.failed(failure);
+    if (!isFinal(error)) {
+      availability.failed(error);
+      return;
+    }
+    availability.withdrawn(hold.sentAt);
+    const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
+    const { explainWrongType: explain } = this.#lock.services;
+    const cause = isWrongType
+      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout()))
+      : error;
+    throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
   /**
@@ -517,12 +542,13 @@ export class Call {
     const slot = connection.slotOf(this.#lock.names.lock);
     const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
     const ms = Math.round(Math.max(this.#silence(clock.now()), this.#lock.releasingFor));
+    const cause = causeOf(failure, connection);
+    const isSilent = cause === undefined || cause instanceof CommandTimeoutError;
+    let why = isSilent ? `Redis has not answered for ${ms} ms` : reasonOf(cause);
     if (isServerAnswer(failure)) {
-      const duration = ms > 0 ? ` for ${ms} ms` : '';
-      return cannotAcquire(key, `Redis answered${duration}: ${messageOf(failure)}${where}`, failure);
+      const seconds = Math.round(ms / 1_000);
+      why = `${seconds > 0 ? `for ${seconds} s Redis has answered only` : 'Redis answered'}: ${messageOf(failure)}`;
     }
-    const { lastError } = connection;
-    const reason = lastError === undefined ? '' : `; the last error of the client was: ${messageOf(lastError)}`;
-    return cannotAcquire(key, `Redis has not answered for ${ms} ms${where}${reason}`, failure ?? lastError);
+    return cannotAcquire(key, why + where, cause);
   }
 }

@@ -2,7 +2,16 @@ import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { answerOf, isFinal, isServerAnswer, messageOf, NotSentError } from '../redis/failure';
+import {
+  answerOf,
+  causeOf,
+  isErrorReply,
+  isFinal,
+  isServerAnswer,
+  messageOf,
+  NotSentError,
+  reasonOf,
+} from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
 import type { LockRequest } from './request';
@@ -413,11 +422,12 @@ export class Hold implements WatchedLease {
         else if (outcome !== 'passed on') {
           return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
         }
-      } catch (cause) {
+      } catch (error) {
         attempt = undefined;
-        if (!isServerAnswer(cause)) isRepeated = true;
+        if (!isServerAnswer(error)) isRepeated = true;
         const interval = backoff.next();
-        if (isFinal(cause) || clock.now() + interval >= endsAt) {
+        if (isFinal(error) || clock.now() + interval >= endsAt) {
+          const cause = causeOf(error, connection);
           return { outcome: 'failed', cause, reason: describe(cause, clock.now() - startedAt) };
         }
         await pause(interval);
@@ -442,8 +452,8 @@ export function endOfLease(now: number, ttl: number): number {
 }
 
 function describe(cause: unknown, elapsed: number): string {
-  if (isFinal(cause)) return `Redis refused it: ${messageOf(cause)}`;
-  return `tried for ${Math.round(elapsed)} ms: ${messageOf(cause)}`;
+  if (isFinal(cause)) return isErrorReply(cause) ? `Redis refused it: ${messageOf(cause)}` : reasonOf(cause);
+  return `tried for ${Math.round(elapsed)} ms: ${reasonOf(cause)}`;
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */

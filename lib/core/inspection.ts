@@ -1,7 +1,7 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
 import { isOfRegistry, nameIn } from '../api/owner-name';
-import { messageOf, serverErrorCode } from '../redis/failure';
+import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
 
@@ -28,19 +28,19 @@ export class Inspection {
   async inspect(key: string, names: LockNames): Promise<LockState> {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
-    } catch (cause) {
-      throw new LockInspectionError(`Lock "${key}" could not be inspected: ${messageOf(cause)}`, key, { cause });
+    } catch (error) {
+      throw this.#failed(`Lock "${key}" could not be inspected`, error, key);
     }
   }
 
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
-    } catch (cause) {
-      const what = isNothingDone(cause)
+    } catch (error) {
+      const what = isNothingDone(error)
         ? `Lock "${key}" was not unlocked by force`
         : `It is not known whether lock "${key}" was unlocked by force`;
-      throw new LockInspectionError(`${what}: ${messageOf(cause)}`, key, { cause });
+      throw this.#failed(what, error, key);
     }
   }
 
@@ -58,10 +58,14 @@ export class Inspection {
         const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
         for (const lock of found) if (lock !== undefined) yield lock;
       }
-    } catch (cause) {
-      if (cause instanceof LockInspectionError) throw cause;
-      throw new LockInspectionError(`Locks could not be listed: ${messageOf(cause)}`, undefined, { cause });
+    } catch (error) {
+      throw error instanceof LockInspectionError ? error : this.#failed('Locks could not be listed', error);
     }
+  }
+
+  #failed(what: string, error: unknown, key?: string): LockInspectionError {
+    const cause = causeOf(error, this.#backend.connection);
+    return new LockInspectionError(`${what}: ${reasonOf(cause)}`, key, { cause });
   }
 
   /** `undefined`: it is free by now, or it is no lock of this type. */

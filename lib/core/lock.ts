@@ -22,6 +22,7 @@ import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
+import type { Unconnected } from './unconnected';
 import {
   type HeldLease,
   type LeasesToUnlock,
@@ -40,6 +41,7 @@ export interface LockServices {
   readonly watchdog: Watchdog;
   readonly orphans: Orphans;
   readonly loopTurn: LoopTurn;
+  readonly unconnected: Unconnected;
   readonly waits: OpenWaits;
   /** With `warnHeldAfter`. */
   readonly longHolds: LongHolds | undefined;

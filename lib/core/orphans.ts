@@ -16,7 +16,7 @@ const LONGEST_PAUSE = 1_000;
  */
 const AGAIN_AFTER = [1_000, 10_000];
 
-type RemovalResult = 'gone' | 'removed for now' | 'not removed';
+type RemovalResult = 'gone' | 'removed for now' | 'not removed' | 'client is closed';
 
 /**
  * Removes orphans: keys and queue positions in Redis that nobody tracks. An attempt leaves an orphan when its caller
@@ -97,31 +97,35 @@ class FollowUp {
 
   async #removeUntilOver(): Promise<void> {
     const hold = this.#hold;
+    const { connection } = this.#orphans;
     const life = hold.protocol.orphanLife(hold);
     // Keys written before now have expired by then.
     const endsAt = clock.now() + life;
     const backoff = new Backoff(GRACE, LONGEST_PAUSE);
     const again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
+    let result: RemovalResult | undefined;
     if (hold.inDoubt > 0) await this.#pause(GRACE);
     do {
       if (hold.inDoubt === 0 && !hold.reachedRedis) return;
       const requests = this.#requests.splice(0);
       const { inDoubt } = hold;
-      const result = await this.#remove();
-      if (result === 'removed for now' && inDoubt === 0) resolveAll(requests);
+      if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
+      const isClosed = result === 'client is closed';
+      if (isClosed || (result === 'removed for now' && inDoubt === 0)) resolveAll(requests);
       else this.#requests.unshift(...requests);
       if (result === 'gone') return;
       const isRemoved = result === 'removed for now';
       let ms = isRemoved ? again.shift() : Math.min(backoff.next(), hold.ttl / 4);
-      // A key expires by itself. A queue position may not: it is removed when Redis can be reached again.
-      if (clock.now() >= endsAt && (isRemoved || !hold.isEnqueued)) ms = undefined;
+      // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that
+      // was closed for so long may never be connected again.
+      if (clock.now() >= endsAt && (isRemoved || isClosed || !hold.isEnqueued)) ms = undefined;
       if (isRemoved && hold.inDoubt === 0 && this.#requests.length > 0) continue;
       // An attempt that was in doubt may have been executed after the removal.
       if (ms === undefined && hold.inDoubt === 0 && inDoubt > 0) continue;
       if (ms === undefined && hold.inDoubt === 0) return;
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);
-    } while (!this.#orphans.connection.isClosed);
+    } while (!connection.isClosed);
   }
 
   /**
@@ -146,7 +150,7 @@ class FollowUp {
       await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
-      return isClientClosed(error) ? 'gone' : 'not removed';
+      return isClientClosed(error) ? 'client is closed' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.

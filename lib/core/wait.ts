@@ -161,12 +161,12 @@ export class Wait implements Linked<Wait> {
   }
 
   /**
-   * Settles as `promise` does. With a signal it rejects as soon as the wait is interrupted. Without one an attempt in
-   * flight is not interrupted. The promise itself is not cancelled.
+   * Settles as `promise` does. With a signal, and of a single attempt, it rejects as soon as the wait is interrupted. The
+   * promise itself is not cancelled.
    */
   unlessAborted<T>(promise: Promise<T>): Promise<T> {
-    // Without a signal only `close` could interrupt, and the promise of a command settles soon by itself.
-    return this.signal === undefined ? promise : this.unlessOver(promise);
+    // Else only `close` could interrupt, and the promise of a command settles soon by itself.
+    return this.signal === undefined && !this.isSingleAttempt ? promise : this.unlessOver(promise);
   }
 
   /** The same, for a caller whose step others may end. */

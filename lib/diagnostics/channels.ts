@@ -70,7 +70,7 @@ export function lockMessage({ registryKey, lockType }: Omit<LockMessage, 'key'>,
 /** What a call that acquires fills in. */
 interface TracedWait {
   readonly startedAt: number;
-  readonly isInterrupted: boolean;
+  readonly signal: AbortSignal | undefined;
   trace: AcquireMessage | undefined;
 }
 
@@ -95,7 +95,7 @@ export function traceAcquire<T extends Lease>(
       message.fencingToken = lease?.fencingToken;
       return lease;
     } catch (error) {
-      message.outcome = wait.isInterrupted || error instanceof RegistryClosedError ? 'aborted' : 'failed';
+      message.outcome = wait.signal?.aborted || error instanceof RegistryClosedError ? 'aborted' : 'failed';
       throw error;
     } finally {
       message.waited = clock.now() - wait.startedAt;

@@ -53,6 +53,11 @@ export function send(redis: Internals, [name = '', ...args]: readonly string[]):
   return redis.call(name.toLowerCase(), ...args);
 }
 
+/** Its connection can be used. With `lazyConnect` the first command makes it. */
+export function isReady({ status }: { readonly status: string }): boolean {
+  return status === 'ready' || status === 'wait';
+}
+
 /** `host:port`, as in `slots`. */
 export function addressOf({ options }: SingleIoredis): string {
   return `${options.host}:${options.port}`;
@@ -90,7 +95,7 @@ export class SingleClient extends WordsClient implements RedisClient {
   }
 
   get isReady(): boolean {
-    return this.#redis.status === 'ready';
+    return isReady(this.#redis);
   }
 
   readonly scan = this.scanPage;
@@ -113,7 +118,7 @@ export class SingleClient extends WordsClient implements RedisClient {
   }
 
   protected command(words: readonly string[]): Promise<unknown> {
-    if (this.#redis.status === 'end') return Promise.reject(new ClientClosedError('The client is closed'));
+    if (!this.isOpen) return Promise.reject(new ClientClosedError('The client is closed'));
     const reply = send(this.#redis, words);
     return this.#inFlight === undefined ? reply : this.#inFlight.track(reply);
   }

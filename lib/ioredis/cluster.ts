@@ -6,6 +6,7 @@ import {
   addressOf,
   type ClusterIoredis,
   ignore,
+  isReady,
   OwnConnection,
   SingleClient,
   type SingleIoredis,
@@ -46,7 +47,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   }
 
   get isReady(): boolean {
-    return this.#cluster.status === 'ready';
+    return isReady(this.#cluster);
   }
 
   get masters(): readonly ClusterNode[] {

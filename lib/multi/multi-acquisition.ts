@@ -4,6 +4,7 @@ import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock, within } from '../internal/clock';
+import { reasonOf } from '../redis/failure';
 
 const NO_ANSWER = 'Redis did not answer in time';
 
@@ -162,8 +163,9 @@ export class MultiAcquisition {
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
     const inTime = wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
     return inTime.then((result) => {
-      if (result === undefined) throw cannotAcquire(wait.key, NO_ANSWER, undefined);
-      return result;
+      if (result !== undefined) return result;
+      const { lastError } = this.#services.connection;
+      throw cannotAcquire(wait.key, lastError === undefined ? NO_ANSWER : reasonOf(lastError), lastError);
     });
   }
 

@@ -20,6 +20,8 @@ export interface RedisClient extends RedisCommands {
   readonly socketEpoch?: number;
   /** node-redis: the application has connected the client and not closed it. */
   readonly isOpen?: boolean;
+  /** `false` while the client has no connection and tries to make one. */
+  readonly isReady?: boolean;
   /** node-redis: the events of connections that are lost and made again. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;

@@ -6,6 +6,8 @@ import { hashTag } from './names';
 export interface ClusterNode {
   readonly host: string;
   readonly port: number;
+  /** The client's connection to the node, once it was needed. */
+  readonly client?: Pick<RedisClient, 'isReady'> | undefined;
 }
 
 /** node-redis' cluster client, by structure. `Client`: what is needed of the clients of its nodes. */

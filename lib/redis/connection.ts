@@ -11,6 +11,10 @@ export interface Connection {
   readonly disruptions: number;
   /** The registry is closed: nothing is to be sent in the background any more. */
   readonly isClosed: boolean;
+  /** The client is closed, and sends nothing. The application may connect it again. */
+  readonly isClientClosed: boolean;
+  /** The client says that it has no connection to the server of this key, and tries to make one. */
+  isDisconnected(key: string): boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;
   /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
@@ -104,6 +108,10 @@ export class ConnectionMonitor {
     if (this.#client.isReady === undefined) this.#notify();
   };
 
+  readonly #onNodeError = (error?: unknown): void => {
+    this.lastError = error;
+  };
+
   readonly #events = [
     // A connection was made again, and may lead to a server with other data: of a client, a cluster, a sentinel.
     ['ready', this.#onReconnected],
@@ -112,6 +120,8 @@ export class ConnectionMonitor {
     // A sentinel client lost a connection. Which of these it emits depends on its version.
     ['client-error', this.#onLost],
     ['topology-change', this.#onLost],
+    // A cluster could not connect to one of its nodes.
+    ['node-error', this.#onNodeError],
   ] as const;
 
   #notify(): void {

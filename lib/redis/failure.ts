@@ -42,6 +42,16 @@ export async function answerOf<T>(reply: Promise<T>): Promise<T> {
   }
 }
 
+/** Redis granted a lock, and its answer took longer than the ttl. */
+export class LateGrantError extends Error {
+  override readonly name = 'LateGrantError';
+
+  /** `ttl` in ms. */
+  constructor(ttl: number) {
+    super(`Redis answered so late that nothing was left of the ttl of ${ttl} ms`);
+  }
+}
+
 /** A reply that the script cannot have made: it belongs to another command, or a mock made it. */
 export class UnexpectedReplyError extends Error {
   override readonly name = 'UnexpectedReplyError';
@@ -138,7 +148,22 @@ const ADVICE: Readonly<Record<string, string>> = {
 export function messageOf(error: unknown): string {
   if (!isErrorLike(error)) return String(error);
   const advice = ADVICE[serverErrorCode(error) ?? ''] ?? adviceOnClosed(error);
-  return advice === undefined ? error.message : `${error.message} (${advice})`;
+  // Node's error for a host name with several addresses has an empty message.
+  const text = error.message || String((error as { readonly code?: unknown }).code ?? error.name);
+  return advice === undefined ? text : `${text} (${advice})`;
+}
+
+/** `messageOf`. An error that neither an answer of Redis nor its silence has made is the client's, and says so. */
+export function reasonOf(error: unknown): string {
+  const isOfRedis = isErrorReply(error) || OF_REDIS.some((type) => error instanceof type);
+  return isOfRedis ? messageOf(error) : `the client failed: ${messageOf(error)}`;
+}
+
+const OF_REDIS = [CommandTimeoutError, LateGrantError, UnexpectedReplyError];
+
+/** What explains a failure: after a silence the last error of the client, if it has had one since it was connected. */
+export function causeOf(failure: unknown, { lastError }: { readonly lastError: unknown }): unknown {
+  return failure === undefined || failure instanceof CommandTimeoutError ? (lastError ?? failure) : failure;
 }
 
 /** node-redis says the same of a client that was closed and of one that was never connected. */

@@ -93,6 +93,16 @@ export class Redis implements Connection {
     return this.client.socketEpoch ?? this.monitor.lostConnections;
   }
 
+  get isClientClosed(): boolean {
+    return this.client.isOpen === false;
+  }
+
+  isDisconnected(key: string): boolean {
+    const { client, isCluster } = this;
+    if (this.isClientClosed) return false;
+    return client.isReady === false || (isCluster && masterOf(client, hashSlot(key))?.client?.isReady === false);
+  }
+
   mayBeOutdated(sentAt: number): boolean {
     return sentAt < this.#silence.outdatedUntil;
   }

@@ -4,7 +4,7 @@ import { clock, inBackground } from '../internal/clock';
 import { describeValue, destroy, type OwnConnection, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { type Command, evaluate } from './command';
-import { isErrorLike, messageOf, NotSentError } from './failure';
+import { ClientClosedError, isErrorLike, messageOf, NotSentError } from './failure';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';
 
@@ -137,6 +137,11 @@ export class ReplicatedScripts {
   }
 
   run(command: Command, line: Line): void {
+    // Our own connections would be made again, and what is acquired over them could not be released.
+    if (this.#client.isOpen === false) {
+      command.fail(new ClientClosedError('The client is closed, or was never connected'));
+      return;
+    }
     const sentAt = clock.now();
     // The connection may be long in the making.
     line.asked(1, sentAt);

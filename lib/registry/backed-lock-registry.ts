@@ -12,6 +12,7 @@ import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
 import { Orphans } from '../core/orphans';
+import { Unconnected } from '../core/unconnected';
 import { Watchdog } from '../core/watchdog';
 import { clock, within } from '../internal/clock';
 import {
@@ -72,6 +73,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       heldScripts: backend.heldScripts,
       orphans: new Orphans(connection, settings.commandTimeout),
       loopTurn: new LoopTurn(),
+      unconnected: new Unconnected(connection),
       waits: new OpenWaits(settings.warnAfter, onWarning),
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       protocols: this.#cache,

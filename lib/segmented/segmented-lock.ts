@@ -361,7 +361,15 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     if (remaining === 0 && !isSingleAttempt) throw timeout();
     // An attempt without a wait has as long as any command of the lock: longer, perhaps, than this caller has.
     const limit = isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(remaining, LEAST_TIME_TO_ANSWER);
-    const entry = await contend([index], task, () => 0, limit);
+    let entry: Entry<T> | 'busy' | undefined;
+    try {
+      entry = await contend([index], task, () => 0, limit);
+    } catch (error) {
+      const isFailure = error instanceof CannotAcquireLockError && !wait.isInterrupted;
+      if (!isFailure || isSingleAttempt || wait.remaining === 0) throw error;
+      // A single attempt fails early while the client has no connection, and this caller waits.
+      return enterAnyOf([index], task);
+    }
     if (entry !== undefined) return entry === 'busy' ? undefined : entry;
     const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;
     throw new CannotAcquireLockError(`Lock "${key}" could not be acquired: ${why}`, key);

@@ -195,6 +195,8 @@ const CONNECTION: Connection = {
   connectionEpoch: 0,
   disruptions: 0,
   isClosed: false,
+  isClientClosed: false,
+  isDisconnected: () => false,
   lastError: undefined,
   mayBeOutdated: () => false,
   unansweredSince: () => undefined,

@@ -1,0 +1,46 @@
+import { cannotAcquire } from '../api/errors';
+import { clock } from '../internal/clock';
+import { SharedTimer } from '../internal/timers';
+import type { Connection } from '../redis/connection';
+import { reasonOf } from '../redis/failure';
+import type { Wait } from './wait';
+
+/** ms; a single attempt fails after this time when the client has no connection then. */
+const PATIENCE = 250;
+
+/** ms between two looks at the client. */
+const INTERVAL = 25;
+
+/**
+ * Single attempts while the client says that it has no connection. They fail early: `commandTimeout` is long for a
+ * caller that does not wait, and what the client keeps until it is connected would be executed for nobody.
+ */
+export class Unconnected {
+  readonly #connection: Connection;
+  readonly #timer = new SharedTimer(false);
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  /** From now on the wait is interrupted when its time without a connection is over. Returns what ends that. */
+  watch(wait: Wait, lockName: string): () => void {
+    const look = (): void => {
+      if (this.#connection.isDisconnected(lockName)) wait.interrupt(this.#error(wait));
+      else this.#timer.schedule(look, clock.now() + INTERVAL);
+    };
+    this.#timer.schedule(look, wait.startedAt + PATIENCE);
+    return () => this.#timer.cancel(look);
+  }
+
+  /** While there is no connection: a pause until the next look. Then there may be one. */
+  pause(wait: Wait, lockName: string): Promise<void> | undefined {
+    return this.#connection.isDisconnected(lockName) ? wait.suspend<void>(INTERVAL, () => undefined) : undefined;
+  }
+
+  #error({ key }: Wait): Error {
+    const { lastError } = this.#connection;
+    const why = lastError === undefined ? 'the client has no connection' : reasonOf(lastError);
+    return cannotAcquire(key, why, lastError);
+  }
+}
