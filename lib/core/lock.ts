@@ -528,8 +528,8 @@ export class RedisLock implements DistributedLock {
     return order;
   }
 
-  /** The lock that is cached for the key now; another one than this when this one was evicted. */
-  private cached(): RedisLock {
+  /** @internal The lock that is cached for the key now; another one than this when this one was evicted. */
+  protected cached(): RedisLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 

@@ -92,7 +92,7 @@ class Semaphore extends SharedLock {
 
   /** @internal */
   override get mostPermits(): number {
-    return this.permits.count;
+    return (this.cached() as Semaphore).permits.count;
   }
 }
 
