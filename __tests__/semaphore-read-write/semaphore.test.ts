@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { type LockWarning, NotLockOwnerError } from '../../lib';
+import { type Lease, type LockWarning, NotLockOwnerError } from '../../lib';
 import { startMonitor } from '../support/monitor';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -80,6 +80,21 @@ describeReal('A semaphore', () => {
     await held.unlock();
     await (await waiting).unlock();
     expect(performance.now() - startedAt).toBeLessThan(15_000);
+  });
+
+  it('leaves no queue behind for ever: it has an expiry, with one waiter and with several', async () => {
+    const [one, other] = await fixture.pair();
+    const held = await one.semaphore('key', { permits: 1 }).lock();
+    const waiters = `{${fixture.registryKey}:key}:waiters`;
+    const waiting: Promise<Lease>[] = [];
+    for (const registry of [one, other]) {
+      waiting.push(registry.semaphore('key', { permits: 1 }).lock({ waitTime: 20_000 }));
+      await fixture.queued('key', waiting.length);
+      expect(await fixture.client.pTTL(waiters)).toBeGreaterThan(0);
+    }
+    await held.unlock();
+    await Promise.all(waiting.map(async (lease) => (await lease).unlock()));
+    expect(await fixture.client.exists(waiters)).toBe(0);
   });
 
   it('ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {

@@ -20,6 +20,11 @@ export const sharedRefused = (life: number, permits: number): unknown[] => {
 export const sharedReleased = [1, 0];
 export const sharedExpired = [0, 0];
 
+/** The reply of the script that enters a shared lock; `leaseEnd`: that of the caller, if a message lets it in. */
+export const queuedUntilLetIn = (life: number, leaseEnd: string): (number | string)[] => {
+  return [0, 0, 0, life, 'another:1', '1700000000000000', 0, leaseEnd];
+};
+
 /**
  * The mock that application code would write: a client with `eval` and `evalSha`. By default every script replies 1:
  * every lock is free, and every release succeeds.
