@@ -46,7 +46,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
     const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
     const ofAnother = () => lockOf(createRegistry(redis.admin, shared).registry);
-    return { registry, client, lock: lockOf(registry), second: ofAnother(), third: ofAnother() };
+    return { registry, client, nameOf, lock: lockOf(registry), second: ofAnother(), third: ofAnother() };
   };
 
   it('P11: acquire, inspect, list and renew give what one execution gives', async () => {
@@ -105,6 +105,21 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     await next?.unlock();
     expect(next).toBeDefined();
     await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+  });
+
+  it('eval runs once, also when the repetition comes after twice the ttl of a lease that is renewed meanwhile', async () => {
+    const { client, lock, nameOf } = open();
+    const lease = await lock.lock({ ttl: 60_000 });
+    const counter = `${lease.key}:${ownerOf(lease)}`;
+    client.between = async () => {
+      // As after that time: the mark that it has run ends so much sooner, and the lease has its whole ttl.
+      const [mark = ''] = await redis.admin.keys(`{${nameOf('key')}}:evals:*`);
+      await redis.admin.pExpire(mark, (await redis.admin.pTTL(mark)) - 2 * 60_000);
+    };
+    await expect(lease.eval(INCREMENT, { keys: [counter] })).rejects.toThrow(/has run/);
+    client.between = async () => {};
+    expect(await redis.admin.get(counter)).toBe('1');
+    await lease[Symbol.asyncDispose]();
   });
 
   it('eval runs once, and says that the reply was lost', async () => {

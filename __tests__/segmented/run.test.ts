@@ -116,6 +116,21 @@ describe('a busy segment', () => {
     for (const lease of leases) await lease.unlock();
   });
 
+  it('is tried last by the next caller, though it is free by then', async () => {
+    for (let seed = 0; seed < 20; seed++) {
+      const lock = lockWithSeed(seed);
+      const leases = await hold(0, 1, 2, 3, 5, 6, 7);
+      registry.contended.length = 0;
+      await lock.run(serve);
+      const busy = registry.contended.slice(0, -1);
+      for (const lease of leases) await lease.unlock();
+      registry.contended.length = 0;
+      await lock.run(({ exhausted }) => exhausted);
+      const untried = registry.contended.slice(0, 8 - busy.length);
+      expect(untried.filter((name) => busy.includes(name))).toEqual([]);
+    }
+  });
+
   it('is waited for when the free ones are exhausted', async () => {
     const [lease] = await hold(2);
     const seen: number[] = [];

@@ -1,4 +1,5 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
+import { LockError } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -19,6 +20,18 @@ it('A lease counts a renewal from before its request was sent (P3)', async () =>
   reply.resolve(lastsFor(10_000));
   await renewing;
   expect(lease.remaining).toBe(10_000 - 11 - 4_000);
+});
+
+it('renew() of a lease that Redis does not answer rejects by the end of the lease', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 300 });
+  redis.evalSha.mockImplementation(silence);
+  const outcome: unknown[] = [];
+  lease.renew().catch((error: unknown) => outcome.push(error));
+  await time.advance(290);
+  expect(outcome).toEqual([]);
+  await time.advance(10);
+  expect(outcome).toEqual([expect.any(LockError)]);
+  expect(lease.remaining).toBe(0);
 });
 
 it('A lease counts the answer to a renewal that comes after its timeout', async () => {
