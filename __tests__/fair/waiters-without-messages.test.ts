@@ -132,7 +132,7 @@ describePrivate('A waiter that no message reaches', () => {
       const lease = await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
       const waiting = waiter.registry.obtain(KEY).lock();
       if (ending === endings[1]) await redis.admin.persist(mute.nameOf(KEY));
-      await sleep(300); // it was refused, and waits
+      await untilQuiet(redis.admin);
       await (ending === endings[0] ? lease.unlock() : redis.admin.del(mute.nameOf(KEY)));
       expect(await elapsed(waiting)).toBeLessThan(SOON + machineDelay());
       await (await waiting).unlock();

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { DISTINCT_TYPES } from '../support/lock-types';
@@ -65,9 +64,10 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
   it('leaves nothing, with a waiter whose next attempt was granted, and the reply on its way', async () => {
     const { registry, registryKey, proxy, client, other, nameOf } = await start();
     const held = await other.obtain('key').lock();
+    const answered = proxy.replies.bytes;
     const locking = registry.obtain('key').lock();
     const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    await sleep(100); // it was refused, and waits
+    await until(() => proxy.replies.bytes > answered); // it was refused, and waits
     const sent = proxy.requests.bytes;
     proxy.requests.hold = true;
     await until(() => proxy.requests.bytes > sent, { within: 10_000 });
@@ -85,9 +85,10 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
   it('settles within its bounds, although Redis has fallen silent', async () => {
     const { registry, proxy, client } = await start();
     proxy.blackHole = true;
+    const sent = proxy.requests.bytes;
     const locking = registry.obtain('key').lock();
     const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    await sleep(50);
+    await until(() => proxy.requests.bytes > sent);
     // The follow-up of the attempt has a command's time, or the time that `close` was given.
     expect(await elapsed(registry.close({ timeout: 500 }))).toBeLessThan(3_000 + machineDelay());
     await rejected;

@@ -4,6 +4,7 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';
+import { until } from '../support/until';
 
 /** ms; much shorter than a third of the ttl, after which a renewal would find out. */
 const SOON = 2_000;
@@ -24,13 +25,13 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is rel
     const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('key').slice(0, -4) });
     const before = await other.registry.obtain('key').lock();
     const holding = lock.lock(options);
-    await sleep(300); // it listens
-    await before.unlock();
-    const lease = await holding;
-    const waiting = lock.lock().then((next) => next.unlock());
     const name = nameOf('key');
     const channel =
       lockType === 'redisson' ? `redisson_lock__channel:{${name}}` : `${name.slice(0, -4)}-channel:${name}`;
+    await until(async () => (await admin.pubSubNumSub(channel))[channel] === 1);
+    await before.unlock();
+    const lease = await holding;
+    const waiting = lock.lock().then((next) => next.unlock());
     return { lease, waiting, name, publish: () => admin.publish(channel, lockType === 'redisson' ? '0' : name) };
   };
 

@@ -112,7 +112,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       const [taken] = await takenElsewhere('b');
       const minHold = 1_500;
       const waiting = fixture.registry({ expireAfter: minHold }).multi(KEYS).lock({ minHold });
-      await new Promise((resolve) => setTimeout(resolve, 300));
+      await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
       const freed = performance.now();
       await taken?.unlock();
       const lease = await waiting;

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/api/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { untilQuiet } from '../support/server-load';
 import { Contention, KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, tableBelow } from './pages';
 
@@ -71,7 +72,7 @@ describePrivate('docs/where-it-runs.md', () => {
       const lease = await registry.obtain(KEY).lock();
       const waiting = other.run(KEY, () => 'served');
       // It has found the lock taken, and failed to subscribe, or waits.
-      await new Promise((resolve) => setTimeout(resolve, 150));
+      await untilQuiet(redis.admin);
       await lease.unlock();
       expect(await waiting).toBe('served');
       return [...new Set(contention.warnings.map(({ code }) => code))];

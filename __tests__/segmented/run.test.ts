@@ -235,10 +235,10 @@ describe('the wait', () => {
 
   it('does not interrupt a task', async () => {
     const slow = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 700));
+      await new Promise((resolve) => setTimeout(resolve, 100));
       return 'served';
     };
-    expect(await lock.run(slow, { waitTime: 500 })).toMatchObject({ value: 'served' });
+    expect(await lock.run(slow, { waitTime: 50 })).toMatchObject({ value: 'served' });
   });
 
   it('ends when the state of a lock is unknown', async () => {

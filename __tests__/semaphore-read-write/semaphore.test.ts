@@ -3,6 +3,7 @@ import { expect, it } from '@jest/globals';
 import { type Lease, type LockWarning, NotLockOwnerError } from '../../lib';
 import { startMonitor } from '../support/monitor';
 import { describeReal } from '../support/redis';
+import { untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
 import { SharedFixture } from './shared-fixture';
 
@@ -75,7 +76,7 @@ describeReal('A semaphore', () => {
     const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 60_000 });
     await fixture.queued('key', 1);
     await until(async () => (await fixture.client.pubSubNumSub(fixture.channel('key')))[fixture.channel('key')] === 1);
-    await sleep(500); // the attempt that follows the subscription
+    await untilQuiet(fixture.client);
     const startedAt = performance.now();
     await held.unlock();
     await (await waiting).unlock();
@@ -184,7 +185,7 @@ describeReal('A semaphore', () => {
     const waiting = Array.from({ length: 250 }, () => semaphore.lock({ signal: stop.signal }));
     const ended = Promise.allSettled(waiting);
     await fixture.queued('key', 1);
-    await sleep(500); // its subscription is open
+    await untilQuiet(fixture.client);
     const monitor = await startMonitor();
     try {
       const startedAt = performance.now();

@@ -3,6 +3,7 @@ import { RedisLockRegistry } from '../../lib';
 import { Availability } from '../../lib/core/availability';
 import { FakeClock } from '../support/fake-clock';
 import { granted, lateReply, mockRedis, released, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
+import { until } from '../support/until';
 
 describe('While a question is unanswered', () => {
   const askedAt = (...times: number[]) => {
@@ -57,7 +58,7 @@ it('An attempt that its caller left is no silence of Redis to those who come rig
   const controller = new AbortController();
   const left = lock.lock({ signal: controller.signal });
   const rejected = expect(left).rejects.toThrow('This operation was aborted');
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  await until(() => answers.length === 1);
   controller.abort();
   // One after each of the next turns of the microtask queue, whichever it is in which the turn changes hands.
   const tries: Promise<unknown>[] = [];
