@@ -48,7 +48,7 @@ describePrivate('The handler of the page', () => {
   });
 
   it.each([
-    [{}, 'Expected `options` to be with either a `token` or `authorize`, got neither'],
+    [{}, 'Expected `options` to be with either a `token` or `authorize`, got [] (object)'],
     [{ token: 7 }, 'Expected `token` to be a string, got a value of type number'],
     [{ token: TOKEN, actions: 'yes' }, "Expected `actions` to be a boolean, got 'yes' (string)"],
     [{ token: TOKEN, action: true }, /Unknown option `action`.*did you mean `actions`/],
@@ -57,7 +57,10 @@ describePrivate('The handler of the page', () => {
   });
 
   it.each([
-    [{ token: TOKEN, authorize: () => true }, 'with either a `token` or `authorize`, got both'],
+    [
+      { token: TOKEN, authorize: () => true },
+      "with either a `token` or `authorize`, got [ 'token', 'authorize' ] (object)",
+    ],
     [{ token: [TOKEN] }, 'Expected `token` to be a string, got a value of type object'],
     [{ tokens: TOKEN }, 'Unknown option `tokens` (string); did you mean `token`?'],
     [TOKEN, "Expected `options` to be an object, got '…' (string)"],

@@ -29,7 +29,8 @@ export class Inspection {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
     } catch (error) {
-      throw this.#failed(`Lock "${key}" could not be inspected`, error, key);
+      const { cause, reason } = this.#explain(error);
+      throw new LockInspectionError(`Lock "${key}" could not be inspected: ${reason}`, key, { cause });
     }
   }
 
@@ -37,10 +38,10 @@ export class Inspection {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
     } catch (error) {
-      const what = isNothingDone(error)
-        ? `Lock "${key}" was not unlocked by force`
-        : `It is not known whether lock "${key}" was unlocked by force`;
-      throw this.#failed(what, error, key);
+      const { cause, reason } = this.#explain(error);
+      let message = `It is not known whether lock "${key}" was unlocked by force: ${reason}`;
+      if (isNothingDone(error)) message = `Lock "${key}" was not unlocked by force: ${reason}`;
+      throw new LockInspectionError(message, key, { cause });
     }
   }
 
@@ -59,13 +60,15 @@ export class Inspection {
         for (const lock of found) if (lock !== undefined) yield lock;
       }
     } catch (error) {
-      throw error instanceof LockInspectionError ? error : this.#failed('Locks could not be listed', error);
+      if (error instanceof LockInspectionError) throw error;
+      const { cause, reason } = this.#explain(error);
+      throw new LockInspectionError(`Locks could not be listed: ${reason}`, undefined, { cause });
     }
   }
 
-  #failed(what: string, error: unknown, key?: string): LockInspectionError {
+  #explain(error: unknown): { cause: unknown; reason: string } {
     const cause = causeOf(error, this.#backend.connection);
-    return new LockInspectionError(`${what}: ${reasonOf(cause)}`, key, { cause });
+    return { cause, reason: reasonOf(cause) };
   }
 
   /** `undefined`: it is free by now, or it is no lock of this type. */

@@ -72,10 +72,10 @@ const CHECKS: Checks<DashboardOptions> = {
  */
 export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOptions): Dashboard {
   if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
-  const { actions = false, authorize, onAction = logged, registryKey, token } = checkedOptions(CHECKS, options);
+  const given = checkedOptions(CHECKS, options);
+  const { actions = false, authorize, onAction = logged, registryKey, token } = given;
   if ((token === undefined) === (authorize === undefined)) {
-    const given = token === undefined ? 'neither' : 'both';
-    throw new TypeError(`Expected \`options\` to be with either a \`token\` or \`authorize\`, got ${given}`);
+    throw new TypeError(expected('options', 'with either a `token` or `authorize`', Object.keys(given)));
   }
   const activity = new Activity();
   const view = viewOf(client, registryKey, activity, actions);
@@ -95,13 +95,12 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     const { locks, missing } = await findLocks(client, { registryKey, key: lock.slice(prefix.length) });
     const found = locks.find((one) => one.lock === lock);
     if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
-    if (found === undefined) return json(409, { message: 'Nothing was unlocked: by now nobody holds it' });
-    if (!found.isSure) {
+    if (found?.isSure === false) {
       const how = `redis-locks release ${JSON.stringify(lock)} --may-be-data`;
       return json(409, { message: `Nothing was unlocked: it may be data of an application. To delete it: ${how}` });
     }
-    if (!found.holders.some((one) => one.owner === owner)) {
-      return json(409, { message: `Nothing was unlocked: by now ${found.holder ?? 'nobody'} holds it` });
+    if (!found?.holders.some((one) => one.owner === owner)) {
+      return json(409, { message: `Nothing was unlocked: by now ${found?.holder ?? 'nobody'} holds it` });
     }
     const holder = found.holder ?? owner;
     try {

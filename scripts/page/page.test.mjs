@@ -217,6 +217,21 @@ describe('The page', () => {
     assert.deepEqual(actions, []);
   });
 
+  test('shows nothing of a key that may be data of an application, and does not unlock it', async () => {
+    const secret = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
+    await client.set('session:7', secret, { PX: 600_000 });
+    await registryOf().obtain('order:42').lock();
+    const { url } = await serve({ actions: true });
+    const { page } = await show(url);
+    await rowOf(page, 'session:7').getByRole('link').click();
+    await page.locator('#details').getByText('may be data of an application').waitFor();
+    assert.doesNotMatch(await page.content(), new RegExp(secret.slice(0, 4)));
+    const force = page.getByRole('button', { name: 'Force unlock' });
+    assert.equal(await force.count(), 0);
+    await rowOf(page, 'shop:order:42').getByRole('link').click();
+    await force.waitFor();
+  });
+
   test('shows keys and names as they are, and never runs them', async () => {
     const evil = '<img src=x onerror="document.title=\'taken\'"><script>document.title="taken"</script>';
     const registry = registryOf({ name: '<b>bold</b>' });
