@@ -123,6 +123,13 @@ export class FaultyProxy {
     return this.#lose('reply', match);
   }
 
+  /** Pushes `MOVING` to all clients, as Redis Enterprise does when it is about to serve them at another address. */
+  moveTo({ host, port }: { host: string; port: number }): void {
+    const address = `${host}:${port}`;
+    const push = `>4\r\n+MOVING\r\n:1\r\n:15\r\n$${address.length}\r\n${address}\r\n`;
+    for (const { client } of this.#links) client.write(push);
+  }
+
   stop(): void {
     this.refuse();
     this.reset();

@@ -1,13 +1,17 @@
 import { expect, it } from '@jest/globals';
-import { describePrivate } from '../support/private-redis';
+import type { RedisClient } from '../../lib';
+import { fromIoredis } from '../../lib/ioredis';
+import type { FaultyProxy } from '../../support/proxy';
+import { ioredisOptions, packageNamed } from '../support/ioredis-packages';
+import { type AnyClient, describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
 import { listenersOf, RedisFixture } from './redis-fixture';
 
 /** Calls `made` with every duplicate of the client, before it is connected. */
-function onDuplicate(client: TestClient, made: (copy: TestClient) => void): void {
-  const duplicate = client.duplicate.bind(client) as (overrides?: object) => TestClient;
-  const spied = (overrides?: object): TestClient => {
+function onDuplicate<T extends object>(client: { duplicate(...overrides: never[]): T }, made: (copy: T) => void): void {
+  const duplicate = client.duplicate.bind(client) as (overrides?: object) => T;
+  const spied = (overrides?: object): T => {
     const copy = duplicate(overrides);
     made(copy);
     return copy;
@@ -173,7 +177,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     const { registry, warnings } = await fixture.process();
     const client = await fixture.connect();
     const made: TestClient[] = [];
-    onDuplicate(client, (copy) => made.push(copy));
+    onDuplicate<TestClient>(client as never, (copy) => made.push(copy));
     // Set after the client has connected, so that it applies to the duplicate only.
     Object.assign(client.options?.socket ?? {}, { socketTimeout: 100 });
     const waiters = fixture.registry(client);
@@ -220,6 +224,67 @@ describePrivate('The pub/sub connection of a registry', () => {
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
     expect(warnings).toEqual([]);
+  });
+});
+
+/** What the test knows of the connection for messages: of node-redis, and of ioredis. */
+interface Copy {
+  readonly isOpen?: boolean;
+  readonly manuallyClosing?: boolean;
+}
+
+/** What the application has: an instance, and the client for its registry. */
+interface Application {
+  readonly client: RedisClient;
+  readonly instance: { connect(): Promise<unknown>; duplicate(): Copy };
+  close(): unknown;
+}
+
+describePrivate('A client that is closed in an outage, and connected again', () => {
+  const fixture = RedisFixture.install();
+
+  const ofNodeRedis = (client: AnyClient): Application => ({
+    client,
+    instance: client as unknown as Application['instance'],
+    close: () => client.destroy(),
+  });
+
+  const kinds: Record<string, (address: FaultyProxy['address']) => Promise<Application>> = {
+    'redis 6': async (address) => ofNodeRedis(await fixture.connect({}, address)),
+    'redis 5': async (address) => ofNodeRedis(await fixture.connectWithRedis5(5, address)),
+    'ioredis 5': async (address) => {
+      const redis = packageNamed('ioredis 5').single({ ...ioredisOptions(address), retryStrategy: () => 5 });
+      await until(() => redis.status === 'ready');
+      const instance = redis as unknown as Application['instance'];
+      return { client: fromIoredis(redis), instance, close: () => redis.disconnect() };
+    },
+  };
+
+  it.each(Object.keys(kinds))('(%s): its registry listens again', async (kind) => {
+    const proxy = await fixture.redis.proxy();
+    const application = await (kinds[kind] as (typeof kinds)[string])(proxy.address);
+    const copies: Copy[] = [];
+    onDuplicate(application.instance, (copy) => copies.push(copy));
+    const { registry, warnings } = fixture.registry(application.client);
+    const { waiting } = await fixture.waitBehindOther(registry);
+    const outcome = waiting.catch(() => 'rejected');
+    proxy.refuse();
+    proxy.reset();
+    application.close();
+    await until(() => copies.every(({ isOpen, manuallyClosing }) => isOpen === false || manuallyClosing === true));
+    await proxy.accept();
+    await application.instance.connect();
+    for (let round = 0; round < 2; round++) {
+      const later = registry.run('key', () => 'entered');
+      await until(async () => (await fixture.channels()).length === 1);
+      await fixture.untilIdle();
+      await fixture.expectEntryAfterRelease(later);
+      await outcome;
+      await until(async () => (await fixture.channels()).length === 0);
+      await fixture.holdAsOther('key');
+    }
+    expect(warnings).toEqual([]);
+    application.close();
   });
 });
 

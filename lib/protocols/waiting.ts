@@ -34,8 +34,8 @@ export class Waiting {
   hints = 0;
   /** When that was last, on the monotonic clock. */
   hintedAt = Number.NEGATIVE_INFINITY;
-  /** What was known after the last refusal. */
-  #last: { readonly holder: string | undefined; readonly hints: number; readonly isDeaf: boolean } | undefined;
+  /** What was known after the last refusal. `until`: when its holder's key ends, on the monotonic clock. */
+  #last: { holder: string | undefined; hints: number; until: number; isDeaf: boolean } | undefined;
 
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   constructor(
@@ -94,9 +94,10 @@ export class Waiting {
     idleBetweenTries = this.#idleBetweenTries,
     holder?: string,
   ): Promise<NotGranted> {
+    const isDeaf = this.isSubscribed && refusal.hintsBefore !== undefined && this.#isDeaf(refusal.remaining, holder);
     const subscription = this.#subscribe();
-    const wasSubscribed = subscription !== undefined && refusal.hintsBefore !== undefined;
-    const usual = wasSubscribed && !this.#isDeaf(holder) ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
+    const wasSubscribed = subscription?.isOpen === true && refusal.hintsBefore !== undefined;
+    const usual = wasSubscribed && !isDeaf ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     if (subscription === undefined) {
@@ -120,13 +121,20 @@ export class Waiting {
    * alive. So until the next message this process polls as one without messages does. Else it would meet a lock that is
    * busy among others by chance only, every ten intervals.
    */
-  #isDeaf(holder: string | undefined): boolean {
+  #isDeaf(remaining: number, holder: string | undefined): boolean {
     const { hints } = this;
     const last = this.#last?.hints === hints ? this.#last : undefined;
     const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
+    // By now a message that was on its way has arrived.
+    if (last?.isDeaf) this.#subscriber?.missed();
     const isDeaf = last?.isDeaf || isOther;
-    this.#last = { holder, hints, isDeaf };
+    this.#last = { holder, hints, until: clock.now() + remaining, isDeaf };
     return isDeaf;
+  }
+
+  /** An attempt got the lock: if the last holder's key had time left, a message should have said that it was released. */
+  entered(): void {
+    if (this.#last?.hints === this.hints && clock.now() < this.#last.until) this.#last.isDeaf = true;
   }
 
   #subscribe(): Subscription | undefined {

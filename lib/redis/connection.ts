@@ -1,4 +1,5 @@
 import { EventEmitter, errorMonitor } from 'node:events';
+import { onHandOff } from './hand-offs';
 
 /** What is known of the way to Redis: whether commands may be lost or repeated on it, and why. */
 export interface Connection {
@@ -52,6 +53,8 @@ export class ConnectionMonitor {
   #stop: () => void = () => undefined;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
+  /** Times after which the client may be subscribed to nothing, though it is connected: it was closed, or handed over. */
+  interruptions = 0;
   /** The last error that the client emitted since it was connected. */
   lastError: unknown;
 
@@ -85,7 +88,12 @@ export class ConnectionMonitor {
     // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
     if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
     const stopErrors = client instanceof EventEmitter ? undefined : client.onError?.(this.#onError);
+    const stopHandOffs = onHandOff(() => {
+      this.interruptions++;
+      this.#notify();
+    });
     return () => {
+      stopHandOffs();
       for (const [event, listener] of this.#events) client.off?.(event, listener);
       if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
       stopErrors?.();
@@ -95,6 +103,10 @@ export class ConnectionMonitor {
   readonly #onReconnected = (): void => {
     this.lastError = undefined;
     this.#notify();
+  };
+
+  readonly #onClosed = (): void => {
+    this.interruptions++;
   };
 
   readonly #onLost = (): void => {
@@ -113,6 +125,9 @@ export class ConnectionMonitor {
   };
 
   readonly #events = [
+    // The client was closed: it emits this before it can be connected again.
+    ['end', this.#onClosed],
+    ['disconnect', this.#onClosed],
     // A connection was made again, and may lead to a server with other data: of a client, a cluster, a sentinel.
     ['ready', this.#onReconnected],
     ['node-ready', this.#onReconnected],

@@ -5,6 +5,7 @@ import { addressOf, hashSlot, masterOf } from './cluster';
 import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
 import { isFinal, isServerAnswer, serverErrorCode } from './failure';
+import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
@@ -85,12 +86,14 @@ export class Redis implements Connection {
 
   /** As Connection: acquisitions that replicas must have go over a connection of their own. */
   get connectionEpoch(): number | undefined {
-    return this.#replicated === undefined ? this.client.socketEpoch : undefined;
+    const { socketEpoch } = this.client;
+    if (socketEpoch === undefined || this.#replicated !== undefined) return undefined;
+    return socketEpoch + handOffs.epoch;
   }
 
   /** As Connection. A sentinel client repeats by itself a command whose reply was lost with its connection. */
   get disruptions(): number {
-    return this.client.socketEpoch ?? this.monitor.lostConnections;
+    return (this.client.socketEpoch ?? this.monitor.lostConnections) + handOffs.epoch;
   }
 
   get isClientClosed(): boolean {

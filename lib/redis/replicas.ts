@@ -5,6 +5,7 @@ import { describeValue, destroy, type OwnConnection, type RedisClient, type Redi
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { type Command, evaluate } from './command';
 import { ClientClosedError, isErrorLike, messageOf, NotSentError } from './failure';
+import { handOffs } from './hand-offs';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';
 
@@ -31,6 +32,9 @@ function isDuplicable(client: RedisClient): client is Duplicable {
   return typeof duplicate === 'function' && (socketEpoch !== undefined || typeof getMasterNode === 'function');
 }
 
+/** With a hand-off, WAIT would be about another connection than the write. Without one the connection is lost. */
+const NO_HAND_OFFS = { maintNotifications: 'disabled' };
+
 /** A sentinel with one connection to the master, for all commands, that reports each loss of it. */
 const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, passthroughClientErrorEvents: true };
 
@@ -56,9 +60,10 @@ class ReplicatingConnection {
     this.#replication = replication;
     this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
     for (const event of SENTINEL_LOST) client.on(event, () => this.#lost++);
-    // It would try to connect for ever, and keep the process alive.
+    // It would try to connect for ever, and keep the process alive; or it would look where its server was before a move.
+    const madeAt = handOffs.epoch;
     client.on('reconnecting', () => {
-      if (!isWanted()) this.close();
+      if (!isWanted() || handOffs.epoch !== madeAt) this.close();
     });
     client.unref?.();
   }
@@ -94,7 +99,7 @@ class ReplicatingConnection {
   }
 
   get #epoch(): number {
-    return this.#client.socketEpoch ?? this.#lost;
+    return (this.#client.socketEpoch ?? this.#lost) + handOffs.epoch;
   }
 
   async #wait(): Promise<number> {
@@ -235,7 +240,7 @@ export class ReplicatedScripts {
       client.off?.('end', this.#closeAll);
       client.on?.('end', this.#closeAll);
     }
-    const own = client.duplicate(client.getMasterNode === undefined ? undefined : SENTINEL);
+    const own = client.duplicate(client.getMasterNode === undefined ? NO_HAND_OFFS : SENTINEL);
     const isKnown = (): boolean =>
       master === undefined || this.#cluster?.masters.some((node) => addressOf(node) === addressOf(master)) === true;
     const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();

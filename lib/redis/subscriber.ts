@@ -1,10 +1,11 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
-import { WakeTimer } from '../internal/timers';
+import { Backoff, WakeTimer } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
+import { onHandOff } from './hand-offs';
 
 /** ms that a subscription stays without listeners: it spares a caller that waits again soon two requests. */
 const LINGER = 1_000;
@@ -12,8 +13,9 @@ const LINGER = 1_000;
 /** ms until a connection that failed is tried again. */
 const RETRY_AFTER = 10_000;
 
-/** ms; a connection is made anew, or probed, at most this often. */
+/** ms; a connection is made anew at most this often; and less and less often where that does not help. */
 const RENEWED_AT_MOST = 5_000;
+const RENEWED_AT_LEAST = 600_000;
 
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
@@ -30,7 +32,16 @@ interface OwnSubscriber extends OwnConnection, Omit<RedisSubscriber, 'on'> {
 
 interface Duplicable {
   readonly options?: { readonly socket?: { readonly socketTimeout?: number } };
-  duplicate(): OwnSubscriber;
+  duplicate(overrides: object): OwnSubscriber;
+}
+
+/** What messages come over: a connection of our own, or a client that was given. */
+interface Connection {
+  readonly isOwn: boolean;
+  /** Resolves when it is connected. */
+  readonly listening: Promise<RedisSubscriber>;
+  /** Closes a connection of our own; of a client, ends what listens to its events. */
+  close(): void;
 }
 
 export function isSubscriber(value: unknown): value is RedisSubscriber {
@@ -143,12 +154,14 @@ export class Subscriber {
   #isSharded: boolean;
   readonly #subscriptions = new Set<Subscription>();
   readonly #channels = new Map<string, Channel>();
-  #connection: Promise<RedisSubscriber> | undefined;
-  /** It is our own, and ends with all its subscriptions when it is closed. */
-  #own: OwnSubscriber | undefined;
-  #stopMonitoring: (() => void) | undefined;
+  /** `undefined`: none was needed yet, or the last one has ended, and with it all that was subscribed. */
+  #connection: Connection | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
+  /** When a waiter missed a message last, and from when on that is a reason to make the connection anew. */
+  #missedAt = Number.NEGATIVE_INFINITY;
+  #mayHelpAt = Number.NEGATIVE_INFINITY;
+  readonly #pauses = new Backoff(RENEWED_AT_MOST, RENEWED_AT_LEAST);
   #hasWarned = false;
   #isClosed = false;
   /** How often the connection was made again. */
@@ -160,9 +173,12 @@ export class Subscriber {
     this.#isSharded = options.isSharded;
   }
 
-  /** Subscribes to the channels of one lock; `undefined` while there is no connection. */
+  /**
+   * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
+   * next waiter may find it open again.
+   */
   subscribe(channels: readonly string[], onMessage: (message: string) => void): Subscription | undefined {
-    if (this.#isClosed || clock.now() < this.#unavailableUntil) return undefined;
+    if (this.#isClosed || this.#client.isOpen === false || clock.now() < this.#unavailableUntil) return undefined;
     const subscription = new Subscription(channels, onMessage, (idle) => void this.#end(idle));
     this.#subscriptions.add(subscription);
     void inBackground(() => this.#open(subscription));
@@ -170,44 +186,46 @@ export class Subscriber {
   }
 
   /**
-   * No message arrives though the connection seems to be open. Our own connection is made anew, with all its
-   * subscriptions. The client of another one notices that it is dead when it sends something, and then subscribes again
-   * by itself. False when that was done lately: it did not help.
+   * No message arrives though the connection seems to be open: it is made anew. Of a client that was given, every channel
+   * is unsubscribed, and subscribed again. False when that was done lately: it did not help.
    */
   renew(): boolean {
     const now = clock.now();
     if (this.#isClosed || now - this.#renewedAt < RENEWED_AT_MOST) return false;
     this.#renewedAt = now;
-    if (this.#own === undefined) {
-      const given = this.#options.connection as { ping?(): Promise<unknown> } | undefined;
-      given?.ping?.().catch(() => undefined);
-      return true;
-    }
-    this.#disconnect();
-    for (const subscription of this.#subscriptions) {
-      subscription.isOpen = false;
-      void inBackground(() => this.#open(subscription));
-    }
+    this.#endAll();
     return true;
+  }
+
+  /**
+   * A waiter found a release of which no message came. The connection may be the reason, or a peer that publishes nothing:
+   * so it is made anew, but less and less often as long as that happens.
+   */
+  missed(): void {
+    const now = clock.now();
+    if (now - this.#missedAt >= RENEWED_AT_LEAST) this.#pauses.reset();
+    this.#missedAt = now;
+    if (now >= this.#mayHelpAt && this.renew()) this.#mayHelpAt = now + this.#pauses.next();
   }
 
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#own === undefined) {
+    if (!this.#connection?.isOwn) {
       const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
       await Promise.race([ended, backgroundPause(CLOSING)]);
     }
-    for (const subscription of this.#subscriptions) subscription.over();
-    this.#disconnect();
+    this.#endAll();
+    this.#closeConnection();
   }
 
   // Channels
 
   async #open(subscription: Subscription): Promise<void> {
-    const renewedAt = this.#renewedAt;
     // It goes on trying. Until the subscription is open, waiters poll.
-    const late = clock.setTimeout(() => this.#warn(new Error('no answer to SUBSCRIBE')), this.#options.timeout);
+    const late = clock.setTimeout(() => {
+      if (!subscription.isOver) this.#warn(new Error('no answer to SUBSCRIBE'));
+    }, this.#options.timeout);
     late.unref?.();
     try {
       await Promise.all(
@@ -220,8 +238,8 @@ export class Subscriber {
       );
       if (!subscription.isOver) subscription.confirmed(true);
     } catch (error) {
-      // It is being opened over another connection.
-      if (renewedAt !== this.#renewedAt) return;
+      // It ended meanwhile, with its connection.
+      if (subscription.isOver) return;
       this.#giveUp(error);
       await this.#end(subscription);
       subscription.confirmed(false);
@@ -262,6 +280,8 @@ export class Subscriber {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
     const connection = await this.#connected();
+    // What a client that was closed did not unsubscribe, it has forgotten.
+    channel.isSubscribed = false;
     try {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
@@ -291,50 +311,74 @@ export class Subscriber {
   #connected(): Promise<RedisSubscriber> {
     // The socket outlives the caller that needs it first.
     this.#connection ??= inBackground(() => this.#connect());
-    return this.#connection;
+    return this.#connection.listening;
   }
 
-  async #connect(): Promise<RedisSubscriber> {
+  #connect(): Connection {
+    if (this.#isClosed) throw new Error('the registry is closed');
     const given = this.#options.connection ?? this.#client;
     // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
     if (this.#options.connection === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
     if (!isSubscriber(given)) {
       throw new Error('the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`');
     }
-    this.#stopMonitoring = ConnectionMonitor.of(given).onReconnect(this.#reconnected);
-    return given;
+    const monitor = ConnectionMonitor.of(given);
+    let { interruptions } = monitor;
+    const close = monitor.onReconnect(() => {
+      if (monitor.interruptions === interruptions) {
+        this.#reconnected();
+        return;
+      }
+      interruptions = monitor.interruptions;
+      this.#endAll();
+    });
+    return { isOwn: false, listening: Promise.resolve(given), close };
   }
 
-  async #duplicate(): Promise<RedisSubscriber> {
+  #duplicate(): Connection {
     const client = this.#client as RedisClient & Partial<Duplicable>;
     if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
-    const own = client.duplicate();
-    this.#own = own;
+    // After a hand-off it would be subscribed to nothing, and keep the process alive. Without one it reconnects.
+    const own = client.duplicate({ maintNotifications: 'disabled' });
+    const isCurrent = (): boolean => this.#connection === connection;
     // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
     own.on('error', () => {
-      if (own.isOpen === false && own === this.#own) this.#lost();
+      if (own.isOpen === false && isCurrent()) this.#lost();
     });
     own.on('ready', () => {
-      if (own === this.#own) this.#reconnected();
+      if (isCurrent()) this.#reconnected();
       else void destroy(own);
     });
     // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
     own.on('reconnecting', () => {
-      if (own !== this.#own || client.isOpen === false) void destroy(own);
+      if (isCurrent() && client.isOpen !== false) return;
+      void destroy(own);
+      if (isCurrent()) this.#lost();
     });
     own.unref?.();
-    await own.connect();
-    if (own !== this.#own) throw new Error('it was closed while it connected');
-    const { socketTimeout = 0 } = client.options?.socket ?? {};
-    if (socketTimeout > 0) this.#keepBusy(own, socketTimeout / PINGS);
-    return own;
+    // The server that the client was handed over by is about to go, and the client knows the address of the next one.
+    const stopHandOffs = onHandOff(() => this.#endAll());
+    const connect = async (): Promise<RedisSubscriber> => {
+      await own.connect();
+      if (own.isOpen === false || !isCurrent()) throw new Error('it was closed while it connected');
+      const { socketTimeout = 0 } = client.options?.socket ?? {};
+      if (socketTimeout > 0) this.#keepBusy(own, isCurrent, socketTimeout / PINGS);
+      return own;
+    };
+    const close = (): void => {
+      stopHandOffs();
+      // node-redis leaves a socket open that connects after `destroy`: its next event ends it.
+      if (own.isReady !== false) void destroy(own);
+    };
+    const connection: Connection = { isOwn: true, listening: connect(), close };
+    return connection;
   }
 
   /** A connection that only listens is idle most of the time, and its socketTimeout would end it. */
-  #keepBusy(own: OwnSubscriber, interval: number): void {
-    if (own !== this.#own || own.ping === undefined) return;
+  #keepBusy(own: OwnSubscriber, isCurrent: () => boolean, interval: number): void {
+    if (!isCurrent() || own.ping === undefined) return;
     const timer = clock.setTimeout(() => {
-      const again = (): void => this.#keepBusy(own, interval);
+      const again = (): void => this.#keepBusy(own, isCurrent, interval);
       // One at a time, so that a connection that is dead still is idle.
       own.ping?.().then(again, again);
     }, interval);
@@ -349,41 +393,39 @@ export class Subscriber {
 
   /** Our own connection is closed for good: no message arrives on it any more. */
   #lost(): void {
-    if (this.renew()) return;
-    this.#disconnect();
+    if (this.#client.isOpen !== false && this.renew()) return;
+    this.#endAll();
     this.#giveUp(new Error('the pub/sub connection is closed for good'));
-    for (const subscription of [...this.#subscriptions].filter(({ isOpen }) => isOpen)) {
-      void this.#end(subscription);
-      subscription.confirmed(false);
-    }
   }
 
   #giveUp(cause: unknown): void {
-    this.#unavailableUntil = clock.now() + RETRY_AFTER;
     if (![...this.#channels.values()].some(({ isSubscribed }) => isSubscribed)) this.#closeConnection();
+    // The application knows that it has closed its client. Nothing is wrong when that is open again.
+    if (this.#client.isOpen === false) return;
+    this.#unavailableUntil = clock.now() + RETRY_AFTER;
     this.#warn(cause);
   }
 
-  /** Our own connection ends with everything that it is subscribed to. */
-  #disconnect(): void {
-    for (const channel of this.#channels.values()) {
-      // Commands about it that wait for an earlier one find that nobody needs it.
-      channel.isSubscribed = false;
-      channel.users.clear();
+  /** No message arrives any more: every subscription ends. Waiters poll, and subscribe again where they wait on. */
+  #endAll(): void {
+    this.reconnects++;
+    if (this.#connection?.isOwn) {
+      // Commands about a channel that wait for an earlier one find that nobody needs it.
+      for (const channel of this.#channels.values()) channel.users.clear();
+      this.#channels.clear();
+      this.#closeConnection();
     }
-    this.#channels.clear();
-    this.#closeConnection();
+    for (const subscription of [...this.#subscriptions]) {
+      void this.#end(subscription);
+      if (!this.#isClosed) subscription.wake();
+    }
   }
 
   /** Closes our own connection, or leaves the caller's as it was. */
   #closeConnection(): void {
-    const own = this.#own;
-    this.#stopMonitoring?.();
-    this.#stopMonitoring = undefined;
-    this.#own = undefined;
+    const connection = this.#connection;
     this.#connection = undefined;
-    // node-redis leaves a socket open that connects after `destroy`: its next event ends it (see `#duplicate`).
-    if (own?.isReady !== false) void destroy(own);
+    connection?.close();
   }
 
   #warn(cause: unknown): void {
