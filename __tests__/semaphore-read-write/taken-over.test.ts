@@ -1,0 +1,66 @@
+import { EventEmitter } from 'node:events';
+import { describe, expect, it } from '@jest/globals';
+import { type DistributedLock, type LockOptions, RedisLockRegistry } from '../../lib';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, queuedUntilLetIn } from '../support/mock-redis';
+
+const time = FakeClock.install();
+
+/** A semaphore in a Redis that lets the first caller in, and no other one. */
+function semaphoreOfOne() {
+  const tickets = new Set<string>();
+  const released: string[] = [];
+  const client = Object.assign(new EventEmitter(), mockRedis());
+  client.evalSha.mockImplementation(async (_sha, options) => {
+    const [, ticket = '', ...more] = options?.arguments ?? [];
+    if (more.length > 1) {
+      tickets.add(ticket);
+      return tickets.size === 1 ? [0, 0, 1] : queuedUntilLetIn(20_000, '');
+    }
+    released.push(ticket);
+    return [0, 0];
+  });
+  const registry = new RedisLockRegistry(client, { registryKey: 'taken-over', onWarning: () => undefined });
+  return { semaphore: registry.semaphore('key', { permits: 1 }), tickets, released, client };
+}
+
+/** The first caller gives its permit to the second one, which waits in the queue. The third one is next there. */
+async function passOn(semaphore: DistributedLock, third: LockOptions): Promise<void> {
+  const first = await semaphore.lock();
+  const second = semaphore.lock();
+  await time.advance(1);
+  semaphore.lock(third).catch(() => undefined);
+  await first.unlock();
+  await second;
+  await time.advance(1);
+}
+
+describe('The position in the queue of a caller that gets a permit from its own process', () => {
+  it('is for the next caller, which asks for the same', async () => {
+    const { semaphore, tickets, released } = semaphoreOfOne();
+    await passOn(semaphore, {});
+    await time.advance(1_000); // a poll
+    expect(tickets.size).toBe(2);
+    expect(released).toEqual([]);
+  });
+
+  it.each<LockOptions>([{ minHold: 500 }, { ttl: 70_000, renew: true }])(
+    'is given back where the next caller asks for something else: %j',
+    async (options) => {
+      const { semaphore, tickets, released } = semaphoreOfOne();
+      await passOn(semaphore, options);
+      expect(tickets.size).toBe(3);
+      expect(released).toEqual([[...tickets][1]]);
+    },
+  );
+
+  it('is given back once by a next caller that gives up, though a connection was lost before all that', async () => {
+    const { semaphore, tickets, released, client } = semaphoreOfOne();
+    client.emit('client-error');
+    const stop = new AbortController();
+    await passOn(semaphore, { signal: stop.signal });
+    stop.abort();
+    await time.advance(5_000);
+    expect(released).toEqual([[...tickets][1]]);
+  });
+});
