@@ -11,6 +11,7 @@ describe('The processes of the system', () => {
     const [listed, byPs] = [ofThis(processes()), ofThis(fromPs())];
     expect(listed).toMatchObject({ parent: process.ppid, group: expect.any(Number), isStopped: false });
     expect(byPs).toMatchObject({ parent: process.ppid, group: listed?.group, isStopped: false });
+    expect(listed?.id).toMatch(new RegExp(`^${process.pid} \\d+$`));
     expect(byPs?.id).toMatch(new RegExp(`^${process.pid} \\S+ \\S+ `));
   });
 
