@@ -86,6 +86,8 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
     hoistTransitiveImports: false,
     minifyInternalExports: false,
     sourcemap: true,
+    // What is built is readable as it is: sources in the maps were a third of the package.
+    sourcemapExcludeSources: true,
     chunkFileNames: 'chunks/[name].js',
     banner: ({ name }) => (name === MUTEX ? mutexNotice() : ''),
     manualChunks: {
