@@ -99,7 +99,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (isAnswer ? isFinal(failure) : !(failure instanceof NotSentError)) this.#doubt(attempt);', '']],
+    replacements: [['if (isAnswer ? isFinal(error) : !isUnsent) this.#doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',

@@ -150,7 +150,9 @@ class FollowUp {
       await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
-      return isClientClosed(error) ? 'client is closed' : 'not removed';
+      if (!isClientClosed(error)) return 'not removed';
+      // Locks in memory that are cut off answer so, and have no client that could be connected again.
+      return this.#orphans.connection.isClientClosed ? 'client is closed' : 'gone';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.

@@ -139,7 +139,8 @@ export class Waiting {
 
   #subscribe(): Subscription | undefined {
     if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
-    this.#last = undefined;
+    // A connection that was made anew for it may not have helped.
+    if (!this.#last?.isDeaf) this.#last = undefined;
     const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
     subscription?.onWake(() => {
       this.hints++;

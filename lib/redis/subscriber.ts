@@ -315,7 +315,7 @@ export class Subscriber {
   }
 
   #connect(): Connection {
-    if (this.#isClosed) throw new Error('the registry is closed');
+    if (this.#isClosed) throw new Error('it was closed while it connected');
     const given = this.#options.connection ?? this.#client;
     // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
     if (this.#options.connection === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
