@@ -63,17 +63,6 @@ describe('The connection for messages', () => {
     expect(redis.duplicate).toHaveBeenCalledTimes(4);
   });
 
-  it('is made anew where releases are found of which no message came, and less and less often where that does not help', async () => {
-    const redis = client();
-    passedAround(redis);
-    await waited(redis, 8_000);
-    expect(redis.duplicate).toHaveBeenCalledTimes(2);
-    redis.duplicate.mockClear();
-    await waited(redis, 600_000);
-    expect(redis.duplicate.mock.calls.length).toBeGreaterThan(4);
-    expect(redis.duplicate.mock.calls.length).toBeLessThan(10);
-  });
-
   it('is not made anew where a message comes of each release', async () => {
     const redis = client();
     passedAround(redis);
@@ -86,22 +75,6 @@ describe('The connection for messages', () => {
     redis.evalSha.mockResolvedValue([60_000, 'another:1']);
     await waited(redis, 20_000);
     expect(redis.duplicate).toHaveBeenCalledTimes(1);
-  });
-
-  it('is made anew where a permit was given without a message', async () => {
-    const redis = client();
-    const registry = new RedisLockRegistry(redis, { registryKey: 'locks', lockType: 'pub-sub' });
-    const semaphore = registry.semaphore('key', { permits: 1 });
-    const refused = [0, 0, 0, 60_000, 'another:1', '1', 1, '0'];
-    for (let round = 0; round < 2; round++) {
-      redis.evalSha.mockResolvedValueOnce(refused).mockResolvedValueOnce(refused).mockResolvedValueOnce([0, 0, 1]);
-      redis.evalSha.mockResolvedValueOnce([1, 0]);
-      const running = semaphore.run(() => undefined);
-      await time.advance(1_100);
-      await running;
-    }
-    expect(redis.duplicate).toHaveBeenCalledTimes(2);
-    await registry.close();
   });
 
   it('is not made while the client is closed, and is made when it is open again', async () => {

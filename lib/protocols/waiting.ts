@@ -125,8 +125,6 @@ export class Waiting {
     const { hints } = this;
     const last = this.#last?.hints === hints ? this.#last : undefined;
     const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
-    // By now a message that was on its way has arrived.
-    if (last?.isDeaf) this.#subscriber?.missed();
     const isDeaf = last?.isDeaf || isOther;
     this.#last = { holder, hints, until: clock.now() + remaining, isDeaf };
     return isDeaf;
@@ -139,8 +137,7 @@ export class Waiting {
 
   #subscribe(): Subscription | undefined {
     if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
-    // A connection that was made anew for it may not have helped.
-    if (!this.#last?.isDeaf) this.#last = undefined;
+    this.#last = undefined;
     const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
     subscription?.onWake(() => {
       this.hints++;

@@ -1,7 +1,7 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
-import { Backoff, WakeTimer } from '../internal/timers';
+import { WakeTimer } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
@@ -13,9 +13,8 @@ const LINGER = 1_000;
 /** ms until a connection that failed is tried again. */
 const RETRY_AFTER = 10_000;
 
-/** ms; a connection is made anew at most this often; and less and less often where that does not help. */
+/** ms; a connection is made anew at most this often. */
 const RENEWED_AT_MOST = 5_000;
-const RENEWED_AT_LEAST = 600_000;
 
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
@@ -158,10 +157,6 @@ export class Subscriber {
   #connection: Connection | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
-  /** When a waiter missed a message last, and from when on that is a reason to make the connection anew. */
-  #missedAt = Number.NEGATIVE_INFINITY;
-  #mayHelpAt = Number.NEGATIVE_INFINITY;
-  readonly #pauses = new Backoff(RENEWED_AT_MOST, RENEWED_AT_LEAST);
   #hasWarned = false;
   #isClosed = false;
   /** How often the connection was made again. */
@@ -195,17 +190,6 @@ export class Subscriber {
     this.#renewedAt = now;
     this.#endAll();
     return true;
-  }
-
-  /**
-   * A waiter found a release of which no message came. The connection may be the reason, or a peer that publishes nothing:
-   * so it is made anew, but less and less often as long as that happens.
-   */
-  missed(): void {
-    const now = clock.now();
-    if (now - this.#missedAt >= RENEWED_AT_LEAST) this.#pauses.reset();
-    this.#missedAt = now;
-    if (now >= this.#mayHelpAt && this.renew()) this.#mayHelpAt = now + this.#pauses.next();
   }
 
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
