@@ -150,9 +150,7 @@ class FollowUp {
       await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
-      if (!isClientClosed(error)) return 'not removed';
-      // Locks in memory that are cut off answer so, and have no client that could be connected again.
-      return this.#orphans.connection.isClientClosed ? 'client is closed' : 'gone';
+      return isClientClosed(error) ? 'client is closed' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.
