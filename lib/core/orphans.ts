@@ -111,6 +111,8 @@ class FollowUp {
       const { inDoubt } = hold;
       if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
       const isClosed = result === 'client is closed';
+      // A closed client sends nothing for those either that asked meanwhile.
+      if (isClosed) requests.push(...this.#requests.splice(0));
       if (isClosed || (result === 'removed for now' && inDoubt === 0)) resolveAll(requests);
       else this.#requests.unshift(...requests);
       if (result === 'gone') return;
