@@ -88,6 +88,15 @@ describe('While its client says that it has no connection', () => {
     });
   });
 
+  it('a caller whose wait ends behind tryLock() is not told that the lock is held', async () => {
+    disconnect();
+    const ahead = settled(registry.obtain('key').tryLock());
+    expect(await settled(registry.obtain('key').tryLock({ waitTime: 100 }))).toMatchObject({
+      error: { name: 'CannotAcquireLockError', cause: REFUSED },
+    });
+    await ahead;
+  });
+
   it('tryLock() is published as a call that failed, and not as one that was aborted', async () => {
     const outcomes: unknown[] = [];
     const asyncEnd = (message: object) => outcomes.push((message as AcquireMessage).outcome);

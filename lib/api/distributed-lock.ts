@@ -215,8 +215,8 @@ export interface DistributedLock {
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
-   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when
-   * Redis answered that the lock is held; the task was not called then.
+   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when the
+   * lock is held, as for `tryLock`; the task was not called then.
    * @throws LockLostError as `run` does.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.

@@ -547,7 +547,8 @@ export class Call {
     let why = isSilent ? `Redis has not answered for ${ms} ms` : reasonOf(cause);
     if (isServerAnswer(failure)) {
       const seconds = Math.round(ms / 1_000);
-      why = `${seconds > 0 ? `for ${seconds} s Redis has answered only` : 'Redis answered'}: ${messageOf(failure)}`;
+      const said = messageOf(failure);
+      why = seconds > 0 ? `for ${seconds} s Redis has answered only: ${said}` : `Redis answered: ${said}`;
     }
     return cannotAcquire(key, why + where, cause);
   }

@@ -144,7 +144,7 @@ export class ReplicatedScripts {
   run(command: Command, line: Line): void {
     // Our own connections would be made again, and what is acquired over them could not be released.
     if (this.#client.isOpen === false) {
-      command.fail(new ClientClosedError('The client is closed, or was never connected'));
+      command.fail(new ClientClosedError('The client is closed'));
       return;
     }
     const sentAt = clock.now();
