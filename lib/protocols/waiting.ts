@@ -34,8 +34,8 @@ export class Waiting {
   hints = 0;
   /** When that was last, on the monotonic clock. */
   hintedAt = Number.NEGATIVE_INFINITY;
-  /** What was known after the last refusal. `until`: when its holder's key ends, on the monotonic clock. */
-  #last: { holder: string | undefined; hints: number; until: number; isDeaf: boolean } | undefined;
+  /** What was known after the last refusal. */
+  #last: { readonly holder: string | undefined; readonly hints: number; readonly isDeaf: boolean } | undefined;
 
   /** `onOthersRelease` is called for each message about a release by somebody else. */
   constructor(
@@ -94,7 +94,7 @@ export class Waiting {
     idleBetweenTries = this.#idleBetweenTries,
     holder?: string,
   ): Promise<NotGranted> {
-    const isDeaf = this.isSubscribed && refusal.hintsBefore !== undefined && this.#isDeaf(refusal.remaining, holder);
+    const isDeaf = this.isSubscribed && refusal.hintsBefore !== undefined && this.#isDeaf(holder);
     const subscription = this.#subscribe();
     const wasSubscribed = subscription?.isOpen === true && refusal.hintsBefore !== undefined;
     const usual = wasSubscribed && !isDeaf ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
@@ -121,18 +121,13 @@ export class Waiting {
    * alive. So until the next message this process polls as one without messages does. Else it would meet a lock that is
    * busy among others by chance only, every ten intervals.
    */
-  #isDeaf(remaining: number, holder: string | undefined): boolean {
+  #isDeaf(holder: string | undefined): boolean {
     const { hints } = this;
     const last = this.#last?.hints === hints ? this.#last : undefined;
     const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
     const isDeaf = last?.isDeaf || isOther;
-    this.#last = { holder, hints, until: clock.now() + remaining, isDeaf };
+    this.#last = { holder, hints, isDeaf };
     return isDeaf;
-  }
-
-  /** An attempt got the lock: if the last holder's key had time left, a message should have said that it was released. */
-  entered(): void {
-    if (this.#last?.hints === this.hints && clock.now() < this.#last.until) this.#last.isDeaf = true;
   }
 
   #subscribe(): Subscription | undefined {

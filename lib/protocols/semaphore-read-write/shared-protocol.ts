@@ -203,7 +203,6 @@ class SharedProtocol implements LockProtocol {
       if (pttl === undefined) {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
         permits?.told(givenAt, token);
-        this.#waiting?.entered();
         this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
