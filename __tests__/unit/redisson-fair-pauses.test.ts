@@ -50,7 +50,7 @@ describe('A pause of redisson-fair', () => {
     const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
     const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
-    const acquisition = new Hold('process:1', TTL, true, undefined, time.now, protocol);
+    const acquisition = new Hold('process:1', TTL, true, undefined, protocol);
     for (let turn = 0; !isLeft && turn < 100; turn++) {
       acquisition.stamp();
       await protocol.attempt(acquisition, TIMEOUT);

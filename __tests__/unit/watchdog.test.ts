@@ -74,7 +74,7 @@ class NotedLease extends Hold {
   readonly #lease: RedisLease;
 
   constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
-    super(`owner:${++count}`, ttl, true, 1, 0, protocol as Partial<LockProtocol> as LockProtocol);
+    super(`owner:${++count}`, ttl, true, 1, protocol as Partial<LockProtocol> as LockProtocol);
     this.stamp();
     const lock = {
       key: 'key',

@@ -270,7 +270,7 @@ export class Call {
       const { permits, minHold } = request;
       // A semaphore counts what stands in the owner value.
       const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
-      hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, wait.startedAt, this.#protocol);
+      hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, this.#protocol);
       hold.leastLife = minHold;
       hold.permits = permits;
       this.#hold = hold;

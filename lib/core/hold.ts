@@ -69,7 +69,7 @@ export class Hold implements WatchedLease {
   /** The connection that its attempts go over, if the client reports it. */
   readonly epoch: number | undefined;
   /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
-  since: number;
+  since = 0;
   readonly protocol: LockProtocol;
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
@@ -119,20 +119,12 @@ export class Hold implements WatchedLease {
   #wasPassedOn = false;
 
   /** `ttl` in ms. */
-  constructor(
-    ticket: string,
-    ttl: number,
-    waits: boolean,
-    epoch: number | undefined,
-    since: number,
-    protocol: LockProtocol,
-  ) {
+  constructor(ticket: string, ttl: number, waits: boolean, epoch: number | undefined, protocol: LockProtocol) {
     this.ticket = ticket;
     this.owner = ticket;
     this.longestTtl = this.ttl = Math.ceil(ttl);
     this.waits = waits;
     this.epoch = epoch;
-    this.since = since;
     this.protocol = protocol;
   }
 

@@ -61,7 +61,8 @@ export function lockRequest(given: LockOptions | undefined, lock: RequestedLock,
     signal: options?.signal,
     origin: settings.captureStack ? here() : undefined,
   };
-  if (request.renew) renewedTtl(request.explicitTtl ? 'ttl' : 'expireAfter', request.ttl);
+  // Without options these are the registry's, which it has checked.
+  if (given !== undefined && request.renew) renewedTtl(request.explicitTtl ? 'ttl' : 'expireAfter', request.ttl);
   // The ttl is what a process that crashes leaves: it would end first.
   if (request.minHold > request.ttl) {
     throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));

@@ -154,9 +154,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    * Rejects the waiters and all later callers with `RegistryClosedError`. Waits for the holders, whose leases are still
    * renewed, for up to `timeout` ms. A lease that is still held then is no longer renewed: its signal aborts with a
    * `LockLostError` of reason `closed`, and its key expires; it is not deleted under a running task. One warning says how
-   * many there were. When this
-   * resolves, unlocks in flight have been answered, and what attempts in flight left in Redis has been removed, as far as
-   * Redis answered. A second call waits for the first.
+   * many there were. When this resolves, unlocks in flight have been answered, and what attempts in flight left in Redis
+   * has been removed, as far as Redis answered. A second call waits for the first.
    * @throws TypeError or RangeError when an option is not valid.
    * @example
    * await registry.close({ timeout: 5_000 });

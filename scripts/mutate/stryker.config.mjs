@@ -14,7 +14,7 @@ export default {
   htmlReporter: { fileName: 'coverage/mutate/index.html' },
   jsonReporter: { fileName: 'coverage/mutate/mutants.json' },
   tempDirName: 'coverage/mutate/sandbox',
-  // Constants of a module are set once, before a mutant is chosen: `__tests__/unit/bounds.test.ts` is about them.
+  // Constants of a module are set once, before a mutant is chosen. No test judges them here.
   ignoreStatic: true,
   // Jest runs the tests of a mutant one after the other, and each mutant has servers of its own.
   concurrency: Number(process.env.MUTATE_AT_ONCE ?? 1),

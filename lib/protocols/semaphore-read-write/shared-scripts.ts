@@ -167,10 +167,10 @@ end`;
  * 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms for which the ticket is kept, ms for which it
  * may be let in without an attempt [, the owner whose lease ends]
  * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the
- * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a
- * fence the token as text; else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that
- * lease or ''; arrival or ''; the number of permits, 0 for others than semaphores; when its lease will end if it is let in
- * without another attempt }.
+ * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text;
+ * else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or
+ * ''; the number of permits, 0 for others than semaphores; when its lease will end if it is let in without another
+ * attempt }.
  */
 export const ENTER = new LockScript(
   'enter (shared)',
@@ -271,8 +271,8 @@ return { found, published, 0, unpack(refusal) }`,
  * when it ends.
  *
  * ARGV: as above, then channel; to keep it also: ms left by the local clock, minHold and ttl of the acquisition in ms
- * Returns { 1 released, 0 there was no lease, -1 the key is of another type; -1 when the server
- * refused to publish, else 0 }.
+ * Returns { 1 released, 0 there was no lease, -1 the key is of another type; -1 when the server refused to
+ * publish, else 0 }.
  */
 export const RELEASE = new LockScript(
   'release (shared)',
@@ -308,8 +308,8 @@ return { found, published }`,
  * Renews a lease, or only asks about it. Never shortens it.
  *
  * ARGV: as above, then ttl in ms, extend or ask
- * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 the
- * key is of another type.
+ * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 the key is of
+ * another type.
  */
 export const RENEW = new LockScript(
   'renew (shared)',
