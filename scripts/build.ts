@@ -1,16 +1,16 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type Plugin, rollup } from 'rollup';
 import manifest from '../package.json';
 
 /**
  * `npm run build`: tsc compiles `lib`, and rollup puts the modules into a few files of CommonJS that the entry points
- * share, in `dist` or in the folder of the argument. Nothing is minified: names and comments stay, and the source maps
- * have the sources. Few files load several times as fast as one for each module, and there is one class of each name in a
- * process, whatever it loads.
+ * share, in `dist` or in the folder of the argument. Nothing is minified: names and comments stay, so that what is built
+ * can be read as it is, and there are no source maps to files that the package does not have. Few files load several
+ * times as fast as one for each module, and there is one class of each name in a process, whatever it loads.
  */
 
 const ROOT = join(__dirname, '..');
@@ -37,7 +37,7 @@ const MUTEX_FOLDER = dirname(require.resolve(`${MUTEX}/package.json`));
 const READS = /readFileSync\(join\(__dirname, '([^']+)'\), 'utf8'\)/g;
 const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
 
-/** Reads what tsc has written, with its source maps. */
+/** Reads what tsc has written. */
 const COMPILED = {
   name: 'compiled',
   resolveId(source, importer) {
@@ -48,14 +48,12 @@ const COMPILED = {
   },
   async load(file) {
     const code = await readFile(file, 'utf8');
-    if (file.startsWith(MUTEX_FOLDER)) return code;
-    const map = await readFile(`${file}.map`, 'utf8');
-    if (!READS.test(code)) return { code, map };
+    if (!READS.test(code)) return code;
     const folder = dirname(file.replace(/^.*[/\\]compiled-[^/\\]+/, join(ROOT, 'lib')));
     const textOf = (_: string, name: string) => {
       return `\`${readFileSync(join(folder, name), 'utf8').replaceAll(/[\\`]|\$\{/g, '\\$&')}\``;
     };
-    return { code: code.replaceAll(READS, textOf).replaceAll(READERS, ''), map };
+    return code.replaceAll(READS, textOf).replaceAll(READERS, '');
   },
 } satisfies Plugin;
 
@@ -65,6 +63,11 @@ function mutexNotice(): string {
   const licence = readFileSync(join(MUTEX_FOLDER, 'LICENSE'), 'utf8').trim();
   const lines = [`${MUTEX} ${version}, ${repository.url}`, '', ...licence.split('\n')];
   return ['/*!', ...lines.map((line) => ` * ${line}`.trimEnd()), ' */'].join('\n');
+}
+
+/** The folder of `lib` that the last of some modules is in: those before it are what it needs. */
+function folderOf(modules: readonly string[]): string {
+  return basename(dirname(modules.at(-1) ?? ''));
 }
 
 async function writeScripts(compiled: string, folder: string): Promise<void> {
@@ -85,10 +88,7 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
     externalLiveBindings: false,
     hoistTransitiveImports: false,
     minifyInternalExports: false,
-    sourcemap: true,
-    // What is built is readable as it is: sources in the maps were a third of the package.
-    sourcemapExcludeSources: true,
-    chunkFileNames: 'chunks/[name].js',
+    chunkFileNames: ({ name, moduleIds }) => `chunks/${name === 'index' ? folderOf(moduleIds) : name}.js`,
     banner: ({ name }) => (name === MUTEX ? mutexNotice() : ''),
     manualChunks: {
       [MUTEX]: [MUTEX],
@@ -113,7 +113,7 @@ async function main(folder = join(ROOT, 'dist')): Promise<void> {
   const compiled = await mkdtemp(join(cache, 'compiled-'));
   try {
     await rm(folder, { recursive: true, force: true });
-    const modules = ['--module', 'esnext', '--moduleResolution', 'bundler', '--sourceMap', '--inlineSources'];
+    const modules = ['--module', 'esnext', '--moduleResolution', 'bundler'];
     await run(TSC, ['-p', ROOT, ...modules, '--outDir', compiled, '--declarationDir', folder]);
     await writeScripts(compiled, folder);
     await removeInternalTypes(folder);
