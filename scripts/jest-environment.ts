@@ -14,6 +14,8 @@ const STALL = 250;
  *
  * A test that fails gets a second run (`jest-second-run.ts`), which counts only if the machine stood still during the
  * first one: leases end meanwhile, as they should. Otherwise the test keeps its errors, whatever the second run says.
+ *
+ * No two tests of a file have one name: it has to say which of them failed.
  */
 export default class TestEnvironment extends NodeEnvironment {
   readonly #rejections = new WeakMap<Promise<unknown>, unknown>();
@@ -28,6 +30,7 @@ export default class TestEnvironment extends NodeEnvironment {
         new Error('A rejection was handled too late: Node would have exited', { cause: error }),
       );
     }
+    if (event.name === 'run_start') assertDistinct(namesIn(state.rootDescribeBlock));
     if (event.name === 'test_start') this.#restart();
     if (event.name === 'test_done') this.#failure = this.#lateness.worst < STALL ? event.test.errors : [];
     // Jest has emptied the list of errors for the second run.
@@ -43,6 +46,19 @@ export default class TestEnvironment extends NodeEnvironment {
     this.#lateness.stop();
     this.#lateness = new Lateness({ ownWork: false });
   }
+}
+
+/** The names of all tests, with those of the blocks around them. */
+function namesIn(block: Circus.DescribeBlock, around = ''): string[] {
+  return block.children.flatMap((child) => {
+    const name = `${around} › ${child.name}`;
+    return child.type === 'test' ? [name] : namesIn(child, name);
+  });
+}
+
+function assertDistinct(names: readonly string[]): void {
+  const again = names.filter((name, i) => names.indexOf(name) < i);
+  if (again.length > 0) throw new Error(`Several tests have one name:\n${again.join('\n')}`);
 }
 
 /** Jest ignores what a worker process does after its last file. Rejections are written to a file that the teardown reads. */

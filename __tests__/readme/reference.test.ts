@@ -84,7 +84,7 @@ it.each(['api/distributed-lock.ts', 'api/options.ts'])(
 );
 
 it.each(tableBelow('docs/architecture.md', 'Where to look').map(([question, file, names]) => [question, file, names]))(
-  'docs/architecture.md answers where to look: %s',
+  'docs/architecture.md answers where to look: %s: %s',
   (_question, file = '', names = '') => {
     const source = readPage(`lib/${codeSpans(file)[0]}.ts`);
     for (const name of codeSpans(names)) expect(source).toMatch(new RegExp(`(?<![\\w#])${name}\\b`));

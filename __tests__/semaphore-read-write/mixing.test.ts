@@ -25,11 +25,11 @@ describeReal('A key that is a semaphore here and something else there', () => {
   const fixture = SharedFixture.install();
 
   it.each([
-    ['a semaphore', 'a read/write lock', semaphore, reading],
-    ['a semaphore', 'a read/write lock', semaphore, writing],
-    ['a read/write lock', 'a semaphore', reading, semaphore],
-    ['a read/write lock', 'a semaphore', writing, semaphore],
-  ])('is an error that names both: %s, used as %s', async (is, used, held, asked) => {
+    ['a semaphore', 'a read/write lock', 'reading', semaphore, reading],
+    ['a semaphore', 'a read/write lock', 'writing', semaphore, writing],
+    ['a read/write lock', 'a semaphore', 'reading', reading, semaphore],
+    ['a read/write lock', 'a semaphore', 'writing', writing, semaphore],
+  ])('is an error that names both: %s, used as %s (%s)', async (is, used, _for, held, asked) => {
     const [one, other] = await fixture.pair();
     expect(await refusal(held(one), asked(other))).toMatch(
       new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),
@@ -109,7 +109,7 @@ describeReal('Bad input', () => {
     ['options', undefined],
     ['options', 3],
     ['limit', { permits: 3, limit: 4 }],
-  ])('in %s is a TypeError', async (name, options) => {
+  ])('in %s is a TypeError: %p', async (name, options) => {
     const registry = await fixture.registry();
     expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(TypeError);
     expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(`\`${name}\``);

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import * as api from '../../lib';
 
 /** The exports that applications depend on. A change here changes the version. */
-it('consists of these exports', () => {
+it('The library exports these names, and no other', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
     'LeaseEvalError',
@@ -21,7 +21,7 @@ it('consists of these exports', () => {
   ]);
 });
 
-it('has an abstract class as a dependency injection token, which other implementations can extend', async () => {
+it('The library has an abstract class as a dependency injection token, which other implementations can extend', async () => {
   class InMemoryRegistry extends api.LockRegistry {
     obtain(key: string): api.DistributedLock {
       return { key, run: async (task) => task({ key } as api.Lease) } as api.DistributedLock;
@@ -33,11 +33,12 @@ it('has an abstract class as a dependency injection token, which other implement
 
 it.each([
   [
+    'BackedLockRegistry',
     Object.getPrototypeOf(api.RedisLockRegistry.prototype),
     'close constructor expireUnusedOlderThan list multi obtain readWrite renewLock semaphore settings size',
   ],
-  [api.RedisLockRegistry.prototype, 'constructor segmented'],
-  [api.LockRegistry.prototype, 'close constructor multi readWrite run segmented semaphore tryRun'],
-])('has these methods: %p', (prototype, names) => {
+  ['RedisLockRegistry', api.RedisLockRegistry.prototype, 'constructor segmented'],
+  ['LockRegistry', api.LockRegistry.prototype, 'close constructor multi readWrite run segmented semaphore tryRun'],
+])('%s has these methods, and no other', (_name, prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort().join(' ')).toBe(names);
 });

@@ -1,0 +1,85 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { mockRedis } from '../support/mock-redis';
+import { badDurations, badStrings, expectRefusal, named, negative, untyped } from '../support/refusals';
+
+let redis: ReturnType<typeof mockRedis>;
+let registry: RedisLockRegistry;
+
+beforeEach(() => {
+  redis = mockRedis();
+  registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
+});
+
+const construct = (options: unknown) => new RedisLockRegistry(redis, untyped<RedisLockRegistryOptions>(options));
+const constructWith = (options: object) => construct({ registryKey: 'orders', ...options });
+
+it.each([
+  undefined,
+  null,
+  'redis://localhost',
+  {},
+  { get() {} },
+  { eval() {} },
+  { evalSha() {} },
+  { eval: 1, evalSha: 2 },
+])('The constructor refuses %p as a client', (client) => {
+  const make = () => new RedisLockRegistry(untyped<RedisClient>(client), { registryKey: 'orders' });
+  return expectRefusal(make, TypeError, 'Expected `client` to be a Redis client with the methods eval and evalSha');
+});
+
+it.each([undefined, null, 'orders', 42])('The constructor refuses %p as options', (options) =>
+  expectRefusal(() => construct(options), TypeError),
+);
+
+const durations = ['expireAfter', 'maxHold', 'idleBetweenTries', 'commandTimeout', 'unavailableAfter'];
+it.each([
+  ...named('registryKey', badStrings),
+  ...durations.flatMap((name) => named(name, badDurations)),
+  ...named('cacheCapacity', [...badDurations, [1.5, RangeError, '1.5']]),
+  ...named('warnAfter', [...negative, [0, RangeError, '0'], ['1', TypeError, "'1'"]]),
+  ...named('handOver', [...negative, ['50', TypeError, "'50'"]]),
+  ['expireAfter', 1, RangeError, 'from 5'],
+  ['expireAfter', 4.9, RangeError, '4.9'],
+  ['expireAfter', 29.9, RangeError, 'from 30 to 2147483647 ms for a lease that is renewed, got 29.9'],
+  ['lockType', 'zookeeper', RangeError, "'zookeeper'"],
+  ['lockType', 'SPIN', RangeError, "'SPIN'"],
+  ['lockType', 'toString', RangeError, "'toString'"],
+  ['lockType', 1, TypeError, '1'],
+  ['renew', 'yes', TypeError, "'yes'"],
+  ['renew', 1, TypeError, '1'],
+  ['fencing', null, TypeError, 'null'],
+  ['legacyChannel', 'both', TypeError, "'both'"],
+  ['subscriber', {}, TypeError, 'object'],
+  ['subscriber', { subscribe() {} }, TypeError, 'subscribe'],
+  ['onWarning', 'console', TypeError, "'console'"],
+] as const)('The constructor refuses %s: %p', (name, value, kind, quoted) =>
+  expectRefusal(() => constructWith({ [name]: value }), kind, `\`${name}\``, quoted),
+);
+
+it.each([
+  ...durations.map((name) => [name, name === 'expireAfter' ? 30 : 0.5, 2 ** 31 - 1] as const),
+  ['cacheCapacity', 1, 100_000, 2 ** 31 - 1],
+  ['handOver', 0, 0.5, Number.POSITIVE_INFINITY],
+] as const)('The constructor takes %s: %p and %p', (name, ...values) => {
+  for (const value of values) expect(() => constructWith({ [name]: value })).not.toThrow();
+});
+
+it('The constructor takes a shorter expireAfter where leases are not renewed, and a call that asks for that refuses it', async () => {
+  const registry = constructWith({ expireAfter: 5, renew: false });
+  const isRefused = () => registry.obtain('42').lock({ renew: true });
+  await expectRefusal(isRefused, RangeError, 'Expected `expireAfter` to be from 30', 'got 5 (number)');
+});
+
+it('The constructor treats undefined as an option that is not given', () => {
+  constructWith({ expireAfter: undefined, lockType: undefined, onWarning: undefined });
+});
+
+it.each(badStrings)('A lock is not obtained by the key %p', async (key, kind, quoted) => {
+  await expectRefusal(() => registry.obtain(untyped<string>(key)), kind, quoted);
+  expect(registry.size).toBe(0);
+});
+
+it('A lock may have a key with characters beyond the basic plane', () => {
+  expect(registry.obtain('order:\u{1f600}').key).toBe('order:\u{1f600}');
+});
