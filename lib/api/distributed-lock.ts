@@ -161,7 +161,7 @@ export interface LockState {
    * `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the right to PUBSUB.
    */
   readonly waiting: number | undefined;
-  /** Of a semaphore and a read/write lock only: how many leases there are. `owner` is the one that lasts longest. */
+  /** How many leases a semaphore or a read/write lock has. `owner` is that of the lease that lasts longest. */
   readonly holders?: number;
 }
 
@@ -215,8 +215,8 @@ export interface DistributedLock {
    */
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
-   * As `run`, if the lock is free: it makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only when the
-   * lock is held, as for `tryLock`; the task was not called then.
+   * Does what `run` does, if the lock is free: makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only
+   * when the lock is held, as for `tryLock`; the task was not called then.
    * @throws LockLostError as `run` does.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.

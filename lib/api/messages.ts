@@ -14,7 +14,7 @@ export interface LockMessage {
   readonly lockType: LockType | SharedKind;
 }
 
-/** Of `redis-lock-registry:acquire`: from a call to its lease. One object for each call; it is filled in on the way. */
+/** What `redis-lock-registry:acquire` publishes: from a call to its lease. One object for each call; it is filled in on the way. */
 export interface AcquireMessage extends LockMessage {
   /** ms that the caller is ready to wait. */
   readonly waitTime: number;
@@ -40,12 +40,12 @@ export interface AcquireMessage extends LockMessage {
 }
 
 /**
- * Of `redis-lock-registry:hold`: the section, from the lease to `unlock`, to its loss, or to the end of the task of
+ * What `redis-lock-registry:hold` publishes: the section, from the lease to `unlock`, to its loss, or to the end of the task of
  * `run`.
  */
 export interface HoldMessage extends LockMessage {
   readonly isReentry: boolean;
-  /** As in Redis. A re-entry has that of the lease that it enters; several keys have that of the first one. */
+  /** The owner value in Redis. A re-entry has that of the lease that it enters; several keys have that of the first one. */
   readonly owner: string;
   /** The leases that were acquired for it: of several keys one each. What is published of them names them. */
   readonly leases: readonly Lease[];
@@ -62,7 +62,7 @@ export interface HoldMessage extends LockMessage {
   error?: unknown;
 }
 
-/** Of `redis-lock-registry:release`: from `unlock` until Redis has answered. */
+/** What `redis-lock-registry:release` publishes: from `unlock` until Redis has answered. */
 export interface ReleaseMessage extends LockMessage {
   readonly lease: Lease;
   readonly owner: string;
@@ -74,7 +74,7 @@ export interface ReleaseMessage extends LockMessage {
   error?: unknown;
 }
 
-/** Of `redis-lock-registry:lost`. */
+/** What `redis-lock-registry:lost` publishes. */
 export interface LostMessage extends LockMessage {
   /** Others may have the same owner: readers of a process do. */
   readonly lease: Lease;
@@ -85,7 +85,7 @@ export interface LostMessage extends LockMessage {
   readonly heldFor: number;
 }
 
-/** Of `redis-lock-registry:renewed`. */
+/** What `redis-lock-registry:renewed` publishes. */
 export interface RenewedMessage extends LockMessage {
   readonly lease: Lease;
   readonly owner: string;
@@ -94,7 +94,7 @@ export interface RenewedMessage extends LockMessage {
   readonly remaining: number;
 }
 
-/** Of `redis-lock-registry:warning`: what `onWarning` gets too. */
+/** What `redis-lock-registry:warning` publishes: what `onWarning` gets too. */
 export interface WarningMessage {
   readonly registryKey: string;
   readonly lockType: LockType;

@@ -19,7 +19,7 @@ export interface LockHolder {
   readonly name: string | undefined;
   /** ms until the key expires unless it is renewed; `Infinity` without an expiry. */
   readonly remaining: number;
-  /** As far as the owner value says. */
+  /** Whether the owner value is one of this process. */
   readonly isThisProcess: boolean;
   /** ms; `undefined` where another registry holds it. */
   readonly heldFor: number | undefined;

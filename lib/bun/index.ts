@@ -17,9 +17,10 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
  * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its
  * own, made with `duplicate()`. The client stays the caller's: it is neither changed nor closed.
  *
- * It has no `minReplicas`, no sharded channels and no cluster, since Bun's client has none of them. A reconnect of the
- * client is not noticed: a lease that a restarted server forgot is found lost at its next renewal. A reconnect of the
- * connection for messages, which is open while a waiter listens, is noticed: then Redis is asked about all leases.
+ * A registry on Bun's client has no `minReplicas`, no sharded channels and no cluster, since that client has none of
+ * them. A reconnect of the client is not noticed: a lease that a restarted server forgot is found lost at its next
+ * renewal. A reconnect of the connection for messages, which is open while a waiter listens, is noticed: then Redis is
+ * asked about all leases.
  * @throws TypeError when it is no such client.
  * @example
  * const registry = new RedisLockRegistry(fromBun(Bun.redis), { registryKey: 'orders', lockType: 'pub-sub' });

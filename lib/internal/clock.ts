@@ -107,7 +107,7 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
 /** The async context in which the library was loaded: no context of a caller. */
 const background = contextResource('RedisLockRegistry');
 
-/** It keeps nothing alive: without `emitDestroy`, `jest --detectOpenHandles` would name it as a handle left open. */
+/** A resource that keeps nothing alive: without `emitDestroy`, `jest --detectOpenHandles` would name it as a handle left open. */
 function contextResource(type: string): AsyncResource {
   const resource = new AsyncResource(type, { requireManualDestroy: true });
   resource.emitDestroy(); // Bun returns nothing

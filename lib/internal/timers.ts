@@ -131,7 +131,7 @@ export class TimeHeap<T extends Timed> {
     return member.position >= 0 && this.#members[member.position] === member;
   }
 
-  /** Of a member of this heap. */
+  /** The time of a member of this heap. */
   timeOf(member: T): number {
     return this.#times[member.position] as number;
   }

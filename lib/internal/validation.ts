@@ -95,7 +95,7 @@ export function nonEmptyString(name: string, value: unknown): string {
 /** A positive number of ms that a timer and Redis can represent. */
 export const duration = from(Number.MIN_VALUE, MAX_DELAY, `a positive number of milliseconds, at most ${MAX_DELAY}`);
 
-/** As `duration`; `Infinity` is one too. */
+/** Checks a duration that may be `Infinity`. */
 export function durationOrNever(name: string, value: unknown): number {
   return value === Number.POSITIVE_INFINITY ? value : duration(name, value);
 }
@@ -103,7 +103,7 @@ export function durationOrNever(name: string, value: unknown): number {
 /** A number of ms for which a lease can work. */
 export const ttl = from(MIN_TTL, MAX_DELAY, `a number of milliseconds from ${MIN_TTL} to ${MAX_DELAY}`);
 
-/** The same for a lease that the watchdog renews. */
+/** Checks the ttl of a lease that the watchdog renews. */
 export const renewedTtl = from(
   MIN_RENEWED_TTL,
   MAX_DELAY,

@@ -4,7 +4,7 @@ import type { RedisClient } from '../redis/client';
 import { ClientClosedError, isServerAnswer, isUnknownCommand } from '../redis/failure';
 import type { Ioredis } from '.';
 
-/** It also takes any command, as lists of words, and calls back with any arguments. */
+/** A client also takes any command, as lists of words, and calls back with any arguments. */
 interface Internals {
   call(name: string, ...args: string[]): Promise<unknown>;
   on(event: string | symbol, listener: (...args: never[]) => void): unknown;
@@ -17,10 +17,10 @@ export interface IoredisOptions {
   readonly stringNumbers?: boolean;
   readonly monitor?: boolean;
   readonly autoResendUnfulfilledCommands?: boolean;
-  /** Of a node of a cluster. */
+  /** The host of a node of a cluster. */
   readonly host?: string;
   readonly port?: number;
-  /** Of a cluster. */
+  /** The options of a cluster for its nodes. */
   readonly redisOptions?: IoredisOptions;
 }
 

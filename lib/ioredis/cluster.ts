@@ -129,7 +129,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   }
 
   protected async connect(address: string, lost: () => void): Promise<Listening> {
-    // It does not reconnect: the cluster says whether the node comes back, or another one has its slots.
+    // The connection does not reconnect: the cluster says whether the node comes back, or another one has its slots.
     const own = new OwnConnection(this.#masterAt(address), { retryStrategy: null, readOnly: false });
     own.on('error', () => {
       if (!own.isOpen) lost();

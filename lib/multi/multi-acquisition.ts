@@ -11,11 +11,11 @@ const NO_ANSWER = 'Redis did not answer in time';
 /**
  * One acquisition of several locks, all or nothing.
  *
- * It makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
- * lock is refused, it keeps the locks before that one, gives back those behind it, and waits for that one alone. Where
- * one server has them all, those behind it are not even taken. All
- * processes have the same order, so a caller that waits for a lock holds none that comes later in the order: no two
- * callers wait for each other in a circle (ordered acquisition, after Havender, 1968).
+ * An acquisition makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
+ * lock is refused, the acquisition keeps the locks before that one, gives back those behind it, and waits for that one
+ * alone. Where one server has them all, those behind it are not even taken. All processes have the same order, so a
+ * caller that waits for a lock holds none that comes later in the order: no two callers wait for each other in a circle
+ * (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition {
   /** The time and the signal of the caller, for all of it. */
@@ -38,7 +38,7 @@ export class MultiAcquisition {
     this.wait = new Wait(key, request.waitTime, request.signal);
     this.#parts = parts;
     this.request = request;
-    // It is renewed while others are waited for. What is given back on the way is free at once.
+    // A part is renewed while others are waited for. What is given back on the way is free at once.
     this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0, signal: undefined };
     this.#leases = parts.map(() => undefined);
     this.#endsAt = this.wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.wait.endsAt;

@@ -20,7 +20,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     this.leases = leases;
   }
 
-  /** It enters all of them again. */
+  /** Whether this lease enters all of its locks again. */
   get isReentry(): boolean {
     return this.leases.every((lease) => lease.isReentry);
   }

@@ -230,7 +230,7 @@ interface Begun {
   /** How many there are, and the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
   readonly running: UpDownCounter;
   readonly counted: Attributes | undefined;
-  /** Of a section: those that are not released. */
+  /** The leases of the section that are not released. */
   readonly leases: Set<Lease>;
   /** A section has ended, and its release has not: only that may find that the lease was lost. */
   endedAt?: number;
@@ -253,7 +253,7 @@ function metricsOf(meter: Meter) {
   };
 }
 
-/** It no longer runs. Returns whether it was counted. */
+/** Takes a call out of those that run. Returns whether it was counted. */
 function stopCounting({ running, counted }: Begun): boolean {
   if (counted !== undefined) running.add(-1, counted);
   return counted !== undefined;

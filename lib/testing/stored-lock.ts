@@ -31,7 +31,7 @@ interface Claim {
   readonly since: number;
 }
 
-/** Of a waiting caller: gets the lock, or is woken without it. */
+/** The function of a waiting caller that gets the lock, or is woken without it. */
 type Receiver = (granted: Grant | NotGranted) => void;
 
 /** A caller in the queue. `since`: 0 for a reader that comes first. */
@@ -231,7 +231,7 @@ export class StoredLock {
   #assertUse(use: Use): void {
     if (this.#use === undefined || (this.#leases.size === 0 && this.#queue.size === 0)) this.#use = use;
     if (this.#use.is === use.is) return;
-    // As Redis says it of a key of another type, and our scripts of another kind of shared lock.
+    // The words are those of Redis for a key of another type, and our scripts of another kind of shared lock.
     const code = this.#use.isShared && use.isShared ? 'WRONGKIND' : 'WRONGTYPE';
     throw new Error(`${code} It is ${this.#use.is} in memory, and it is used as ${use.as} here`);
   }

@@ -46,12 +46,12 @@ const LET_IN_WITHIN = 2 * FRESH;
  */
 class SharedProtocol implements LockProtocol {
   readonly availability = new Availability();
-  /** Of a semaphore. */
+  /** The permits of a semaphore, and `undefined` for a read/write lock. */
   permits: Permits | undefined;
   readonly #kind: SharedKind;
   readonly #names: LockNames;
   readonly #parts: RegistryParts;
-  /** Of the local caller that has the turn, with when it called, and its arrival in the queue as far as Redis has said it. */
+  /** The ticket of the local caller that has the turn, when it called, and its arrival in the queue as Redis said it. */
   #ticket = '';
   #since = 0;
   #arrival = '';
