@@ -15,7 +15,7 @@ import {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, drift, wasSuspended } from '../../internal/clock';
-import { isServerAnswer, NotSentError } from '../../redis/failure';
+import { isClientClosed, isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { keepArguments, STRING_HELD } from '../format/script-parts';
@@ -346,11 +346,12 @@ export class FairProtocol implements LockProtocol {
       };
       const failed = (error: unknown): void => {
         this.settled(ticket, ended);
+        // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
+        const isUnsent = error instanceof NotSentError || isClientClosed(error);
+        const isUnknown = isUnsent || (isServerAnswer(error) && ended !== undefined);
+        if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         // A caller of this process may have been granted the lock: a poll finds out.
         if (!isServerAnswer(error)) this.#presence?.poll();
-        // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
-        const isUnknown = error instanceof NotSentError || (isServerAnswer(error) && ended !== undefined);
-        if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         reject(error);
       };
       format.parts.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
