@@ -48,6 +48,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
     text: 'For contributors',
     pages: [
       'CONTRIBUTING.md',
+      'SECURITY.md',
       'docs/architecture.md',
       'docs/proof.md',
       'docs/torture.md',
