@@ -30,7 +30,7 @@ describe.each([
     ['a URL', 'redis://:secret@localhost', /got a string/],
     ['options', { host: 'localhost', password: 'secret' }, /got an options object/],
     ['a configuration', { addresses: [{ host: 'localhost' }] }, /got an options object/],
-  ])('refuses %s without quoting it', (_name, value, message) => {
+  ])('An adapter refuses %s without quoting it', (_name, value, message) => {
     const make = () => adapt(value);
     expect(make).toThrow(expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) }));
     expect(make).not.toThrow(/secret/);
@@ -46,7 +46,7 @@ describe.each(eachPackage)('fromIoredis with %s', (_name, { single, cluster }) =
       /keyPrefix, got "app:"/,
       () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, redisOptions: { keyPrefix: 'app:' } }),
     ],
-  ])('refuses the option %s, and says what to do', (_option, message, make) => {
+  ])('fromIoredis refuses the option %s, and says what to do', (_option, message, make) => {
     const instance = make();
     const error = expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) });
     expect(() => fromIoredis(instance)).toThrow(error);
@@ -112,14 +112,14 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
 
   afterAll(() => redis.stop());
 
-  it('has one client, and without the adapter the error names it', async () => {
+  it('An instance of ioredis or iovalkey has one client, and without the adapter the error names it', async () => {
     const { instance, adapt, end, wrapIt } = await open(redis.address);
     expect(() => new RedisLockRegistry(instance as RedisClient, { registryKey: 'orders' })).toThrow(wrapIt);
     expect(adapt()).toBe(adapt());
     await end();
   });
 
-  it('is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
+  it('An instance of ioredis or iovalkey is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
     const { instance, adapt, ping, end } = await open(redis.address);
     const emitter = instance as { eventNames?(): unknown[] };
     const state = () => ({ own: Object.keys(instance).sort(), events: emitter.eventNames?.() });
@@ -134,7 +134,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     await end();
   });
 
-  it('lists locks, and runs scripts that the server does not know', async () => {
+  it('An instance of ioredis or iovalkey lists locks, and runs scripts that the server does not know', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry } = createRegistry(adapt());
     const leases = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
@@ -148,7 +148,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     await end();
   });
 
-  it('that the application has closed is reported at once, and not after a silence', async () => {
+  it('An instance of ioredis or iovalkey that the application has closed is reported at once, and not after a silence', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry } = createRegistry(adapt());
     await registry.run('key', () => undefined);
@@ -159,7 +159,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     });
   });
 
-  it('passes on what the server says of a key of a wrong type', async () => {
+  it('An instance of ioredis or iovalkey passes on what the server says of a key of a wrong type', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry, nameOf } = createRegistry(adapt());
     await admin.lPush(nameOf('key'), 'no lock');
@@ -172,7 +172,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
   });
 
   if (kind === 'valkey-glide') {
-    it('has no connection for minReplicas: the constructor says so', async () => {
+    it('An instance of ioredis or iovalkey has no connection for minReplicas: the constructor says so', async () => {
       const { adapt, end } = await open(redis.address);
       const options = { registryKey: 'orders', minReplicas: 1 };
       expect(() => new RedisLockRegistry(adapt(), options)).toThrow(/minReplicas 1/);
@@ -184,7 +184,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
 describePrivate.each(eachPackage)('An instance of %s with auto-pipelining', (_name, { single }) => {
   const redis = PrivateRedis.install();
 
-  it('works', async () => {
+  it('An instance with auto-pipelining works', async () => {
     const instance = single({ ...ioredisOptions(redis.address), enableAutoPipelining: true });
     const { registry } = createRegistry(fromIoredis(instance), { lockType: 'fair' });
     let entered = 0;
@@ -199,7 +199,7 @@ describePrivate.each(eachPackage)('An instance of %s with auto-pipelining', (_na
 describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
   const redis = PrivateRedis.install();
 
-  it('that is closed while it waits to connect again is reported at once', async () => {
+  it('An instance of ioredis or iovalkey that is closed while it waits to connect again is reported at once', async () => {
     const proxy = await redis.proxy();
     const instance = single({ ...ioredisOptions(proxy.address), retryStrategy: () => NEVER });
     (instance as unknown as EventEmitter).on('error', () => undefined);
@@ -215,7 +215,7 @@ describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
     });
   });
 
-  it('that connects with its first command takes a lock by a single attempt', async () => {
+  it('An instance of ioredis or iovalkey that connects with its first command takes a lock by a single attempt', async () => {
     const instance = single({ ...ioredisOptions(redis.address), lazyConnect: true });
     const { registry } = createRegistry(fromIoredis(instance));
     const lease = await registry.obtain('key').tryLock();
@@ -241,7 +241,7 @@ describePrivate('A cluster of ioredis', () => {
     await servers.stop();
   });
 
-  it('lists the locks of all its nodes, and without the adapter the error names it', async () => {
+  it('A cluster of ioredis lists the locks of all its nodes, and without the adapter the error names it', async () => {
     expect(() => new RedisLockRegistry(instance as unknown as RedisClient, { registryKey: 'orders' })).toThrow(
       /wrap it: fromIoredis\(redis\)/,
     );
@@ -260,7 +260,7 @@ describePrivate('A cluster of ioredis', () => {
     await registry.close();
   });
 
-  it('subscribes again after its connection for messages was lost', async () => {
+  it('A cluster of ioredis subscribes again after its connection for messages was lost', async () => {
     const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
     const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });
     const name = `${options.registryKey}:key`;
@@ -292,7 +292,7 @@ describePrivate('A cluster of ioredis', () => {
 describePrivate('A process whose registry has a pub/sub connection', () => {
   const redis = PrivateRedis.install();
 
-  it('ends by itself when it has closed its own instance only (P8)', async () => {
+  it('A process whose registry has a pub/sub connection ends by itself when it has closed its own instance only (P8)', async () => {
     const program = ['-r', require.resolve('esbuild-register'), join(__dirname, 'waiter-process.ts')];
     const child = new Program([process.execPath, ...program], { TEST_ADDRESS: JSON.stringify(redis.address) });
     try {

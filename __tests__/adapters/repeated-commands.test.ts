@@ -50,7 +50,7 @@ describePrivate.each(each)('%s loses its connection after a command was executed
     await close();
   });
 
-  it('without repetition a command that is lost fails at once, and not at its deadline', async () => {
+  it('A client that repeats no command: one that is lost fails at once, and not at its deadline', async () => {
     const { proxy, registry, name, close } = await open({ autoResendUnfulfilledCommands: false });
     const lost = proxy.loseRequest(name);
     const trying = registry

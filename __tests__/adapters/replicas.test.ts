@@ -17,7 +17,7 @@ describePrivate('minReplicas', () => {
 
   afterEach(() => fixture.follow());
 
-  it.each(each)('are waited for over a connection of our own, through %s', async (_name, { single }) => {
+  it.each(each)('minReplicas are waited for over a connection of our own, through %s', async (_name, { single }) => {
     const instance = single({ ...fixture.master.address });
     const registryKey = uniqueKey();
     const open = (replicaTimeout: number) =>
@@ -40,7 +40,7 @@ describePrivate('minReplicas', () => {
 });
 
 describePrivate('minReplicas of a cluster', () => {
-  it('are waited for on the master of the key', async () => {
+  it('minReplicas of a cluster are waited for on the master of the key', async () => {
     const servers = await startCluster({ replicas: true });
     const [{ cluster }] = packages as [IoredisPackage];
     const instance = cluster(servers.masters.map(({ address }) => ({ ...address })));

@@ -7,7 +7,7 @@ import { until } from '../support/until';
 const keys = Array.from({ length: 1_500 }, (_, i) => `key-${i}`);
 
 describePrivate.each(['spin', 'fair'] as const)('thousands of %s locks at once', (lockType) => {
-  it('are all acquired, though the connection is lost meanwhile, and leave nothing behind', async () => {
+  it('Thousands of locks at once are all acquired, though the connection is lost meanwhile, and leave nothing behind', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
     // A busy machine needs some of that time for so many.
@@ -23,7 +23,7 @@ describePrivate.each(['spin', 'fair'] as const)('thousands of %s locks at once',
     expect(await admin.exists(keys.map(nameOf))).toBe(0);
   }, 120_000);
 
-  it('fail in time where Redis is silent, and not by contention', async () => {
+  it('Thousands of locks at once fail in time where Redis is silent, and not by contention', async () => {
     const redis = await PrivateRedis.start();
     const admin = await redis.connect();
     const { registry, commands } = await createProxiedRegistry(redis, { lockType });

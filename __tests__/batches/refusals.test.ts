@@ -40,7 +40,7 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     (await admin.keys(`*${witnessed.nameOf('')}*`)).filter((key) => !/fence|token|warm-up/.test(key));
 
   it.each(SIZES)(
-    'a key of another type is refused at once and stays, and no other suffers (%d at a time)',
+    'Where Redis refuses calls, a key of another type is refused at once and stays, and no other suffers (%d at a time)',
     async (size) => {
       await admin.rPush(witnessed.nameOf('key-0'), 'of another application');
       const [refused, ...others] = await acquire(witnessed.registry, size);
@@ -54,7 +54,7 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
   );
 
   it.each(SIZES.flatMap((size) => (['renew', 'unlock'] as const).map((method) => [method, size] as const)))(
-    'a key that became another type is a loss for %s: stolen, and no other suffers (%d at a time)',
+    'Where Redis refuses calls, a key that became another type is a loss for %s: stolen, and no other suffers (%d at a time)',
     async (method, size) => {
       const leases = await leasesOf(size);
       const key = witnessed.nameOf('key-0');
@@ -88,7 +88,7 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     },
   );
 
-  it.each(SIZES)('scripts that were flushed are sent again (%d at a time)', async (size) => {
+  it.each(SIZES)('Where Redis refuses calls, scripts that were flushed are sent again (%d at a time)', async (size) => {
     await admin.scriptFlush();
     const leases = await leasesOf(size);
     await admin.scriptFlush();

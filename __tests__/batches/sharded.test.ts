@@ -44,37 +44,43 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
     return { one, holder: of(one), other: of(two) };
   };
 
-  it.each(LOCK_TYPES)('keeps %s locks exclusive, and loses none', async (lockType) => {
-    const { one, holder, other } = await twoProcesses(lockType);
-    for (let round = 0; round < 5; round++) {
-      const leases = await Promise.all(keys.map((key) => holder.obtain(key).lock({ ttl: 30_000 })));
-      // Another order in every round, so that each batch has another first key.
-      const order = [...keys.slice(round * 7), ...keys.slice(0, round * 7)].reverse();
-      expect(await Promise.all(order.map((key) => other.obtain(key).tryLock()))).toEqual(order.map(() => null));
-      await Promise.all(leases.map((lease) => lease.unlock()));
-      const taken = await Promise.all(order.map((key) => other.obtain(key).lock({ ttl: 30_000 })));
-      await Promise.all(taken.map((lease) => lease.unlock()));
-    }
-    // The probe, and no other command.
-    expect(one.largest).toBe(20);
-    one.largest = 0;
-    await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
-    expect(one.largest).toBeLessThanOrEqual(4);
-  });
+  it.each(LOCK_TYPES)(
+    'A sharding proxy that rejects no keys of several servers keeps %s locks exclusive, and loses none',
+    async (lockType) => {
+      const { one, holder, other } = await twoProcesses(lockType);
+      for (let round = 0; round < 5; round++) {
+        const leases = await Promise.all(keys.map((key) => holder.obtain(key).lock({ ttl: 30_000 })));
+        // Another order in every round, so that each batch has another first key.
+        const order = [...keys.slice(round * 7), ...keys.slice(0, round * 7)].reverse();
+        expect(await Promise.all(order.map((key) => other.obtain(key).tryLock()))).toEqual(order.map(() => null));
+        await Promise.all(leases.map((lease) => lease.unlock()));
+        const taken = await Promise.all(order.map((key) => other.obtain(key).lock({ ttl: 30_000 })));
+        await Promise.all(taken.map((lease) => lease.unlock()));
+      }
+      // The probe, and no other command.
+      expect(one.largest).toBe(20);
+      one.largest = 0;
+      await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
+      expect(one.largest).toBeLessThanOrEqual(4);
+    },
+  );
 
-  it.each(LOCK_TYPES)('grants no %s lock of several keys twice', async (lockType) => {
-    const { holder, other } = await twoProcesses(lockType);
-    // Pairs of one server and of two, and more calls than make a probe.
-    for (let i = 0; i < 24; i++) {
-      const both = [keys[i % 8] as string, keys[(i * 3 + 1) % 11] as string];
-      await holder.multi(both).run(async () => {
-        for (const key of both) expect(await other.obtain(key).tryLock()).toBeNull();
-      });
-      for (const key of both) await other.run(key, () => undefined, { waitTime: 5_000 });
-    }
-  });
+  it.each(LOCK_TYPES)(
+    'A sharding proxy that rejects no keys of several servers grants no %s lock of several keys twice',
+    async (lockType) => {
+      const { holder, other } = await twoProcesses(lockType);
+      // Pairs of one server and of two, and more calls than make a probe.
+      for (let i = 0; i < 24; i++) {
+        const both = [keys[i % 8] as string, keys[(i * 3 + 1) % 11] as string];
+        await holder.multi(both).run(async () => {
+          for (const key of both) expect(await other.obtain(key).tryLock()).toBeNull();
+        });
+        for (const key of both) await other.run(key, () => undefined, { waitTime: 5_000 });
+      }
+    },
+  );
 
-  it('renews locks of each type, and reports those that are lost', async () => {
+  it('A sharding proxy that rejects no keys of several servers renews locks of each type, and reports those that are lost', async () => {
     const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
     const admins = await Promise.all(servers.map((server) => server.connect()));
     const hold = async (lockType: LockType) => {

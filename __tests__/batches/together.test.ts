@@ -33,7 +33,7 @@ async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<Red
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
 describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
-  it('are acquired and released by a script for many, each with its own owner, ttl and token', async () => {
+  it('Many locks at the same time are acquired and released by a script for many, each with its own owner, ttl and token', async () => {
     const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
     let leases: Lease[] = [];
     const ttls = keys.map((_, i) => 60_000 * (i + 2));
@@ -62,7 +62,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     await unlockAll(again);
   });
 
-  it('are refused and lost individually', async () => {
+  it('Many locks at the same time are refused and lost individually', async () => {
     const { redis, admin, registry, nameOf } = await start(lockType);
     const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('').slice(0, -1) });
     const held = keys.filter((_, i) => i % 7 === 0);
@@ -78,7 +78,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     expect((await admin.keys('*')).filter((key) => keys.includes(key.slice(nameOf('').length)))).toEqual([]);
   });
 
-  it('are not affected by a key without rights', async () => {
+  it('Many locks at the same time are not affected by a key without rights', async () => {
     const { redis, admin } = await start(lockType);
     await admin.sendCommand('ACL SETUSER limited on nopass +@all &* ~*first* ~*key-1*'.split(' '));
     const limited = createRegistry(await redis.connect({ username: 'limited', password: 'any' }), { lockType });

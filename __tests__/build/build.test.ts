@@ -81,7 +81,7 @@ ifBuilt(it)('A stack trace names a function and a line that the package has', as
 ifBuilt(describePrivate)('The built library', () => {
   const redis = PrivateRedis.install();
 
-  it('takes, hands over and inspects locks of every type', async () => {
+  it('The package takes, hands over and inspects locks of every type', async () => {
     const outcomes = await printedBy(`
       const { createClient } = require('redis');
       const { RedisLockRegistry } = require('${dist}');

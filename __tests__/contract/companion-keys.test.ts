@@ -29,28 +29,31 @@ describePrivate.each(LOCK_TYPES)('Keys of %s locks that look like companions of 
       }
     });
 
-  it.each(['first to last', 'last to first'])('are different locks, taken from the %s', async (order) => {
-    const registryKey = uniqueKey('companions');
-    const { registry } = createRegistry(await redis.connect(), { registryKey, lockType, fencing: true });
-    const other = createRegistry(await redis.connect(), { registryKey, lockType, fencing: true });
-    const allowed = usable(registry);
-    expect(allowed).toEqual(expect.arrayContaining(['{t}', 'plain']));
-    const tokens = new Map<string, number>();
-    for (let round = 0; round < 2; round++) {
-      const held = [];
-      for (const key of order === 'first to last' ? allowed : [...allowed].reverse()) {
-        const lease = await registry.obtain(key).tryLock();
-        expect({ key, isGranted: lease !== null }).toEqual({ key, isGranted: true });
-        if (lease === null) continue;
-        expect(lease.fencingToken).toBeGreaterThan(tokens.get(key) ?? 0);
-        tokens.set(key, lease.fencingToken as number);
-        held.push(lease);
-        expect(await other.registry.obtain(key).tryLock()).toBeNull();
+  it.each(['first to last', 'last to first'])(
+    'Keys of locks that look like companions of each other are different locks, taken from the %s',
+    async (order) => {
+      const registryKey = uniqueKey('companions');
+      const { registry } = createRegistry(await redis.connect(), { registryKey, lockType, fencing: true });
+      const other = createRegistry(await redis.connect(), { registryKey, lockType, fencing: true });
+      const allowed = usable(registry);
+      expect(allowed).toEqual(expect.arrayContaining(['{t}', 'plain']));
+      const tokens = new Map<string, number>();
+      for (let round = 0; round < 2; round++) {
+        const held = [];
+        for (const key of order === 'first to last' ? allowed : [...allowed].reverse()) {
+          const lease = await registry.obtain(key).tryLock();
+          expect({ key, isGranted: lease !== null }).toEqual({ key, isGranted: true });
+          if (lease === null) continue;
+          expect(lease.fencingToken).toBeGreaterThan(tokens.get(key) ?? 0);
+          tokens.set(key, lease.fencingToken as number);
+          held.push(lease);
+          expect(await other.registry.obtain(key).tryLock()).toBeNull();
+        }
+        // Waiters make the companions that a queue needs.
+        const waiting = ['{t}', 'plain'].map((key) => other.registry.obtain(key).tryLock({ waitTime: 100 }));
+        expect(await Promise.all(waiting)).toEqual([null, null]);
+        for (const lease of held) await lease.unlock();
       }
-      // Waiters make the companions that a queue needs.
-      const waiting = ['{t}', 'plain'].map((key) => other.registry.obtain(key).tryLock({ waitTime: 100 }));
-      expect(await Promise.all(waiting)).toEqual([null, null]);
-      for (const lease of held) await lease.unlock();
-    }
-  });
+    },
+  );
 });

@@ -150,7 +150,7 @@ describePrivate('This server', () => {
 
   // Before Redis 7.2, one in some 20,000 loses its key: `npm run test:servers`.
   it.each([REDISSON_SCRIPTS.KEEP, KEEP])(
-    'keeps a lock for its last millisecond, and not for ever: $name',
+    'This server keeps a lock for its last millisecond, and not for ever: $name',
     async (keep) => {
       const ttl = 8;
       const keys = keep === KEEP ? ['lock', 'queue', 'timeouts'] : ['lock'];

@@ -22,7 +22,7 @@ describeReal('Locks of different types on one name', () => {
   const registryOf = (lockType: LockType, expireAfter = 60_000) =>
     createRegistry(client, { registryKey, lockType, expireAfter }).registry;
 
-  it('exclude each other, so that a rolling change of type is safe (P13)', async () => {
+  it('Locks of different types on one name exclude each other, so that a rolling change of type is safe (P13)', async () => {
     const types = lockTypes.map((lockType) => registryOf(lockType, 3_000));
     const oracle = new Oracle(await createRealClient());
     await Promise.all(
@@ -34,13 +34,16 @@ describeReal('Locks of different types on one name', () => {
     expect(oracle.violations).toEqual([]);
   });
 
-  it.each(pairs)('notify each other of a release: %s releases, %s waits', async (holding, waiting) => {
-    const lease = await registryOf(holding).obtain('key').lock();
-    const lock = registryOf(waiting).obtain('key');
-    const next = lock.lock({ waitTime: 4_000 });
-    // It has made an attempt, and has subscribed if its type does.
-    expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 400 })).toBeNull();
-    await lease.unlock();
-    await (await next).unlock();
-  });
+  it.each(pairs)(
+    'Locks of different types on one name notify each other of a release: %s releases, %s waits',
+    async (holding, waiting) => {
+      const lease = await registryOf(holding).obtain('key').lock();
+      const lock = registryOf(waiting).obtain('key');
+      const next = lock.lock({ waitTime: 4_000 });
+      // It has made an attempt, and has subscribed if its type does.
+      expect(await registryOf(waiting).obtain('key').tryLock({ waitTime: 400 })).toBeNull();
+      await lease.unlock();
+      await (await next).unlock();
+    },
+  );
 });

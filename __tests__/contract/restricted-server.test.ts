@@ -13,7 +13,7 @@ async function clientWith(redis: PrivateRedis, username: string, ...rules: strin
 describePrivate('A spin lock of a user', () => {
   const redis = PrivateRedis.install();
 
-  it('who may not UNLINK is deleted with DEL, and UNLINK is not tried again', async () => {
+  it('A spin lock of a user who may not UNLINK is deleted with DEL, and UNLINK is not tried again', async () => {
     const { registry } = createRegistry(await clientWith(redis, 'no-unlink', '&*', '+@all', '-unlink'));
     await registry.run('key', () => undefined);
     expect(await redis.admin.dbSize()).toBe(0);
@@ -25,13 +25,13 @@ describePrivate('A spin lock of a user', () => {
     expect(await redis.admin.dbSize()).toBe(0);
   });
 
-  it('who may UNLINK is deleted with UNLINK', async () => {
+  it('A spin lock of a user who may UNLINK is deleted with UNLINK', async () => {
     const before = await callsOf(redis.admin, 'unlink');
     await createRegistry(redis.admin).registry.run('key', () => undefined);
     expect(await callsOf(redis.admin, 'unlink')).toBe(before + 1);
   });
 
-  it('without rights on channels can be released, with one warning', async () => {
+  it('A spin lock of a user without rights on channels can be released, with one warning', async () => {
     const client = await clientWith(redis, 'no-channels', 'resetchannels', '+@all');
     const { registry, warnings } = createRegistry(client);
     await expect(client.publish('channel', 'message')).rejects.toThrow('NOPERM');
@@ -49,20 +49,23 @@ describePrivate('A spin lock of a user', () => {
 describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels', (lockType) => {
   const redis = PrivateRedis.install();
 
-  it.each([0, 300])('goes to others, with one warning that they are not notified, minHold %d', async (minHold) => {
-    const { registry, registryKey, warnings } = createRegistry(
-      await clientWith(redis, 'no-channels', 'resetchannels', '+@all'),
-      { lockType },
-    );
-    const other = createRegistry(redis.admin, { lockType, registryKey, subscriber: await redis.connect() });
-    for (let round = 0; round < 2; round++) {
-      const lease = await registry.obtain('key').lock({ ttl: 60_000, minHold });
-      const waiting = other.registry.run('key', () => undefined);
-      await until(async () => (await other.registry.obtain('key').inspect()).waiting !== 0);
-      await lease.unlock();
-      await waiting;
-    }
-    expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
-    expect(other.warnings).toEqual([]);
-  });
+  it.each([0, 300])(
+    'A lock of a user without rights on channels goes to others, with one warning that they are not notified, minHold %d',
+    async (minHold) => {
+      const { registry, registryKey, warnings } = createRegistry(
+        await clientWith(redis, 'no-channels', 'resetchannels', '+@all'),
+        { lockType },
+      );
+      const other = createRegistry(redis.admin, { lockType, registryKey, subscriber: await redis.connect() });
+      for (let round = 0; round < 2; round++) {
+        const lease = await registry.obtain('key').lock({ ttl: 60_000, minHold });
+        const waiting = other.registry.run('key', () => undefined);
+        await until(async () => (await other.registry.obtain('key').inspect()).waiting !== 0);
+        await lease.unlock();
+        await waiting;
+      }
+      expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
+      expect(other.warnings).toEqual([]);
+    },
+  );
 });

@@ -23,7 +23,7 @@ describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it",
     name = `${registryKey}:order:42`;
   });
 
-  it('is a string at registryKey:key, with an expiry, and nothing else', async () => {
+  it("A spin lock, for Spring Integration's RedisLockRegistry, is a string at registryKey:key, with an expiry, and nothing else", async () => {
     const lease = await registry({ expireAfter: 30_000 }).obtain('order:42').lock();
     expect(await spring.keys(`*${registryKey}*`)).toEqual([name]);
     expect(await spring.type(name)).toBe('string');
@@ -34,7 +34,7 @@ describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it",
     expect(await spring.keys(`*${registryKey}*`)).toEqual([]);
   });
 
-  it('publishes nothing when there was nothing to release', async () => {
+  it("A spin lock, for Spring Integration's RedisLockRegistry, publishes nothing when there was nothing to release", async () => {
     const subscriber = await createRealClient();
     const messages: string[] = [];
     await subscriber.pSubscribe(`${registryKey}-channel:*`, (message) => void messages.push(message));
@@ -52,24 +52,27 @@ describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it",
   it.each<[string, SetOptions]>([
     ['with an expiry, as of Spring', { PX: 60_000 }],
     ['without one, as of a user of redis-cli', {}],
-  ])('is refused while there is a foreign key %s, which stays as it is; then foreign keys are', async (_, expiry) => {
-    await spring.set(name, 'foreign', expiry);
-    const lock = registry().obtain('order:42');
-    expect(await lock.tryLock()).toBeNull();
-    const waiting = lock.lock();
-    expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
-    expect(lock.isAcquiredInThisProcess).toBe(false);
-    expect(await spring.get(name)).toBe('foreign');
-    expect((await spring.pTTL(name)) > 0).toBe('PX' in expiry);
-    await spring.unlink(name); // spin locks of Spring publish nothing
-    const lease = await waiting;
-    expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBeNull();
-    await lease.unlock();
-    expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBe('OK');
-    await spring.del(name);
-  });
+  ])(
+    "A spin lock, for Spring Integration's RedisLockRegistry, is refused while there is a foreign key %s, which stays as it is; then foreign keys are",
+    async (_, expiry) => {
+      await spring.set(name, 'foreign', expiry);
+      const lock = registry().obtain('order:42');
+      expect(await lock.tryLock()).toBeNull();
+      const waiting = lock.lock();
+      expect(await registry().obtain('order:42').tryLock({ waitTime: 400 })).toBeNull();
+      expect(lock.isAcquiredInThisProcess).toBe(false);
+      expect(await spring.get(name)).toBe('foreign');
+      expect((await spring.pTTL(name)) > 0).toBe('PX' in expiry);
+      await spring.unlink(name); // spin locks of Spring publish nothing
+      const lease = await waiting;
+      expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBeNull();
+      await lease.unlock();
+      expect(await spring.set(name, 'spring', { PX: 60_000, condition: 'NX' })).toBe('OK');
+      await spring.del(name);
+    },
+  );
 
-  it('gets its expiry back at the next renewal when it was removed or shortened; a longer one counts (P6)', async () => {
+  it("A spin lock, for Spring Integration's RedisLockRegistry, gets its expiry back at the next renewal when it was removed or shortened; a longer one counts (P6)", async () => {
     const TTL = 3_000;
     const lease = await registry({ expireAfter: TTL }).obtain('order:42').lock();
     await spring.persist(name);
@@ -84,7 +87,7 @@ describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it",
     expect(await spring.exists(name)).toBe(0);
   });
 
-  it('keeps its fencing counter beside it, in its hash slot, with an expiry of its own', async () => {
+  it("A spin lock, for Spring Integration's RedisLockRegistry, keeps its fencing counter beside it, in its hash slot, with an expiry of its own", async () => {
     const lease = await registry({ fencing: true }).obtain('order:42').lock();
     expect((await spring.keys(`*${registryKey}*`)).sort()).toEqual([name, `{${name}}:fence`].sort());
     // A refused attempt takes no token.
@@ -94,7 +97,7 @@ describeReal("The spin lock, as Spring Integration's RedisLockRegistry sees it",
     await lease.unlock();
   });
 
-  it('issues higher tokens also after the counter was lost, or is ahead of the clock (P10)', async () => {
+  it("A spin lock, for Spring Integration's RedisLockRegistry, issues higher tokens also after the counter was lost, or is ahead of the clock (P10)", async () => {
     const lock = registry({ fencing: true }).obtain('order:42');
     const first = (await lock.run((lease) => lease.fencingToken)) as number;
     await spring.del(`{${name}}:fence`);

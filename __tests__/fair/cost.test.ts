@@ -15,7 +15,7 @@ describePrivate('What a fair lock costs', () => {
     [2, 5, 2],
     [4, 5, 2],
   ])(
-    'is, with %d processes of %d callers each, at most %d scripts for an acquisition',
+    'The cost of a fair lock is, with %d processes of %d callers each, at most %d scripts for an acquisition',
     async (processes, callers, most) => {
       const registries = await Promise.all(Array.from({ length: processes }, () => fixture.process()));
       const rounds = async (times: number) => {
@@ -40,7 +40,7 @@ describePrivate('What a fair lock costs', () => {
     },
   );
 
-  it('is about one request a second for a process that waits while another one serves earlier callers of its own', async () => {
+  it('The cost of a fair lock is about one request a second for a process that waits while another one serves earlier callers of its own', async () => {
     const client = new HoldableClient(await fixture.redis.connect());
     // It polls once in ten of these intervals.
     const waiter = fixture.on(client, { idleBetweenTries: 100, subscriber: await fixture.redis.connect() });
@@ -59,7 +59,7 @@ describePrivate('What a fair lock costs', () => {
     await waiting;
   });
 
-  it('is, for 100 waiters in 2 processes, one request a second for each process (P9)', async () => {
+  it('The cost of a fair lock is, for 100 waiters in 2 processes, one request a second for each process (P9)', async () => {
     const TTL = 1_800;
     const TIME = 3_600;
     const holder = await fixture.process({ expireAfter: TTL });

@@ -23,7 +23,7 @@ describePrivate('A grant by hand-over', () => {
     return { lease, waiting };
   }
 
-  it('is entered without a reply: it is proved by an exchange from before, and the lease lives on its first renewal', async () => {
+  it('A grant by hand-over is entered without a reply: it is proved by an exchange from before, and the lease lives on its first renewal', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.replies.hold = true;
     await lease.unlock();
@@ -36,7 +36,7 @@ describePrivate('A grant by hand-over', () => {
     await entered.unlock();
   });
 
-  it('waits for its first renewal when the connection is another one than when the clock was read', async () => {
+  it('A grant by hand-over waits for its first renewal when the connection is another one than when the clock was read', async () => {
     // It polls once a second.
     const { client, commands, registry } = await fixture.proxied({ idleBetweenTries: 100 });
     const { lease, waiting } = await fixture.longWait(fixture.holder, registry);
@@ -56,7 +56,7 @@ describePrivate('A grant by hand-over', () => {
     await (await waiting).unlock();
   });
 
-  it('waits for its first renewal when a minHold may end after the window', async () => {
+  it('A grant by hand-over waits for its first renewal when a minHold may end after the window', async () => {
     const lease = await lock(fixture.holder)();
     const minHold = 2 * CLAIM_WINDOW;
     const [waiting] = await fixture.enqueue([() => fixture.waiter.registry.obtain(KEY).lock({ minHold })]);
@@ -68,7 +68,7 @@ describePrivate('A grant by hand-over', () => {
     await (await waiting)?.unlock();
   });
 
-  it('may overtake the reply to the enqueueing', async () => {
+  it('A grant by hand-over may overtake the reply to the enqueueing', async () => {
     const { lease, waiting } = await grantedWithoutReply();
     await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > 2 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
@@ -78,7 +78,7 @@ describePrivate('A grant by hand-over', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('is not entered after its window: the renewal is refused, and the waiter keeps its position', async () => {
+  it('A grant by hand-over is not entered after its window: the renewal is refused, and the waiter keeps its position', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     const [next] = await fixture.enqueue([lock(fixture.other)]);
     // The grant runs out: its process gets no message, and cannot poll.
@@ -103,7 +103,7 @@ describePrivate('A grant by hand-over', () => {
     expect(order).toEqual(['late', 'last']);
   });
 
-  it('is lost at the end of its window when the renewal does not arrive', async () => {
+  it('A grant by hand-over is lost at the end of its window when the renewal does not arrive', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.requests.hold = true;
     await lease.unlock();
@@ -117,7 +117,7 @@ describePrivate('A grant by hand-over', () => {
     await until(async () => (await fixture.keys()).length === 0);
   });
 
-  it('of a caller that has left goes to the next one at once', async () => {
+  it('A grant by hand-over of a caller that has left goes to the next one at once', async () => {
     const lease = await lock(fixture.holder)();
     const aborting = new AbortController();
     const [abandoned, next] = await fixture.enqueue([
@@ -137,7 +137,7 @@ describePrivate('A grant by hand-over', () => {
     await entered?.unlock();
   });
 
-  it('goes to the next caller at once where nobody of this process has left its ticket in the queue', async () => {
+  it('A grant by hand-over goes to the next caller at once where nobody of this process has left its ticket in the queue', async () => {
     const lease = await lock(fixture.holder)();
     const [mine, next] = await fixture.enqueue([lock(fixture.waiter.registry), lock(fixture.other)]);
     const [ticket] = await fixture.admin.zRange(fixture.queue, 0, 0);
@@ -152,7 +152,7 @@ describePrivate('A grant by hand-over', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('that was entered and is to be kept for its minHold is not released by a message that comes again', async () => {
+  it('A grant by hand-over that was entered and is to be kept for its minHold is not released by a message that comes again', async () => {
     const client = new HoldableClient(await fixture.redis.connect());
     const messages = await fixture.redis.connect();
     const waiter = fixture.on(client, { subscriber: messages });

@@ -20,7 +20,7 @@ describePrivate('What a fair lock leaves behind', () => {
   const tickets = () => fixture.admin.zCard(fixture.queue);
   const gone = () => until(async () => (await fixture.keys()).length === 0);
 
-  it('is no key without an expiry, also where one was evicted while the other stayed', async () => {
+  it('What a fair lock leaves behind is no key without an expiry, also where one was evicted while the other stayed', async () => {
     const lease = await a.obtain(KEY).lock();
     const waiting = await fixture.enqueue([() => b.obtain(KEY).lock()]);
     for (const evicted of [fixture.tickets, fixture.queue]) {
@@ -37,7 +37,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is no ticket of a closed registry; the tickets of others stay', async () => {
+  it('What a fair lock leaves behind is no ticket of a closed registry; the tickets of others stay', async () => {
     const lease = await a.obtain(KEY).lock();
     const c = await fixture.process();
     const waiting = [b, b, c].map((registry) => registry.obtain(KEY).lock());
@@ -53,7 +53,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('has a life of its own also when the last ticket was granted and is not claimed', async () => {
+  it('What a fair lock leaves behind has a life of its own also when the last ticket was granted and is not claimed', async () => {
     const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
     const [waiting] = await fixture.enqueue([() => waiter.registry.obtain(KEY).lock()]);
@@ -67,7 +67,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('is repaired after FLUSHALL: every caller acquires the lock, those of one process in order', async () => {
+  it('What a fair lock leaves behind is repaired after FLUSHALL: every caller acquires the lock, those of one process in order', async () => {
     const holder = createRegistry(await fixture.redis.connect(), {
       registryKey: fixture.registryKey,
       lockType: 'fair',
@@ -89,7 +89,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('works on a server without memory: hand-over and release succeed, and refused callers leave no key', async () => {
+  it('A fair lock works on a server without memory: hand-over and release succeed, and refused callers leave no key', async () => {
     const lease = await a.obtain(KEY).lock();
     const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
     const c = await fixture.process();
@@ -111,7 +111,7 @@ describePrivate('What a fair lock leaves behind', () => {
     }
   });
 
-  it('is a token also when the counter is lost between a grant and its claim', async () => {
+  it('What a fair lock leaves behind is a token also when the counter is lost between a grant and its claim', async () => {
     const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
     const [waiting] = await fixture.enqueue([() => waiter.registry.obtain(KEY).lock()]);
@@ -128,7 +128,7 @@ describePrivate('What a fair lock leaves behind', () => {
 
   const dead = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:1:message']));
 
-  it('is no field of a process that is gone, also while the queue is never empty', async () => {
+  it('What a fair lock leaves behind is no field of a process that is gone, also while the queue is never empty', async () => {
     const { admin, tickets: fields } = fixture;
     const lease = await lock(await fixture.process())();
     const waiting = lock(await fixture.process())();
@@ -139,7 +139,7 @@ describePrivate('What a fair lock leaves behind', () => {
     await (await waiting).unlock();
   });
 
-  it('is no such field where nobody waits for long enough to poll', async () => {
+  it('What a fair lock leaves behind is no such field where nobody waits for long enough to poll', async () => {
     const { admin, tickets: fields } = fixture;
     let isOver = false;
     let turns = 0;

@@ -41,26 +41,29 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     { names: ['a1', 'b1', 'a2', 'c1', 'b2'], handOver: 0 },
     // Neither has the clock of a client, as with Redisson's fair lock.
     { names: ['a1', 'b1', 'a2', 'b2'], skews: [3_600_000, -3_600_000, 0, 86_400_000] },
-  ])('is that of the calls, within and between processes: %j', async ({ names, handOver, skews }) => {
-    const of = await processes(handOver);
-    const lease = await of.a.obtain(KEY).lock();
-    const now = Date.now.bind(Date);
-    const dates = jest.spyOn(Date, 'now');
-    const callers = names.map((name, i) => () => {
-      dates.mockImplementation(() => now() + (skews?.[i] ?? 0));
-      return caller(name, of[name[0] as 'a' | 'b' | 'c'])();
-    });
-    const waiting = await fixture.enqueue(callers).finally(() => dates.mockRestore());
-    const waitingElsewhere =
-      new Set(names.map((name) => name[0])).size - (names.some((name) => name[0] === 'a') ? 1 : 0);
-    expect(await tickets()).toHaveLength(waitingElsewhere);
-    await lease.unlock();
-    await Promise.all(waiting);
-    expect(order).toEqual(names);
-    expect(await fixture.keys()).toEqual([]);
-  });
+  ])(
+    'The order of a fair lock is that of the calls, within and between processes: %j',
+    async ({ names, handOver, skews }) => {
+      const of = await processes(handOver);
+      const lease = await of.a.obtain(KEY).lock();
+      const now = Date.now.bind(Date);
+      const dates = jest.spyOn(Date, 'now');
+      const callers = names.map((name, i) => () => {
+        dates.mockImplementation(() => now() + (skews?.[i] ?? 0));
+        return caller(name, of[name[0] as 'a' | 'b' | 'c'])();
+      });
+      const waiting = await fixture.enqueue(callers).finally(() => dates.mockRestore());
+      const waitingElsewhere =
+        new Set(names.map((name) => name[0])).size - (names.some((name) => name[0] === 'a') ? 1 : 0);
+      expect(await tickets()).toHaveLength(waitingElsewhere);
+      await lease.unlock();
+      await Promise.all(waiting);
+      expect(order).toEqual(names);
+      expect(await fixture.keys()).toEqual([]);
+    },
+  );
 
-  it('lets a foreign caller have its turn when the clock of the server was set back', async () => {
+  it('A foreign caller of a fair lock has its turn when the clock of the server was set back', async () => {
     const { a, b } = await processes();
     const lease = await a.obtain(KEY).lock();
     const [first] = await fixture.enqueue([caller('b', b)]);
@@ -82,7 +85,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(order).toEqual(['b']);
   });
 
-  it('costs one script for a caller while no other process waits, and no key but that of the lock', async () => {
+  it('A caller of a fair lock costs one script while no other process waits, and no key but that of the lock', async () => {
     const registry = await fixture.process();
     const round = async () => {
       const lease = await registry.obtain(KEY).lock();
@@ -98,7 +101,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(await fixture.admin.info('commandstats')).not.toMatch(/cmdstat_(zadd|hset)/);
   });
 
-  it('has the second caller of a process in its own position once the first one gives up', async () => {
+  it('The second caller of a process has its own position in the queue of a fair lock once the first one gives up', async () => {
     const { a, b, c } = await processes();
     const lease = await a.obtain(KEY).lock();
     const aborting = new AbortController();
@@ -124,7 +127,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('is not changed by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
+  it('The order of a fair lock is not changed by tryLock() without waitTime, which neither enqueues nor overtakes', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
     const lease = await a.obtain(KEY).lock();
     expect(await b.obtain(KEY).tryLock()).toBeNull();
@@ -144,7 +147,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('restores the position of a waiter whose ticket was deleted', async () => {
+  it('A waiter of a fair lock whose ticket was deleted has its position again', async () => {
     const [a, b, c] = await Promise.all([fixture.process(), fixture.process(), fixture.process()]);
     const d = await fixture.process();
     const lease = await a.obtain(KEY).lock({ ttl: 10_000, renew: true });
@@ -159,7 +162,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(order).toEqual(['b1', 'c1', 'd1', 'b2']);
   });
 
-  it('holds for pools too, which cannot subscribe and poll, beside subscribed waiters', async () => {
+  it('The order of a fair lock holds for pools too, which cannot subscribe and poll, beside subscribed waiters', async () => {
     const pools = await Promise.all([1, 2].map(() => clientKinds['a pool'](fixture.redis.address)));
     const { registryKey } = fixture;
     const polling = pools.map((pool) => createRegistry(pool, { registryKey, lockType: 'fair' }));
@@ -202,7 +205,7 @@ describePrivate('A fair lock through a cluster', () => {
     return { registries, name: `${registryKey}:${key}` };
   };
 
-  it('keeps its order for keys on all nodes, notified on sharded channels', async () => {
+  it('A fair lock through a cluster keeps its order for keys on all nodes, notified on sharded channels', async () => {
     await Promise.all(
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
         const { registries, name } = fixture(key);

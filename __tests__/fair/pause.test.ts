@@ -10,7 +10,7 @@ const INTERVAL = 5_000;
 describe('A pause of a fair lock for pollers', () => {
   const fair = FairFixture.install();
 
-  it('is published as a release to waiters of pub-sub, and keeps the waiters of fair out until it ends', async () => {
+  it('A pause of a fair lock for pollers is published as a release to waiters of pub-sub, and keeps the waiters of fair out until it ends', async () => {
     const { names, registryKey, admin } = fair;
     const owner = 'busy:1';
     await admin.set(names.lock, owner, { PX: 60_000 });
@@ -32,7 +32,7 @@ describe('A pause of a fair lock for pollers', () => {
     await lease.unlock();
   });
 
-  it('is over when the server clock was set back: a free lock goes to the first waiter', async () => {
+  it('A pause of a fair lock for pollers is over when the server clock was set back: a free lock goes to the first waiter', async () => {
     const { admin, names, tickets } = fair;
     await admin.set(names.lock, 'dead:1', { PX: 500 });
     const waiting = lock(await fair.process())();

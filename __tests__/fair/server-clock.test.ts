@@ -51,7 +51,7 @@ const world = fc.record({
 });
 
 describe('ServerClock', () => {
-  it('never relies on a grant beyond the true end of its window', () => {
+  it('ServerClock never relies on a grant beyond the true end of its window', () => {
     fc.assert(
       fc.property(world, ({ offset, drift, exchanges, sentBefore, madeAfter, delay, window, late }) => {
         const server = new Server(offset, drift);
@@ -75,7 +75,7 @@ describe('ServerClock', () => {
     );
   });
 
-  it('trusts most of the window when the message comes soon, however long ago the exchange was', () => {
+  it('ServerClock trusts most of the window when the message comes soon, however long ago the exchange was', () => {
     fc.assert(
       fc.property(
         fc.double({ min: -1e6, max: 1e12, noNaN: true }),
@@ -102,7 +102,7 @@ describe('ServerClock', () => {
     return { server, clock };
   };
 
-  it('knows nothing of another connection, and of none', () => {
+  it('ServerClock knows nothing of another connection, and of none', () => {
     const { server, clock } = noted();
     const until = (connection: string | undefined) =>
       clock.grantUntil(server.time(5_000), WINDOW, 2_000, 5_010, connection);
@@ -113,14 +113,14 @@ describe('ServerClock', () => {
     expect(until(undefined)).toBeLessThan(3_000);
   });
 
-  it('knows nothing before its first exchange, but when the ticket was sent', () => {
+  it('ServerClock knows nothing before its first exchange, but when the ticket was sent', () => {
     const until = new ServerClock().grantUntil(1e12, WINDOW, 2_000, 2_100, CONNECTION);
     expect(until).toBeGreaterThan(2_900);
     expect(until).toBeLessThan(3_000);
   });
 
   it.each([-3_600_000, -1_000, 1_000, 3_600_000])(
-    'trusts no stamp for a minute after an exchange that contradicts the one before: the clock was set by %d ms',
+    'ServerClock trusts no stamp for a minute after an exchange that contradicts the one before: the clock was set by %d ms',
     (by) => {
       const { server, clock } = noted();
       server.set(4_000, by);
@@ -135,7 +135,7 @@ describe('ServerClock', () => {
     },
   );
 
-  it('takes no contradiction from slow replies or a clock that drifts by 0.09 %', () => {
+  it('ServerClock takes no contradiction from slow replies or a clock that drifts by 0.09 %', () => {
     const server = new Server(1e12, 0.000_9);
     const clock = new ServerClock();
     for (let i = 0; i < 50; i++) {

@@ -27,7 +27,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
   const isListening = async ({ id }: RedisLockRegistry) =>
     (await fixture.admin.pubSubChannels(`*${fixture.registryKey}*:grants:*`)).some((name) => name.endsWith(id));
 
-  it('passes over a process that is reconnecting, and keeps its position', async () => {
+  it('A fair lock passes over a process that is reconnecting, and keeps its position', async () => {
     const [cut, other] = await Promise.all([fixture.proxied({ unavailableAfter: 60_000 }), fixture.process()]);
     const lease = await lock(holder)();
     const [first, second, third] = await fixture.enqueue([lock(cut.registry), lock(other), lock(cut.registry)]);
@@ -49,7 +49,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     expect(b).toBeLessThanOrEqual(c);
   });
 
-  it('survives the loss of all subscriptions at the moment of the release', async () => {
+  it('A fair lock survives the loss of all subscriptions at the moment of the release', async () => {
     const [a, b] = await Promise.all([fixture.process(), fixture.process()]);
     const lease = await lock(holder)();
     const waiting = await fixture.enqueue([lock(a), lock(b), lock(a), lock(b)]);
@@ -59,7 +59,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     expect(performance.now() - begun).toBeLessThan(2 * CLAIM_WINDOW + SLACK + machineDelay());
   });
 
-  it('does not wait for waiters that were killed', async () => {
+  it('A fair lock does not wait for waiters that were killed', async () => {
     const lease = await lock(holder)();
     const workers = [await fixture.workerWith(3), await fixture.workerWith(30)];
     const [mine] = await fixture.enqueue([lock(await fixture.process())]);
@@ -70,7 +70,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
   });
 
-  it('a frozen process with 100 callers in front, after a holder with a long life, costs one window, and few polls', async () => {
+  it('A frozen process with 100 callers in front of a fair lock, after a holder with a long life, costs one window, and few polls', async () => {
     expect(CLAIM_WINDOW).toBe(1_000); // as it is documented
     const lease = await holder.obtain(KEY).lock({ ttl: LONG });
     const frozen = await fixture.workerWith(100);
@@ -95,7 +95,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     expect((await frozen.next('queued')).failures).toEqual([]);
   });
 
-  it('restores the position of a frozen process', async () => {
+  it('A fair lock restores the position of a frozen process', async () => {
     const lease = await lock(holder)();
     const frozen = await fixture.workerWith(2);
     const [next] = await fixture.enqueue([lock(await fixture.process())]);
@@ -113,7 +113,7 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     expect(await fixture.admin.lRange(log, 0, -1)).toEqual([`${frozen.pid}`, `${frozen.pid}`, 'behind']);
   });
 
-  it('detects a dead holder after its short ttl when the holder before it had a long one', async () => {
+  it('A fair lock detects a dead holder after its short ttl when the holder before it had a long one', async () => {
     // One polls so seldom that only a poll at the end of the key finds it.
     const [a, b] = await Promise.all([fixture.process(), fixture.process({ idleBetweenTries: 1_000 })]);
     const lease = await a.obtain(KEY).lock({ ttl: LONG });

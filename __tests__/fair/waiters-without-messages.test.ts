@@ -126,7 +126,7 @@ describePrivate('A waiter that no message reaches', () => {
   const endings = ['a holder without the right to PUBLISH released it', 'its key was deleted by hand'] as const;
 
   it.each(LOCK_TYPES.flatMap((lockType) => endings.map((ending) => ({ lockType, ending }))))(
-    'of a $lockType lock gets it soon after $ending',
+    'A waiter of a $lockType lock that no message reaches gets it soon after $ending',
     async ({ lockType, ending }) => {
       const { mute, waiter } = await start(lockType);
       const lease = await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
@@ -139,7 +139,7 @@ describePrivate('A waiter that no message reaches', () => {
     },
   );
 
-  it('of a fair lock causes one warning in the process that may not PUBLISH', async () => {
+  it('A waiter of a fair lock that no message reaches causes one warning in the process that may not PUBLISH', async () => {
     const { mute, waiter } = await start('fair');
     for (let i = 0; i < 2; i++) {
       const lease = await mute.registry.obtain(KEY).lock({ ttl: 6_000 });

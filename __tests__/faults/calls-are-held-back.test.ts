@@ -34,7 +34,7 @@ describePrivate.each(CASES)('Calls that $kind is not given, since the server is 
     return { ...locks, redis, admin, monitor, kept };
   };
 
-  it('fail as before, and never come to the server', async () => {
+  it('Calls that a client is not given, since the server is silent, fail as before, and never come to the server', async () => {
     const { registry, redis, admin, monitor, kept, nameOf } = await start();
     for (const call of [1, 2, 3].map((i) => registry.obtain(`late ${i}`).lock({ waitTime: 200 }))) {
       await expect(call).rejects.toMatchObject({
@@ -53,7 +53,7 @@ describePrivate.each(CASES)('Calls that $kind is not given, since the server is 
     monitor.stop();
   });
 
-  it('go out with the first answer, where their callers still wait', async () => {
+  it('Calls that a client is not given, since the server is silent, go out with the first answer, where their callers still wait', async () => {
     const { registry, redis, monitor, kept } = await start();
     const locking = Promise.all(Array.from({ length: 50 }, (_, i) => registry.obtain(`late ${i}`).lock()));
     await sleep(300);

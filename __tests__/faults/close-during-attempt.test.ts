@@ -32,23 +32,26 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
   const leftOf = async (registryKey: string): Promise<string[]> =>
     (await redis.admin.keys(`*${registryKey}*`)).filter((key) => !key.startsWith('redisson_lock_'));
 
-  it.each(['request', 'reply'])('leaves nothing, with the %s of the attempt on its way', async (onItsWay) => {
-    const { registry, registryKey, proxy, client, nameOf } = await start();
-    const direction = onItsWay === 'request' ? proxy.requests : proxy.replies;
-    const sent = proxy.requests.bytes;
-    direction.hold = true;
-    const locking = registry.obtain('key').lock();
-    const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    if (onItsWay === 'request') await until(() => proxy.requests.bytes > sent);
-    else await until(async () => (await redis.admin.exists(nameOf('key'))) === 1);
-    await shutDown(registry, client, () => {
-      direction.hold = false;
-    });
-    await rejected;
-    expect(await leftOf(registryKey)).toEqual([]);
-  });
+  it.each(['request', 'reply'])(
+    'A registry that is closed during an attempt leaves nothing, with the %s of the attempt on its way',
+    async (onItsWay) => {
+      const { registry, registryKey, proxy, client, nameOf } = await start();
+      const direction = onItsWay === 'request' ? proxy.requests : proxy.replies;
+      const sent = proxy.requests.bytes;
+      direction.hold = true;
+      const locking = registry.obtain('key').lock();
+      const rejected = expect(locking).rejects.toMatchObject({ name: 'RegistryClosedError' });
+      if (onItsWay === 'request') await until(() => proxy.requests.bytes > sent);
+      else await until(async () => (await redis.admin.exists(nameOf('key'))) === 1);
+      await shutDown(registry, client, () => {
+        direction.hold = false;
+      });
+      await rejected;
+      expect(await leftOf(registryKey)).toEqual([]);
+    },
+  );
 
-  it('waits for the answer of an unlock that is on its way, also with a timeout of 0', async () => {
+  it('A registry that is closed during an attempt waits for the answer of an unlock that is on its way, also with a timeout of 0', async () => {
     const { registry, registryKey, client } = await start();
     const lease = await registry.obtain('key').lock();
     const order: string[] = [];
@@ -61,7 +64,7 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
-  it('leaves nothing, with a waiter whose next attempt was granted, and the reply on its way', async () => {
+  it('A registry that is closed during an attempt leaves nothing, with a waiter whose next attempt was granted, and the reply on its way', async () => {
     const { registry, registryKey, proxy, client, other, nameOf } = await start();
     const held = await other.obtain('key').lock();
     const answered = proxy.replies.bytes;
@@ -82,7 +85,7 @@ describePrivate.each(DISTINCT_TYPES)('A registry of %s locks that is closed duri
     expect(await leftOf(registryKey)).toEqual([]);
   });
 
-  it('settles within its bounds, although Redis has fallen silent', async () => {
+  it('A registry that is closed during an attempt settles within its bounds, although Redis has fallen silent', async () => {
     const { registry, proxy, client } = await start();
     proxy.blackHole = true;
     const sent = proxy.requests.bytes;

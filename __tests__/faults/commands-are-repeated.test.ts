@@ -68,7 +68,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     expect((await second.inspect()).held).toBe(false);
   });
 
-  it('release leaves the next holder its lease', async () => {
+  it('When a client repeats every command, a release leaves the next holder its lease', async () => {
     const { client, lock, second } = open();
     const lease = await lock.lock();
     let next: Lease | undefined;
@@ -81,7 +81,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     expect(next).toBeDefined();
   });
 
-  it('a hand-over, and a lock that is kept, go to the next caller once', async () => {
+  it('When a client repeats every command, a hand-over, and a lock that is kept, go to the next caller once', async () => {
     const { lock, second } = open();
     const lease = await lock.lock({ minHold: 50 });
     const waiting = [lock.lock({ waitTime: 5_000 }), lock.lock({ waitTime: 5_000 })];
@@ -93,7 +93,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     await until(async () => !(await second.inspect()).held); // a kept permit of a semaphore ends by itself
   });
 
-  it('force leaves the next holder its lease', async () => {
+  it('When a client repeats every command, a forced unlock leaves the next holder its lease', async () => {
     const { client, lock, second, third } = open();
     const lease = await second.lock();
     let next: Lease | undefined;
@@ -107,7 +107,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
   });
 
-  it('eval runs once, also when the repetition comes after twice the ttl of a lease that is renewed meanwhile', async () => {
+  it('When a client repeats every command, eval runs once, also when the repetition comes after twice the ttl of a lease that is renewed meanwhile', async () => {
     const { client, lock, nameOf } = open();
     const lease = await lock.lock({ ttl: 60_000 });
     const counter = `${lease.key}:${ownerOf(lease)}`;
@@ -122,7 +122,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     await lease[Symbol.asyncDispose]();
   });
 
-  it('eval runs once, and says that the reply was lost', async () => {
+  it('When a client repeats every command, eval runs once, and says that the reply was lost', async () => {
     const { lock } = open();
     const lease = await lock.lock();
     const counter = `${lease.key}:${ownerOf(lease)}`;

@@ -16,7 +16,7 @@ describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it fa
     message: expect.stringMatching(why),
   });
 
-  it('by the error of the socket, while the server cannot be reached', async () => {
+  it('An acquisition says why it failed by the error of the socket, while the server cannot be reached', async () => {
     const proxy = await redis.proxy();
     const client = await connectTo(proxy.address);
     const { registry } = createRegistry(client, { lockType, ...TIMEOUTS });
@@ -28,7 +28,7 @@ describePrivate.each(DISTINCT_TYPES)('An acquisition of a %s lock says why it fa
     await expect(registry.obtain('key').lock({ waitTime: 200 })).rejects.toMatchObject(failureOf(/ECONNREFUSED/));
   });
 
-  it('also to a caller behind another one of its process: silence and refusals are no contention', async () => {
+  it('An acquisition says why it failed also to a caller behind another one of its process: silence and refusals are no contention', async () => {
     const proxy = await redis.proxy();
     const timeouts = { commandTimeout: 300, unavailableAfter: 5_000 };
     const { registry } = createRegistry(await connectTo(proxy.address), { lockType, ...timeouts });

@@ -118,7 +118,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
       renew();
     });
 
-  it('is unconfirmed until the answer to a renewal by hand is read, and held then', async () => {
+  it('A lock whose holder computes past a deadline is unconfirmed until the answer to a renewal by hand is read, and held then', async () => {
     const { client, registry } = await start();
     const lease = await registry.obtain('key').lock({ ttl: 1_000 });
     let renewing: Promise<void> | undefined;
@@ -134,7 +134,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
     await lease.unlock();
   });
 
-  it('is unconfirmed until the answer to a renewal by the watchdog is read, and held then', async () => {
+  it('A lock whose holder computes past a deadline is unconfirmed until the answer to a renewal by the watchdog is read, and held then', async () => {
     const { client, registry } = await start();
     const lease = await registry.obtain('key').lock({ ttl: TTL, renew: true });
     const found = await blockedAfterRenewal(client, lease, () => undefined);
@@ -144,7 +144,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
     await lease.unlock();
   });
 
-  it('is renewed again after a block that outlasted the timeout of a renewal', async () => {
+  it('A lock whose holder computes past a deadline is renewed again after a block that outlasted the timeout of a renewal', async () => {
     const { client, registry } = await start();
     const lease = await registry.obtain('key').lock({ ttl: 600, renew: true });
     await new Promise<void>((resolve) => {
@@ -160,7 +160,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
     await lease.unlock();
   });
 
-  it('is lost once the event loop has found no answer to its renewal', async () => {
+  it('A lock whose holder computes past a deadline is lost once the event loop has found no answer to its renewal', async () => {
     const proxy = await redis.proxy();
     const { client, registry } = await start(connectTo(proxy.address));
     const lease = await registry.obtain('key').lock({ ttl: 1_000 });
@@ -174,7 +174,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
     expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ name: 'LockLostError' }));
   });
 
-  it('is held after a task that computed for longer than a hand-over may stay unclaimed', async () => {
+  it('A lock whose holder computes past a deadline is held after a task that computed for longer than a hand-over may stay unclaimed', async () => {
     const registryKey = uniqueKey('unread');
     const [holder, other] = await Promise.all(
       [0, 1].map(async () => createRegistry(await redis.connect(), { registryKey, lockType }).registry),

@@ -47,7 +47,7 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is rel
     await waiting;
   });
 
-  it('a message about a release that was none changes nothing', async () => {
+  it('When a lock is released by others, a message about a release that was none changes nothing', async () => {
     const { lease, waiting, publish } = await hold({});
     await publish();
     await sleep(200);

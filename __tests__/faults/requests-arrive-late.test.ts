@@ -66,7 +66,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await until(async () => (await redis.admin.exists(name)) === 0);
   });
 
-  it('a renewal: a lock that was released stays free, and the next holder keeps its ttl', async () => {
+  it('A renewal that arrives long after its connection was cut: a lock that was released stays free, and the next holder keeps its ttl', async () => {
     const { client, lock, other, name } = await start();
     const lease = await lock.lock();
     const [late, later] = [await renewalOf(client, lease), await renewalOf(client, lease)];
@@ -79,7 +79,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await next.unlock();
   });
 
-  it('an attempt of a waiter whose caller left: the lock is soon free again (P2)', async () => {
+  it('An attempt of a waiter whose caller left, that arrives long after its connection was cut: the lock is soon free again (P2)', async () => {
     const { client, lock, other } = await start();
     const lease = await other.lock();
     const abort = new AbortController();
@@ -95,7 +95,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await (await other.lock({ waitTime: 5_000 })).unlock();
   });
 
-  it('an attempt of a waiter, which was granted the lock and released it meanwhile: the lock is soon free again (P2)', async () => {
+  it('An attempt of a waiter, which was granted the lock and released it meanwhile, that arrives long after its connection was cut: the lock is soon free again (P2)', async () => {
     const { client, lock, other } = await start();
     await other.lock({ ttl: 800 }); // never released
     const answered = client.answered;
@@ -107,7 +107,7 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await (await other.lock({ waitTime: 5_000 })).unlock();
   });
 
-  it('an acquisition that was given up: the lock is soon free again (P2)', async () => {
+  it('An acquisition that was given up, that arrives long after its connection was cut: the lock is soon free again (P2)', async () => {
     const { client, lock, other, name } = await start();
     const caught = client.catchNext('held');
     const abort = new AbortController();

@@ -47,7 +47,7 @@ describePrivate('the server answers with a permanent error', () => {
     await expectAtOnce(client, 'NOAUTH');
   });
 
-  it('an unknown command: rejects at once', async () => {
+  it('An unknown command rejects at once', async () => {
     const old = await PrivateRedis.start('--rename-command', 'EVALSHA', '');
     await expectAtOnce(await old.connect(), 'ERR unknown command');
   });

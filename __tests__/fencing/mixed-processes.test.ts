@@ -21,7 +21,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
   const redis = PrivateRedis.install();
 
   it.each(Object.keys(waiters))(
-    'gives a waiter with fencing, which %s, a token of its own, or says why there is none',
+    'A lock that some processes take with fencing, and others without gives a waiter with fencing, which %s, a token of its own, or says why there is none',
     async (how) => {
       const registryKey = uniqueKey('mixed');
       const open = async (options: Omit<RedisLockRegistryOptions, 'registryKey' | 'onWarning'>) =>
@@ -50,7 +50,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
     },
   );
 
-  it('gives a waiter with fencing a token of its own, though the last one is ahead of the clock of the server (P10)', async () => {
+  it('A lock that some processes take with fencing, and others without gives a waiter with fencing a token of its own, though the last one is ahead of the clock of the server (P10)', async () => {
     if (lockType.startsWith('redisson')) return; // Redisson's counter is no time
     const { registry: plain, nameOf } = createRegistry(await redis.connect(), { lockType });
     const options = { lockType, registryKey: nameOf('').slice(0, -1), fencing: true };

@@ -55,7 +55,7 @@ describePrivate('The channels', () => {
       return { first: first.registry, second: second.registry, registryKey };
     };
 
-    it('report an uncontended cycle', async () => {
+    it('The channels of a lock report an uncontended cycle', async () => {
       const { first, registryKey } = await two();
       const messages = record();
       const lease = await first.obtain('key').lock({ waitTime: 5_000 });
@@ -73,7 +73,7 @@ describePrivate('The channels', () => {
       expect(messages.lost).toEqual([]);
     });
 
-    it('report a wait for another process, one that was in vain, and one that was aborted', async () => {
+    it('The channels of a lock report a wait for another process, one that was in vain, and one that was aborted', async () => {
       const { first, second } = await two();
       const lease = await first.obtain('key').lock();
       const messages = record();
@@ -99,7 +99,7 @@ describePrivate('The channels', () => {
       if (lockType === 'fair') expect(last?.isHandedOver).toBe(true);
     });
 
-    it('report a section and its task, also of a re-entry, in the right order', async () => {
+    it('The channels of a lock report a section and its task, also of a re-entry, in the right order', async () => {
       const { first } = await two();
       const messages = record();
       const error = new Error('of the task');
@@ -114,7 +114,7 @@ describePrivate('The channels', () => {
       expect(messages.acquire[1]?.attempts).toBe(0);
     });
 
-    it('report several keys as one acquisition and one section', async () => {
+    it('The channels of a lock report several keys as one acquisition and one section', async () => {
       const { first, second } = await two();
       const storage = new AsyncLocalStorage<string>();
       const { start } = tracingChannel('redis-lock-registry:hold');
@@ -138,7 +138,7 @@ describePrivate('The channels', () => {
       await expect(lease.unlock()).rejects.toThrow();
     });
 
-    it('report renewals and of a loss', async () => {
+    it('The channels of a lock report renewals and a loss', async () => {
       const { first, second } = await two();
       const messages = record();
       const lease = await first.obtain('key').lock();
@@ -154,7 +154,7 @@ describePrivate('The channels', () => {
     });
   });
 
-  it('report a local wait and a hand-over within the process', async () => {
+  it('The channels report a local wait and a hand-over within the process', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
     const messages = record();
     const lease = await registry.obtain('key').lock();
@@ -165,7 +165,7 @@ describePrivate('The channels', () => {
     expect(messages.release.map(({ isHandedOver }) => isHandedOver)).toEqual([true, false]);
   });
 
-  it('are not published to, and no message is made, without a subscriber', async () => {
+  it('The channels are not published to, and no message is made, without a subscriber', async () => {
     const traced = [acquireChannel, holdChannel, releaseChannel] as const;
     const made = traced.flatMap((one) => [jest.spyOn(one, 'tracePromise' as never), jest.spyOn(one.start, 'publish')]);
     const { registry } = createRegistry(await redis.connect());
@@ -180,7 +180,7 @@ describePrivate('The channels', () => {
     expect(made.filter((spy) => spy.mock.calls.length > 0).length).toBeGreaterThan(2);
   });
 
-  it('harm no lock when a subscriber throws: Node reports it as an uncaught exception', async () => {
+  it('The channels harm no lock when a subscriber throws: Node reports it as an uncaught exception', async () => {
     const args = ['-r', 'esbuild-register', join(__dirname, 'throwing-subscriber.ts')];
     const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 30_000 });
     const said = JSON.parse(stdout);

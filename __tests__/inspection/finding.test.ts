@@ -43,7 +43,7 @@ describe.each(KINDS)('By $name', (kind) => {
     await opened.close();
   });
 
-  it('the locks of all servers are found, with their holders and queues', async () => {
+  it('Through every kind of client, the locks of all servers are found, with their holders and queues', async () => {
     const [first, second] = registries as [RedisLockRegistry, RedisLockRegistry];
     const keys = ['a', 'b', 'c', 'd', 'e'];
     for (const key of keys) await first.obtain(key).lock();
@@ -71,7 +71,7 @@ describe.each(KINDS)('By $name', (kind) => {
 });
 
 describe('By a cluster of valkey-glide', () => {
-  it('nothing is found, which says so', async () => {
+  it('Through a cluster of valkey-glide, nothing is found, which says so', async () => {
     const opened = await glideCluster.open();
     const { locks, missing } = await findLocks(opened.clients[0]);
     await opened.close();
@@ -95,7 +95,7 @@ describePrivate('A look', () => {
   const ID = 'AAAAAAAAAAAAAAAAAAAAAA';
   const inAnHour = Date.now() + 3_600_000;
 
-  it('finds a lock that nobody holds while its queue has somebody', async () => {
+  it('A look finds a lock that nobody holds while its queue has somebody', async () => {
     const arrival = String((inAnHour - 7_200_000) * 1_000);
     await server.send(
       'ZADD',
@@ -127,7 +127,7 @@ describePrivate('A look', () => {
     expect((await findLocks(client, { registryKey: 'other' })).locks).toEqual([]);
   });
 
-  it('leaves no WRONGTYPE at the server, whatever the application has there', async () => {
+  it('A look leaves no WRONGTYPE at the server, whatever the application has there', async () => {
     await server.send('FLUSHALL');
     await server.send('SET', '{orders:1}:queue', 'text');
     await server.send('LPUSH', '{orders:1}:waiters', 'text');
@@ -147,7 +147,7 @@ describePrivate('A look', () => {
     expect(String(await server.send('INFO', 'errorstats'))).not.toContain('WRONGTYPE');
   });
 
-  it('takes a glob as Redis does', async () => {
+  it('A look takes a glob as Redis does', async () => {
     await server.send('FLUSHALL');
     const names = ['orders:a*b', 'orders:axb', 'orders:[c]', 'orders:d-e', 'orders:f?'];
     for (const name of names) await server.send('SET', name, `web-1:${ID}:1`, 'PX', '60000');
@@ -178,7 +178,7 @@ describePrivate('A look', () => {
   };
   const NOT_SHOWN = [false, 'not shown', 'not shown'];
 
-  it('shows nothing of what only has the form of a lock, and nothing at all of what never expires', async () => {
+  it('A look shows nothing of what only has the form of a lock, and nothing at all of what never expires', async () => {
     await inRedis(
       ['SET', 'session:7', JAVA, 'PX', '60000'],
       ['SET', 'user:1', JAVA],
@@ -192,7 +192,7 @@ describePrivate('A look', () => {
     expect(await found({ registryKey: '' })).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
   });
 
-  it('takes a form of Java for a lock by the registryKey, and no other value for one', async () => {
+  it('A look takes a form of Java for a lock by the registryKey, and no other value for one', async () => {
     await inRedis(
       ['SET', 'orders:1', JAVA, 'PX', '60000'],
       ['HSET', 'orders:2', `${JAVA}:2`, '1'],
@@ -208,7 +208,7 @@ describePrivate('A look', () => {
     });
   });
 
-  it('takes a form of Java for a lock beside a key that belongs to it', async () => {
+  it('A look takes a form of Java for a lock beside a key that belongs to it', async () => {
     const commands = ['fence', 'queue', 'token', 'list'].flatMap((name) => [
       ['SET', `spring:${name}`, JAVA, 'PX', '60000'],
       ['HSET', `redisson:${name}`, `${JAVA}:2`, '1'],
@@ -225,7 +225,7 @@ describePrivate('A look', () => {
     expect(sure.map(([name]) => name)).toEqual(['redisson:list', 'redisson:token', 'spring:fence', 'spring:queue']);
   });
 
-  it('takes a form of Java for a lock while somebody listens for its release', async () => {
+  it('A look takes a form of Java for a lock while somebody listens for its release', async () => {
     await inRedis(
       ['SET', 'a:b:c', JAVA, 'PX', '60000'],
       ['HSET', 'cart:7', `${JAVA}:2`, '1'],
@@ -240,7 +240,7 @@ describePrivate('A look', () => {
     await until(async () => Object.values(await found()).every(([isSure]) => !isSure));
   });
 
-  it('shows nothing of the queues of others, which may be named as ours are', async () => {
+  it('A look shows nothing of the queues of others, which may be named as ours are', async () => {
     await inRedis(
       ['ZADD', '{mail}:queue', '1', 'to: ada@example.org'],
       ['HSET', '{rooms}:waiters', 'read:ada', '1:9999999999999:1', 'read:bob', 'a:b'],

@@ -25,14 +25,14 @@ describePrivate('Inspecting', () => {
   };
 
   describe.each(LOCK_TYPES)('a %s lock', (lockType) => {
-    it('that is free finds no holder', async () => {
+    it('Inspecting a lock that is free finds no holder', async () => {
       const [registry] = two(lockType, { fencing: true });
       const state = await registry.obtain('key').inspect();
       expect(state).toMatchObject({ held: false, isOurs: false, remaining: 0 });
       expect([state.owner, state.name, state.fencingToken]).toEqual([undefined, undefined, undefined]);
     });
 
-    it('that is held finds its owner, from every process', async () => {
+    it('Inspecting a lock that is held finds its owner, from every process', async () => {
       const [registry, other] = two(lockType, { fencing: true });
       const lease = await registry.obtain('key').lock({ ttl: 30_000 });
       const state = await registry.obtain('key').inspect();
@@ -45,7 +45,7 @@ describePrivate('Inspecting', () => {
       await lease.unlock();
     });
 
-    it('counts those that wait', async () => {
+    it('Inspecting a lock counts those that wait', async () => {
       const [registry, other] = two(lockType);
       const lease = await registry.obtain('key').lock();
       const waiting = [1, 2].map(() => other.run('key', () => undefined));
@@ -55,7 +55,7 @@ describePrivate('Inspecting', () => {
       await Promise.all(waiting);
     });
 
-    it('unlocks by force what another process holds, which learns it at once, and that its key is gone', async () => {
+    it('Inspecting a lock unlocks by force what another process holds, which learns it at once, and that its key is gone', async () => {
       const [registry, other] = two(lockType, { expireAfter: 1_500 });
       const lease = await registry.obtain('key').lock();
       const lost = lossOf(lease);
@@ -68,14 +68,14 @@ describePrivate('Inspecting', () => {
       expect((await other.obtain('key').forceUnlock()).held).toBe(false);
     });
 
-    it('tells the holder at once that another lock object of its own process was used for it', async () => {
+    it('Inspecting a lock tells the holder at once that another lock object of its own process was used for it', async () => {
       const [registry] = two(lockType);
       const lease = await registry.obtain('key').lock({ ttl: 600_000 });
       await registry.obtain('key').forceUnlock();
       expect((await lossOf(lease)).reason).toBe('expired');
     });
 
-    it('unlocked by force goes to a waiter long before its ttl ends', async () => {
+    it('Inspecting a lock unlocked by force goes to a waiter long before its ttl ends', async () => {
       const [registry, other] = two(lockType);
       await registry.obtain('key').lock({ ttl: 600_000 });
       const waiting = other.obtain('key').lock({ waitTime: 60_000 });
@@ -86,7 +86,7 @@ describePrivate('Inspecting', () => {
       await next.unlock();
     });
 
-    it('lists the held locks, and no companion key', async () => {
+    it('Inspecting a lock lists the held locks, and no companion key', async () => {
       const [registry, other] = two(lockType, { fencing: true });
       const leases = [];
       for (let i = 0; i < 30; i++) leases.push(await registry.obtain(`order:${i}`).lock());
@@ -107,7 +107,7 @@ describePrivate('Inspecting', () => {
     });
   });
 
-  it('a key of another type, or a silent Redis, is an error that names the key', async () => {
+  it('Inspecting a key of another type, or a silent Redis, is an error that names the key', async () => {
     const { registry, nameOf } = createRegistry(clients[0], {});
     await clients[0].hSet(nameOf('key'), 'field', 'value');
     await expect(registry.obtain('key').inspect()).rejects.toThrow(/"key".*WRONGTYPE/);
@@ -117,7 +117,7 @@ describePrivate('Inspecting', () => {
     await expect(silent.obtain('key').inspect()).rejects.toMatchObject({ code: 'ERR_LOCK_INSPECTION', key: 'key' });
   });
 
-  it('a Spring or Redisson owner has no name, and a key without expiry remains for ever', async () => {
+  it('Inspecting a Spring or Redisson owner has no name, and a key without expiry remains for ever', async () => {
     const { registry, nameOf } = createRegistry(clients[0], {});
     await clients[0].set(nameOf('key'), '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11');
     expect(await registry.obtain('key').inspect()).toMatchObject({
@@ -128,7 +128,7 @@ describePrivate('Inspecting', () => {
     });
   });
 
-  it('a list needs a client that can scan, and valid options', async () => {
+  it('Inspecting a list needs a client that can scan, and valid options', async () => {
     const mock: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
     const { registry } = createRegistry(mock);
     await expect(registry.list().next()).rejects.toThrow('method scan');
@@ -137,7 +137,7 @@ describePrivate('Inspecting', () => {
     expect(() => registry.list({ pattern: '*' } as never)).toThrow(/pattern/);
   });
 
-  it('a list has the locks of all masters of a cluster', async () => {
+  it('Inspecting a list has the locks of all masters of a cluster', async () => {
     const cluster = await startCluster();
     const client = await cluster.connect();
     try {

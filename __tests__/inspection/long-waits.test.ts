@@ -16,7 +16,7 @@ describePrivate('A caller that waits in vain', () => {
   };
 
   describe.each(LOCK_TYPES)('for a %s lock', (lockType) => {
-    it('is warned of once, with the holder and how long it has to live', async () => {
+    it('A caller that waits in vain for a lock is warned of once, with the holder and how long it has to live', async () => {
       const { holder, waiter, warnings } = await two(lockType);
       const lease = await holder.obtain('key').lock();
       const { owner } = await holder.obtain('key').inspect();
@@ -36,7 +36,7 @@ describePrivate('A caller that waits in vain', () => {
       await waiting;
     });
 
-    it('gets the owner and its remaining time with LockTimeoutError', async () => {
+    it('A caller that waits in vain for a lock gets the owner and its remaining time with LockTimeoutError', async () => {
       const { holder, waiter } = await two(lockType);
       const lease = await holder.obtain('key').lock({ ttl: 50_000 });
       const { owner } = await waiter.obtain('key').inspect();
@@ -56,7 +56,7 @@ describePrivate('A caller that waits in vain', () => {
       await lease.unlock();
     });
 
-    it('and holds it itself reads that this process holds it, and since when', async () => {
+    it('A caller that waits in vain for a lock that it holds itself reads that this process holds it, and since when', async () => {
       const { waiter, warnings } = await two(lockType);
       const lease = await waiter.obtain('key').lock();
       const waiting = waiter.obtain('key').lock();
@@ -68,7 +68,7 @@ describePrivate('A caller that waits in vain', () => {
       await (await waiting).unlock();
     });
 
-    it('inside a run that holds it reads that this is a deadlock', async () => {
+    it('A caller that waits in vain for a lock, inside a run that holds it, reads that this is a deadlock', async () => {
       const { holder, waiter, warnings } = await two(lockType);
       await holder.run('key', async () => {
         const stop = new AbortController();
@@ -82,7 +82,7 @@ describePrivate('A caller that waits in vain', () => {
     });
   });
 
-  it('is warned of where it waits for its own re-entry', async () => {
+  it('A caller that waits in vain is warned of where it waits for its own re-entry', async () => {
     const { waiter, warnings } = await two('spin');
     await waiter.run('key', async () => {
       const inner = await waiter.obtain('key').lock();
@@ -95,7 +95,7 @@ describePrivate('A caller that waits in vain', () => {
     expect(warnings.map(({ code }) => code)).toEqual(['LONG_WAIT']);
   });
 
-  it('is warned of together with others that wait as long, in one warning', async () => {
+  it('A caller that waits in vain is warned of together with others that wait as long, in one warning', async () => {
     const { holder, waiter, warnings } = await two('pub-sub', 2_000);
     const lease = await holder.obtain('key').lock();
     const waiting = Array.from({ length: 20 }, () => waiter.run('key', () => undefined));

@@ -209,7 +209,7 @@ function shared(kind: LockKind): void {
     });
 
     // What a Java waiter that gives up at its turn leaves: the lock is free, and the next one was not notified.
-    it('the lock is free and nobody told the Java waiter: it enters within about a second', async () => {
+    it('A Java waiter that nobody notifies of a free lock enters within about a second', async () => {
       const poll = (verb: string) => peers.Node.ask(`${kind}/${kind}`, 'polling', LONG, verb, key);
       const queued = (length: number) =>
         until(async () => (await admin.lLen(`redisson_lock_queue:{${key}}`)) === length, { within: SLACK });

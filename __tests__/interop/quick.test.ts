@@ -29,11 +29,11 @@ describe('Java has its share beside two quick processes', () => {
     await Promise.all([server.stop(), cluster.stop()]);
   });
 
-  it('on a server', async () => {
+  it('Java has its share beside two quick processes on a server', async () => {
     await holdAll(COMPETITIONS, port, 1);
   }, 300_000);
 
-  it('on a cluster', async () => {
+  it('Java has its share beside two quick processes on a cluster', async () => {
     await holdAll(COMPETITIONS, { cluster: cluster.masters.map(({ address }) => address.port) }, 1);
   }, 300_000);
 });

@@ -12,7 +12,7 @@ describePrivate('lease.eval', () => {
   const redis = PrivateRedis.install();
 
   it.each(['was not answered in time', 'lost its connection before the reply'])(
-    'says that a script may have run that %s, and does not send it again',
+    'lease.eval says that a script may have run that %s, and does not send it again',
     async (why) => {
       const isLate = why === 'was not answered in time';
       const options = isLate ? { commandTimeout: 300 } : {};
@@ -34,7 +34,7 @@ describePrivate('lease.eval', () => {
     },
   );
 
-  it('runs late, if at all, only while the lease is held', async () => {
+  it('lease.eval runs late, if at all, only while the lease is held', async () => {
     const { registry, commands, nameOf, client } = await createProxiedRegistry(redis, { commandTimeout: 300 });
     const counter = `${nameOf('key')}:counter`;
     const lease = await registry.obtain('key').lock({ ttl: 400 });
@@ -48,7 +48,7 @@ describePrivate('lease.eval', () => {
     await lease[Symbol.asyncDispose]();
   });
 
-  it('runs scripts that overtake each other, each once; one that nobody waits for never after a later one', async () => {
+  it('lease.eval runs scripts that overtake each other, each once; one that nobody waits for never after a later one', async () => {
     const client = new HoldableClient(redis.admin);
     const { registry, nameOf } = createRegistry(client, { commandTimeout: 200 });
     const counters = ['early', 'late', 'third'].map((name) => `${nameOf('key')}:${name}`) as [string, string, string];
@@ -76,7 +76,7 @@ describePrivate('lease.eval', () => {
     await lease.unlock();
   });
 
-  it('runs a script once whose own error begins as that of a server that does not know it', async () => {
+  it('lease.eval runs a script once whose own error begins as that of a server that does not know it', async () => {
     const { registry, nameOf } = createRegistry(redis.admin);
     const counter = `${nameOf('key')}:counter`;
     await registry.run('key', async (lease) => {
@@ -90,7 +90,7 @@ describePrivate('lease.eval', () => {
     });
   });
 
-  it('passes on the errors of the script, with its own line numbers', async () => {
+  it('lease.eval passes on the errors of the script, with its own line numbers', async () => {
     const lease = await createRegistry(redis.admin).registry.obtain('key').lock();
     const failing = (script: string) => lease.eval(script).catch((error: unknown) => String(error));
     expect(await failing('local a = 1\nlocal b =\nreturn a')).toMatch(/user_script:3: unexpected symbol near 'return'/);

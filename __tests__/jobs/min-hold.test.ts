@@ -21,7 +21,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     return Number(await redis.admin.eval(script, { keys: [name] }));
   }
 
-  it('ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
+  it('minHold of a lock ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
     const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, { lockType });
     const lock = registry.obtain('key');
     await lock.run(() => undefined, { minHold: 1 }); // loads the scripts into the server
@@ -46,7 +46,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     }
   });
 
-  it('is not changed by what is sent later, or again, for the lease (P7)', async () => {
+  it('minHold of a lock is not changed by what is sent later, or again, for the lease (P7)', async () => {
     const sent: { sha1: string; options: EvalOptions }[] = [];
     const recording: RedisClient = {
       eval: (script, options) => redis.admin.eval(script, options),
@@ -77,7 +77,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect(Math.abs((await endOf(nameOf('key'))) - before.end)).toBeLessThanOrEqual(ROUNDING);
   });
 
-  it('counts from a grant by another process, also when the first renewal of `fair` has not arrived', async () => {
+  it('minHold of a lock counts from a grant by another process, also when the first renewal of `fair` has not arrived', async () => {
     const { registry, nameOf } = createRegistry(redis.admin, { lockType });
     const withoutFirstRenewals: RedisClient = {
       eval: (script, options) =>
@@ -99,7 +99,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect(end).toBeLessThanOrEqual(after + 5_000 + ROUNDING);
   });
 
-  it('is kept when the unlock was not answered: what repeats it in the background does not free the lock', async () => {
+  it('minHold of a lock is kept when the unlock was not answered: what repeats it in the background does not free the lock', async () => {
     const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, {
       lockType,
       commandTimeout: 300,
@@ -117,7 +117,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect(Math.abs((await endOf(nameOf('key'))) - acquired - 5_000)).toBeLessThanOrEqual(ROUNDING);
   });
 
-  it('is kept by a server that is out of memory, too', async () => {
+  it('minHold of a lock is kept by a server that is out of memory, too', async () => {
     const { registry } = createRegistry(redis.admin, { lockType });
     const lock = registry.obtain('key');
     const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
@@ -127,7 +127,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
   });
 
   if (lockType !== 'spin') {
-    it('wakes a waiter at its end that polls seldom', async () => {
+    it('minHold of a lock wakes a waiter at its end that polls seldom', async () => {
       const { registry, nameOf } = createRegistry(redis.admin, { lockType });
       const registryKey = nameOf('').slice(0, -1);
       const [client, subscriber] = [await redis.connect(), await redis.connect()];
@@ -146,7 +146,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     });
   }
 
-  it('of a nested call lasts so long from then on, and the key lives long enough for it', async () => {
+  it('minHold of a nested call lasts so long from then on, and the key lives long enough for it', async () => {
     const { registry, nameOf } = createRegistry(redis.admin, { lockType });
     const lock = registry.obtain('key');
     await lock.run(

@@ -22,38 +22,44 @@ describePrivate('A lock of several keys that one server is known to have', () =>
     for (let i = 0; i < 2; i++) await many.run(() => undefined);
   }
 
-  it.each(LOCK_TYPES)('costs one command, and one to give it back: %s', async (lockType) => {
-    const { registry } = createRegistry(await redis.connect(), { lockType });
-    await learnsWhereKeysAre(registry);
-    const commands = () => callsOf(redis.admin, 'evalsha');
-    const before = await commands();
-    const lease = await registry.multi(['a', 'b', 'c', 'd']).lock();
-    expect((await commands()) - before).toBe(1);
-    await lease.unlock();
-    expect((await commands()) - before).toBe(2);
-  });
+  it.each(LOCK_TYPES)(
+    'A lock of several keys that one server is known to have costs one command, and one to give it back: %s',
+    async (lockType) => {
+      const { registry } = createRegistry(await redis.connect(), { lockType });
+      await learnsWhereKeysAre(registry);
+      const commands = () => callsOf(redis.admin, 'evalsha');
+      const before = await commands();
+      const lease = await registry.multi(['a', 'b', 'c', 'd']).lock();
+      expect((await commands()) - before).toBe(1);
+      await lease.unlock();
+      expect((await commands()) - before).toBe(2);
+    },
+  );
 
-  it.each(LOCK_TYPES)('does not touch a key behind one that is taken: %s', async (lockType) => {
-    const registryKey = uniqueKey('multi');
-    const { registry } = createRegistry(await redis.connect(), { lockType, registryKey, fencing: true });
-    const { registry: other } = createRegistry(await redis.connect(), { lockType, registryKey });
-    await learnsWhereKeysAre(registry);
-    const taken = await other.obtain('b').lock();
-    const multi = registry.multi(['a', 'b', 'c']);
-    expect(await multi.tryLock()).toBeNull();
-    const waiting = multi.lock();
-    await until(async () => (await other.obtain('a').inspect()).held, { within: 5_000 });
-    // Its counter of fencing tokens would be there.
-    const isTouched = async () => (await redis.admin.keys(`*${registryKey}:c*`)).length > 0;
-    expect(await isTouched()).toBe(false);
-    await taken.unlock();
-    const lease = await waiting;
-    expect([...lease.fencingTokens.keys()]).toEqual(['a', 'b', 'c']);
-    expect(await isTouched()).toBe(true);
-    await lease.unlock();
-  });
+  it.each(LOCK_TYPES)(
+    'A lock of several keys that one server is known to have does not touch a key behind one that is taken: %s',
+    async (lockType) => {
+      const registryKey = uniqueKey('multi');
+      const { registry } = createRegistry(await redis.connect(), { lockType, registryKey, fencing: true });
+      const { registry: other } = createRegistry(await redis.connect(), { lockType, registryKey });
+      await learnsWhereKeysAre(registry);
+      const taken = await other.obtain('b').lock();
+      const multi = registry.multi(['a', 'b', 'c']);
+      expect(await multi.tryLock()).toBeNull();
+      const waiting = multi.lock();
+      await until(async () => (await other.obtain('a').inspect()).held, { within: 5_000 });
+      // Its counter of fencing tokens would be there.
+      const isTouched = async () => (await redis.admin.keys(`*${registryKey}:c*`)).length > 0;
+      expect(await isTouched()).toBe(false);
+      await taken.unlock();
+      const lease = await waiting;
+      expect([...lease.fencingTokens.keys()]).toEqual(['a', 'b', 'c']);
+      expect(await isTouched()).toBe(true);
+      await lease.unlock();
+    },
+  );
 
-  it('is granted once more when its client repeats the command', async () => {
+  it('A lock of several keys that one server is known to have is granted once more when its client repeats the command', async () => {
     const names = ['a', 'b', 'c'].map((key) => uniqueKey(key));
     const { inOrder } = SPRING_SCRIPTS.ACQUIRE;
     const ask = (owners: string[]) =>

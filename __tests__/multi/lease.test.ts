@@ -10,14 +10,14 @@ import { ROOT } from '../readme/pages';
 
 const run = promisify(execFile);
 
-it('renew of a lease of several keys passes its timeout on to each of them', async () => {
+it('renew() of a lease of several keys passes its timeout on to each of them', async () => {
   const leases = [1, 2].map(() => ({ renew: jest.fn<HeldLease['renew']>().mockResolvedValue(undefined) }));
   const lease: HeldLease = new HeldMultiLease('a + b', leases as unknown as HeldLease[]);
   await lease.renew(5_000, 50);
   for (const { renew } of leases) expect(renew).toHaveBeenCalledWith(5_000, 50);
 });
 
-it('the signal of a lease of many keys causes no warning of Node about too many listeners', async () => {
+it('The signal of a lease of many keys causes no warning of Node about too many listeners', async () => {
   // In a process of its own: Node warns outside of the sandbox of a test.
   const program = `
     const { InMemoryLockRegistry } = require('${join(ROOT, 'lib/testing')}');
@@ -27,7 +27,7 @@ it('the signal of a lease of many keys causes no warning of Node about too many 
   expect(await run(process.execPath, args, { cwd: ROOT })).toEqual({ stdout: 'false\n', stderr: '' });
 });
 
-it('the signal of a lease of several keys listens to each of its locks, until it is unlocked (P8)', async () => {
+it('The signal of a lease of several keys listens to each of its locks, until it is unlocked (P8)', async () => {
   const registry = new InMemoryLockRegistry();
   const multi = registry.multi(['a', 'b']);
   const listeners = (ofA: AbortSignal) => getEventListeners(ofA, 'abort').length;

@@ -29,7 +29,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       return Promise.all(keys.map((key) => other.obtain(key).lock()));
     };
 
-    it('is the lock of each of its keys, each counted once', async () => {
+    it('A lock of several keys is the lock of each of its keys, each counted once', async () => {
       const [registry, other] = [fixture.registry({ fencing: true }), fixture.otherRegistry()];
       const multi = registry.multi(['c', 'a', 'b', 'a']);
       expect(multi.keys).toEqual(KEYS);
@@ -56,7 +56,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await lease?.unlock();
     });
 
-    it('waits for one key with those before it, and without those behind it', async () => {
+    it('A lock of several keys waits for one key with those before it, and without those behind it', async () => {
       const [taken] = await takenElsewhere('b');
       // Every process takes them in one order, however they are named: no two wait for each other in a circle.
       const waiting = fixture.registry().multi(KEYS.toReversed()).lock();
@@ -70,7 +70,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    it('gives up at the end of its waitTime, names the key that was held, and leaves nothing', async () => {
+    it('A lock of several keys gives up at the end of its waitTime, names the key that was held, and leaves nothing', async () => {
       const [taken] = await takenElsewhere('c');
       const waiting = fixture.registry().multi(KEYS).lock({ waitTime: 300 });
       await expect(waiting).rejects.toThrow(LockTimeoutError);
@@ -83,7 +83,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
     it.each([
       ['aborted', (abort: AbortController) => abort.abort(new Error('enough')), /enough/],
       ['its registry is closed', (_abort: AbortController, close: () => void) => close(), RegistryClosedError],
-    ] as const)('leaves nothing when it is %s during its wait', async (_what, end, error) => {
+    ] as const)('A lock of several keys leaves nothing when it is %s during its wait', async (_what, end, error) => {
       const [taken] = await takenElsewhere('b');
       const registry = fixture.registry();
       const abort = new AbortController();
@@ -95,7 +95,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await taken?.unlock();
     });
 
-    it('callers that share a signal add one listener to it, and leave none (P8)', async () => {
+    it('Callers of a lock of several keys that share a signal add one listener to it, and leave none (P8)', async () => {
       const registry = fixture.registry();
       const { signal } = new AbortController();
       const callers = Array.from({ length: 12 }, async (_, i) => {
@@ -135,7 +135,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       for (const key of KEYS) await registry.obtain(key).forceUnlock();
     });
 
-    it('is lost when one of its keys is lost, and gives the others back', async () => {
+    it('A lock of several keys is lost when one of its keys is lost, and gives the others back', async () => {
       const lease = await fixture.registry({ expireAfter: 600 }).multi(KEYS).lock();
       const { signal } = lease;
       await fixture.admin.del(fixture.nameOf('b'));
@@ -148,7 +148,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    it('a fixed lease has its full ttl after a wait that was longer, and then ends', async () => {
+    it('A fixed lease of several keys has its full ttl after a wait that was longer, and then ends', async () => {
       const [taken] = await takenElsewhere('b');
       const ttl = 1_500;
       const waiting = fixture.registry().multi(KEYS).lock({ ttl });
@@ -164,7 +164,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    it('run opens a scope: one of its keys, and all of them, are entered again', async () => {
+    it('run() of a lock of several keys opens a scope: one of its keys, and all of them, are entered again', async () => {
       const registry = fixture.registry();
       const result = await registry.multi(KEYS).run(async (lease) => {
         const nested = await registry.run('b', async () => registry.multi(['c', 'a']).run(async () => 'inside'));
@@ -190,7 +190,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    it('its lease runs no script', async () => {
+    it('The lease of a lock of several keys runs no script', async () => {
       await fixture
         .registry()
         .multi(KEYS)
@@ -209,7 +209,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await expect(multi.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
     });
 
-    it('renew extends all of them, and inspect and forceUnlock report the first that is held', async () => {
+    it('renew() extends all of several keys, and inspect and forceUnlock report the first that is held', async () => {
       const registry = fixture.registry();
       const multi = registry.multi(KEYS);
       expect(await multi.inspect()).toMatchObject({ held: false });
@@ -228,13 +228,13 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       [['a', ''], TypeError, /`keys\[1\]`.*non-empty/],
       [['a', 7], TypeError, /`keys\[1\]`.*7/],
       ['a', TypeError, /`keys`.*'a'/],
-    ] as const)('refuses the keys %j', (keys, error, message) => {
+    ] as const)('A lock of several keys refuses the keys %j', (keys, error, message) => {
       const multi = () => fixture.registry().multi(keys as string[]);
       expect(multi).toThrow(error);
       expect(multi).toThrow(message);
     });
 
-    it('refuses an unknown option, and leaves nothing', async () => {
+    it('A lock of several keys refuses an unknown option, and leaves nothing', async () => {
       const lock = fixture.registry().multi(KEYS);
       await expect(lock.lock({ waitTme: 1 } as object)).rejects.toThrow(/waitTme/);
       await expect(lock.tryLock({ ttl: 1 })).rejects.toThrow(RangeError);
@@ -242,7 +242,7 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       expect(await heldKeys()).toEqual([]);
     });
 
-    it('fails when Redis refuses one of the keys, and leaves nothing', async () => {
+    it('A lock of several keys fails when Redis refuses one of the keys, and leaves nothing', async () => {
       // A string where a hash is expected, or the other way round.
       const otherFormat = lockType.startsWith('redisson') ? 'spin' : 'redisson';
       const taken = await fixture.otherRegistry({ lockType: otherFormat }).obtain('b').lock();

@@ -26,7 +26,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
   };
 
   it.each(['before the call', 'during the wait'])(
-    'settles by its deadline when it falls silent %s (P1, P2)',
+    'A lock of several keys, in a silence of Redis, settles by its deadline when it falls silent %s (P1, P2)',
     async (when) => {
       const { registry, commands, taken, comesBack, name } = await start();
       const multi = registry.multi(['a', 'b', 'c']);
@@ -49,7 +49,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
     },
   );
 
-  it('rejects at once when its caller aborts, and releases what it holds when Redis answers again (P8)', async () => {
+  it('A lock of several keys, in a silence of Redis, rejects at once when its caller aborts, and releases what it holds when Redis answers again (P8)', async () => {
     const { registry, commands, taken, comesBack, name } = await start({ commandTimeout: 60_000 });
     const caller = new AbortController();
     const reason = new Error('enough');
@@ -70,7 +70,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
   });
 
   it.each(['its waitTime', 'its signal'])(
-    'settles by %s when it falls silent as the key that it waited for is granted (P1)',
+    'A lock of several keys, in a silence of Redis, settles by %s when it falls silent as the key that it waited for is granted (P1)',
     async (what) => {
       const { registry, commands, other, taken } = await start({ commandTimeout: 60_000 });
       const ownerOf = async (key: string) => (await other.obtain(key).inspect()).owner;
@@ -107,7 +107,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
     },
   );
 
-  it('a key that it lost during its wait is not in its way (P2)', async () => {
+  it('A key of several that was lost during the wait, in a silence of Redis, is not in the way (P2)', async () => {
     const expireAfter = 400;
     const { registry, commands, other, taken, name } = await start({ expireAfter });
     let isGranted = false;

@@ -52,7 +52,7 @@ describePrivate('Instrumented locks', () => {
       return { first: first.registry, second: second.registry, registryKey, labels };
     };
 
-    it('show the wait and the section of a contended run under the span of its caller', async () => {
+    it('Instrumented locks show the wait and the section of a contended run under the span of its caller', async () => {
       const { first, second, registryKey } = await two();
       const holder = await first.obtain('key').lock();
       instrument();
@@ -98,7 +98,7 @@ describePrivate('Instrumented locks', () => {
       expect(waiting).toBeLessThanOrEqual(granted as number);
     });
 
-    it('count calls by outcome, what is held, and what waits', async () => {
+    it('Instrumented locks count calls by outcome, what is held, and what waits', async () => {
       const { first, second, labels } = await two();
       instrument();
       const lease = await first.obtain('key').lock();
@@ -126,7 +126,7 @@ describePrivate('Instrumented locks', () => {
       expect(await exported.units()).toMatchObject(seconds);
     });
 
-    it('report a loss, in the section and by reason', async () => {
+    it('Instrumented locks report a loss, in the section and by reason', async () => {
       const { first, second, registryKey, labels } = await two();
       instrument();
       const running = first.run('key', async (lease) => {
@@ -155,7 +155,7 @@ describePrivate('Instrumented locks', () => {
     });
   });
 
-  it('keep keys out of metrics, unless there are groups', async () => {
+  it('Instrumented locks keep keys out of metrics, unless there are groups', async () => {
     const { registry } = await traced();
     instrument();
     const cycle = async () => {
@@ -178,7 +178,7 @@ describePrivate('Instrumented locks', () => {
     expect(new Set(grouped.map(({ attributes }) => attributes.group))).toEqual(new Set([undefined, 'customer']));
   });
 
-  it('report the errors of a task and of Redis on the span', async () => {
+  it('Instrumented locks report the errors of a task and of Redis on the span', async () => {
     const { registry, registryKey } = await traced();
     instrument();
     const error = new Error('of the task');
@@ -195,7 +195,7 @@ describePrivate('Instrumented locks', () => {
     expect(eventNames(span)).toEqual(['exception']);
   });
 
-  it('report a loss that only the release finds, in the section that has ended', async () => {
+  it('Instrumented locks report a loss that only the release finds, in the section that has ended', async () => {
     const { client, registry, nameOf, sections } = await traced();
     instrument();
     const running = registry.run('key', () => client.sendCommand(['DEL', nameOf('key')]));
@@ -211,7 +211,7 @@ describePrivate('Instrumented locks', () => {
     }
   });
 
-  it('have one section each, whether the lock is passed on, unlocked inside the task, or taken with others', async () => {
+  it('Instrumented locks have one section each, whether the lock is passed on, unlocked inside the task, or taken with others', async () => {
     const { registry, sections } = await traced();
     instrument();
     await Promise.all([1, 2, 3].map(() => registry.run('key', () => new Promise(setImmediate))));
@@ -222,7 +222,7 @@ describePrivate('Instrumented locks', () => {
     expect(sections().flatMap(eventNames)).toEqual([]);
   });
 
-  it('have one section for each permit, each writer and each reader, though readers share a hold', async () => {
+  it('Instrumented locks have one section for each permit, each writer and each reader, though readers share a hold', async () => {
     const { registry, waits, sections } = await traced();
     instrument();
     const semaphore = registry.semaphore('seats', { permits: 3 });
@@ -242,7 +242,7 @@ describePrivate('Instrumented locks', () => {
     expect(sections().flatMap(eventNames)).toEqual([]);
   });
 
-  it('show a loss on the section that lost its lease, and on no other of the same hold or key', async () => {
+  it('Instrumented locks show a loss on the section that lost its lease, and on no other of the same hold or key', async () => {
     const { registry, sections } = await traced({ expireAfter: 60_000 });
     instrument();
     for (const lock of [registry.readWrite('page').read, registry.semaphore('seats', { permits: 3 })]) {
@@ -259,7 +259,7 @@ describePrivate('Instrumented locks', () => {
     expect(shown.toSorted()).toEqual(ofEach);
   });
 
-  it('count and show the loss of a hold for each of its readers', async () => {
+  it('Instrumented locks count and show the loss of a hold for each of its readers', async () => {
     const { registry, sections } = await traced();
     instrument();
     const { read } = registry.readWrite('page');
@@ -273,7 +273,7 @@ describePrivate('Instrumented locks', () => {
     expect(lost?.map(({ attributes, value }) => [attributes.reason, value])).toEqual([['expired', 3]]);
   });
 
-  it('show the loss of any of several keys on their section, found by a renewal or by the release', async () => {
+  it('Instrumented locks show the loss of any of several keys on their section, found by a renewal or by the release', async () => {
     const { client, registry, nameOf, sections } = await traced();
     instrument();
     const multi = registry.multi(['a', 'b', 'c']);
@@ -297,7 +297,7 @@ describePrivate('Instrumented locks', () => {
     expect(types).toEqual([...new Array(3).fill('ERR_LOCK_LOST'), undefined]);
   });
 
-  it('go on without a group where the option `group` throws, and warn of it once', async () => {
+  it('Instrumented locks go on without a group where the option `group` throws, and warn of it once', async () => {
     const { registry, sections } = await traced();
     const emitWarning = jest.spyOn(process, 'emitWarning').mockReturnValue();
     instrument({ group: (key) => (key.split(':')[1] as string).toUpperCase() });
@@ -316,7 +316,7 @@ describePrivate('Instrumented locks', () => {
     ]);
   });
 
-  it('end a section that is being released when the instrumentation ends', async () => {
+  it('Instrumented locks end a section that is being released when the instrumentation ends', async () => {
     const { registry, sections } = await traced();
     instrument();
     const lease = await registry.obtain('key').lock();
@@ -326,7 +326,7 @@ describePrivate('Instrumented locks', () => {
     await unlocking;
   });
 
-  it('count warnings by code', async () => {
+  it('Instrumented locks count warnings by code', async () => {
     const { registry, registryKey } = await traced({ warnHeldAfter: 50 });
     const labels = { registry_key: registryKey, lock_type: 'spin', code: 'LONG_HOLD' };
     instrument();
@@ -335,7 +335,7 @@ describePrivate('Instrumented locks', () => {
     expect((await exported.points())['redis_lock.warnings']).toEqual([{ attributes: labels, value: 1 }]);
   });
 
-  it('come from a scope with the name and the version of the package', () => {
+  it('Instrumented locks come from a scope with the name and the version of the package', () => {
     const scopes = [jest.spyOn(trace, 'getTracer'), jest.spyOn(metrics, 'getMeter')];
     end = instrumentLocks();
     for (const scope of scopes) {
@@ -344,7 +344,7 @@ describePrivate('Instrumented locks', () => {
     }
   });
 
-  it('are no longer measured when the instrumentation has ended: what is open ends with it', async () => {
+  it('Instrumented locks are no longer measured when the instrumentation has ended: what is open ends with it', async () => {
     const { registry, waits, sections } = await traced();
     instrument();
     const lease = await registry.obtain('key').lock();
@@ -363,7 +363,7 @@ describePrivate('Instrumented locks', () => {
     expect([waits(), sections()].map(({ length }) => length)).toEqual([2, 1]);
   });
 
-  it('ignore what has begun before', async () => {
+  it('Instrumented locks ignore what has begun before', async () => {
     const { registry } = await traced();
     const lease = await registry.obtain('key').lock();
     instrument();
@@ -371,7 +371,7 @@ describePrivate('Instrumented locks', () => {
     expect(await exported.points()).toEqual({});
   });
 
-  it('run in two instrumentations, both with their sections', async () => {
+  it('Instrumented locks run in two instrumentations, both with their sections', async () => {
     const { registry, registryKey, sections } = await traced();
     instrument();
     const other = new Exported();
@@ -390,7 +390,7 @@ describePrivate('Instrumented locks', () => {
       { groups: () => 'orders' },
       'Unknown option `groups` (function); did you mean `group`?; known are tracer, meter, group',
     ],
-  ])('reject %p', (options, message) => {
+  ])('Instrumented locks reject %p', (options, message) => {
     instrument();
     expect(() => instrumentLocks(options as InstrumentLocksOptions)).toThrow(new TypeError(message));
   });

@@ -37,7 +37,7 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
   const keysInRedis = async () =>
     (await client.keys(`*${registryKey}*`)).filter((name) => !name.startsWith('redisson_lock_'));
 
-  it('that is killed is succeeded by another process as soon as its key has expired (P2)', async () => {
+  it('A process with a lock that is killed is succeeded by another process as soon as its key has expired (P2)', async () => {
     const [worker] = (await startWorkers(1)) as [LockWorker];
     await runIn([worker], { registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
     const lock = registry.obtain('key');
@@ -50,7 +50,7 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
     await lease.unlock();
   });
 
-  it('leaves no key without expiry when it is killed at a random moment (P2)', async () => {
+  it('A process with a lock leaves no key without expiry when it is killed at a random moment (P2)', async () => {
     const keys = ['a', 'b', 'c'];
     const workers = await startWorkers(3);
     void runIn(workers, { registryKey, lockType, expireAfter: TTL, task: { name: 'loop', keys } }).catch(
@@ -69,7 +69,7 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
   });
 
   it.each(['is there', 'is gone'])(
-    'ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
+    'A process with a lock ends by itself when nothing is left of it but its registry, and Redis %s (P8)',
     async (redis) => {
       const server = await startRedis();
       const [worker] = (await startWorkers(1)) as [LockWorker];

@@ -50,15 +50,18 @@ describe('A link', () => {
     packed = await filesOfPackage();
   });
 
-  it.each([...PAGES, '.github/CODE_OF_CONDUCT.md'])('in %s leads to a file that is there, and to a heading', (page) => {
-    const broken = relativeLinks(page).filter(({ file, anchor }) => {
-      if (!existsSync(join(ROOT, file))) return true;
-      return anchor !== undefined && !anchors(file).includes(anchor);
-    });
-    expect(broken).toEqual([]);
-  });
+  it.each([...PAGES, '.github/CODE_OF_CONDUCT.md'])(
+    'A link in %s leads to a file that is there, and to a heading',
+    (page) => {
+      const broken = relativeLinks(page).filter(({ file, anchor }) => {
+        if (!existsSync(join(ROOT, file))) return true;
+        return anchor !== undefined && !anchors(file).includes(anchor);
+      });
+      expect(broken).toEqual([]);
+    },
+  );
 
-  it('leads to pages that are in the npm package, but for those that contributors need, or with many pictures', () => {
+  it('A link leads to pages that are in the npm package, but for those that contributors need, or with many pictures', () => {
     expect(PAGES.filter((page) => !packed.has(page))).toEqual([
       'CONTRIBUTING.md',
       'docs/architecture.md',
@@ -71,12 +74,12 @@ describe('A link', () => {
     ]);
   });
 
-  it.each(PAGES)('in %s works in the npm package too, if the page is in it', (page) => {
+  it.each(PAGES)('A link in %s works in the npm package too, if the page is in it', (page) => {
     if (!packed.has(page)) return;
     expect(relativeLinks(page).filter(({ file }) => !packed.has(file))).toEqual([]);
   });
 
-  it.each(PAGES)('is not needed for the files that %s names: they exist', (page) => {
+  it.each(PAGES)('A link is not needed for the files that %s names: they exist', (page) => {
     const paths = codeSpans(prose(page)).filter((code) => /^(lib|docs|scripts|__tests__)\/[\w./-]+$/.test(code));
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });

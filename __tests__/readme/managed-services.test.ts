@@ -47,20 +47,21 @@ describePrivate('docs/where-it-runs.md', () => {
     client.destroy();
   }
 
-  it('names services', () => {
+  it('docs/where-it-runs.md names services', () => {
     expect(SERVICES.length).toBeGreaterThan(8);
     expect(SERVICES.filter(({ works }) => !works)).toHaveLength(1);
   });
 
-  it.each(LOCK_TYPES)('says that every lock type works on each of them: %s', async (lockType) => {
+  it.each(LOCK_TYPES)('docs/where-it-runs.md says that every lock type works on each of them: %s', async (lockType) => {
     const forbidden = SERVICES.flatMap((service) => (service.works ? service.forbidden : []));
     contention = new Contention(redis, lockType, true, await userWithout(forbidden));
     await contention.run();
     expect(contention.warnings).toEqual([]);
   });
 
-  it.each(SERVICES.filter(({ works }) => !works))('says that nothing works on $service', ({ forbidden }) =>
-    expectRefused(forbidden),
+  it.each(SERVICES.filter(({ works }) => !works))(
+    'docs/where-it-runs.md says that nothing works on $service',
+    ({ forbidden }) => expectRefused(forbidden),
   );
 
   describe('says what happens without', () => {

@@ -45,12 +45,12 @@ describePrivate('docs/coming-from.md', () => {
     return stdout.trim().split('\n');
   }
 
-  it('has programs of several libraries', () => {
+  it('docs/coming-from.md has programs of several libraries', () => {
     expect(PAIRS.length).toBeGreaterThan(2);
   });
 
   it.each(PAIRS)(
-    'line $line: the program of the old library prints what it says, as the one after it does',
+    'docs/coming-from.md line $line: the program of the old library prints what it says, as the one after it does',
     async (pair) => {
       const { line, before, after } = pair;
       expect(await outputOf(`before-${line}`, before.code)).toEqual(promisedOutput(before));
@@ -59,7 +59,7 @@ describePrivate('docs/coming-from.md', () => {
     },
   );
 
-  it('gives the defaults that the old libraries have', async () => {
+  it('docs/coming-from.md gives the defaults that the old libraries have', async () => {
     const program = `
       import Redlock from 'redlock';
       import { defaultTimeoutOptions } from 'redis-semaphore';

@@ -93,7 +93,7 @@ describePrivate(PAGE, () => {
   }
 
   it.each(CASES)(
-    'has the keys and channels of $name under contention, and the rights that are needed, with fencing: $fencing',
+    `${PAGE} has the keys and channels of $name under contention, and the rights that are needed, with fencing: $fencing`,
     async ({ name, fencing, lockType, more = [], lockOf }) => {
       const row = RULES.find(({ names }) => names.includes(name));
       const rules = [...(row?.rules ?? []), ...(fencing ? (row?.withFencing ?? []) : []), ...more];
@@ -120,12 +120,12 @@ describePrivate(PAGE, () => {
     },
   );
 
-  it('is about every type of lock, and no other', () => {
+  it(`${PAGE} is about every type of lock, and no other`, () => {
     const all = new Set(CASES.map(({ name }) => name));
     for (const table of [KEYS, RULES]) expect(new Set(table.flatMap(({ names }) => names))).toEqual(all);
   });
 
-  it('has the names of a key with a hash tag, which share its slot', async () => {
+  it(`${PAGE} has the names of a key with a hash tag, which share its slot`, async () => {
     contention = new Contention(redis, 'fair', true);
     const registry = await contention.registry();
     const lease = await registry.obtain('{42}').lock();
@@ -145,7 +145,7 @@ describePrivate(PAGE, () => {
   const registry = (lockType: LockType) =>
     createRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType }).registry;
 
-  it('has commands to inspect a stuck lock that Redis knows, on keys of the right type', async () => {
+  it(`${PAGE} has commands to inspect a stuck lock that Redis knows, on keys of the right type`, async () => {
     await registry('fair').obtain(KEY).lock();
     expect(await carryOut('GET')).toMatch(new RegExp(`^.+:${process.pid}:[\\w-]{22}:\\d+$`));
     expect(await carryOut('PTTL')).toBeGreaterThan(0);
@@ -157,7 +157,7 @@ describePrivate(PAGE, () => {
   });
 
   it.each(LOCK_TYPES)(
-    'has the command that frees a stuck lock, whose holder learns of the loss: %s',
+    `${PAGE} has the command that frees a stuck lock, whose holder learns of the loss: %s`,
     async (lockType) => {
       const held = await registry(lockType).obtain(KEY).lock({ ttl: 3_000, renew: true });
       const others = registry(lockType);

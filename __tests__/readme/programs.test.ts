@@ -18,7 +18,7 @@ const QUIET = '--disable-warning=ExperimentalWarning';
 ifBuilt(describePrivate)('The code of the README and of every page of docs', () => {
   const programs = ProgramFolder.install('programs');
 
-  it('begins with an example that is plain JavaScript for Node 20', () => {
+  it('README begins with an example that is plain JavaScript for Node 20', () => {
     const [first] = PROGRAMS.filter(({ page }) => page === 'README.md');
     const code = first?.code ?? '';
     expect(first?.language).toBe('js');
@@ -28,16 +28,19 @@ ifBuilt(describePrivate)('The code of the README and of every page of docs', () 
     expect(code).not.toMatch(/\busing\b/);
   });
 
-  it.each(PROGRAMS.filter(({ mark }) => mark === 'bun'))('is JavaScript, for Bun: $page, line $line', ({ code }) => {
-    expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
-  });
+  it.each(PROGRAMS.filter(({ mark }) => mark === 'bun'))(
+    'Programs for Bun are JavaScript: $page, line $line',
+    ({ code }) => {
+      expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
+    },
+  );
 
-  it('compiles under strict settings', async () => {
+  it('The programs of the pages compile under strict settings', async () => {
     expect(await programs.folder.complaints(PROGRAMS)).toBe('');
   });
 
   it.each(PROGRAMS.filter(({ mark }) => mark === undefined))(
-    'on $page, line $line, ends by itself, and prints what it says',
+    'A program ends by itself, and prints what it says: $page, line $line',
     async (program) => {
       const promised = promisedOutput(program);
       // A program that nothing checks would prove nothing.

@@ -32,7 +32,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
-  it('there are six', () => {
+  it('There are six recipes', () => {
     expect(RECIPES).toHaveLength(6);
   });
 

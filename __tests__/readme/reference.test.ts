@@ -39,26 +39,26 @@ function union(name: string): string[] {
 }
 
 describe('The tables of the pages name', () => {
-  it('every option of a call, and no other', async () => {
+  it('The tables of the pages name every option of a call, and no other', async () => {
     expect(firstCells('README.md', 'Options of a call')).toEqual(await knownOptions(refusal({}, { unknown: 1 })));
   });
 
-  it('every option of a registry, and no other', async () => {
+  it('The tables of the pages name every option of a registry, and no other', async () => {
     expect(firstCells('README.md', 'Options of a registry')).toEqual(await knownOptions(refusal({ unknown: 1 })));
   });
 
-  it('every lock type, and no other', async () => {
+  it('The tables of the pages name every lock type, and no other', async () => {
     const named = firstCells('README.md', 'Lock types').map((type) => type.replaceAll("'", ''));
     const known = /one of (.*), got/.exec(await refusal({ lockType: 'unknown' }))?.[1]?.split(', ');
     expect(named).toEqual(known?.sort());
   });
 
-  it('every error, and no other', () => {
+  it('The tables of the pages name every error, and no other', () => {
     const classes = Object.keys(library).filter((name) => name.endsWith('Error') && name !== 'LockError');
     expect(firstCells('docs/troubleshooting.md', 'Errors')).toEqual(classes.sort());
   });
 
-  it('every code of a warning, and no other', () => {
+  it('The tables of the pages name every code of a warning, and no other', () => {
     for (const page of ['docs/operations.md', 'docs/troubleshooting.md']) {
       expect(
         tableBelow(page, 'Warnings')
@@ -98,18 +98,18 @@ it('README.md has at most 150 lines', () => {
 describe('docs/architecture.md', () => {
   const page = readPage('docs/architecture.md');
 
-  it('is one page, without long cells', () => {
+  it('docs/architecture.md is one page, without long cells', () => {
     const cells = page.split('\n').flatMap((line) => (line.startsWith('|') ? line.split('|') : []));
     expect(page.split('\n').length).toBeLessThan(150);
     expect(cells.filter((cell) => cell.length > 200)).toEqual([]);
   });
 
-  it('shows every folder of lib', () => {
+  it('docs/architecture.md shows every folder of lib', () => {
     const names = [...foldersOf(), ...foldersOf('protocols')];
     expect(names.filter((name) => !new RegExp(`(^|\\s)${name}/`, 'm').test(page))).toEqual([]);
   });
 
-  it('names only files and folders of lib that are there', () => {
+  it('docs/architecture.md names only files and folders of lib that are there', () => {
     const isPath = (code: string) => foldersOf().some((name) => code.startsWith(`${name}/`));
     const paths = codeSpans(prose('docs/architecture.md')).filter(isPath);
     expect(paths.length).toBeGreaterThan(20);
@@ -136,7 +136,7 @@ describe('.github', () => {
     },
   );
 
-  it('lets dependabot look at every folder that has packages of its own', () => {
+  it('.github lets dependabot look at every folder that has packages of its own', () => {
     const folders = ['scripts', 'support'].flatMap((parent) =>
       readdirSync(join(ROOT, parent))
         .filter((name) => existsSync(join(ROOT, parent, name, 'package.json')))
@@ -152,7 +152,7 @@ describe('Before the first release', () => {
     expect(named).toEqual([...OWNERS_FIELDS]);
   });
 
-  it('a field that is missing is reported, and none that is there', () => {
+  it('Before the first release, a field that is missing is reported, and none that is there', () => {
     expect(missingFields({})).toEqual([...OWNERS_FIELDS]);
     const complete = Object.fromEntries(OWNERS_FIELDS.map((name) => [name, 'there']));
     expect(missingFields(complete)).toEqual([]);
@@ -163,12 +163,12 @@ describe('README.md, by the runs in docs/compatibility.md,', () => {
   const [line = ''] = /It works with .*compatibility\.md\)/.exec(readPage('README.md')) ?? [];
   const runs = tableBelow('docs/compatibility.md', 'What was run');
 
-  it('names the clients that were run, and no other', () => {
+  it('README.md, by the runs in docs/compatibility.md, names the clients that were run, and no other', () => {
     const names = (text: string) => [...new Set(text.match(/\b(?:redis|ioredis|iovalkey|valkey-glide)\b/g))].sort();
     expect(names(line.replace('node-redis', ''))).toEqual(names(runs.map(([, , clients]) => clients).join(' ')));
   });
 
-  it('names the servers that were run, and nothing failed on them', () => {
+  it('README.md, by the runs in docs/compatibility.md, names the servers that were run, and nothing failed on them', () => {
     const versions = (kind: string) =>
       runs.flatMap(([server = '']) => (server.startsWith(kind) ? [Number(/ (\d+\.\d+)/.exec(server)?.[1])] : []));
     expect(line).toContain(`Redis ${Math.min(...versions('redis'))} to ${Math.floor(Math.max(...versions('redis')))}`);
@@ -188,7 +188,7 @@ describe('docs/guarantees.md', () => {
       tests: codeSpans(text).filter((code) => /^__tests__\/.*\.ts$/.test(code)),
     }));
 
-  it('has every guarantee that a test cites', () => {
+  it('docs/guarantees.md has every guarantee that a test cites', () => {
     const files = readdirSync(join(ROOT, '__tests__'), { recursive: true, encoding: 'utf8' }).filter(
       (file) => file.endsWith('.ts') && !file.startsWith('readme'),
     );
@@ -196,7 +196,7 @@ describe('docs/guarantees.md', () => {
     expect([...new Set(cited)].sort()).toEqual(promises.map(({ promise }) => promise).sort());
   });
 
-  it.each(promises)('names tests for $promise, and each of them cites it', ({ promise, tests }) => {
+  it.each(promises)('docs/guarantees.md names tests for $promise, and each of them cites it', ({ promise, tests }) => {
     expect(tests).not.toEqual([]);
     expect(tests.filter((test) => !new RegExp(`\\b${promise}\\b`).test(readPage(test)))).toEqual([]);
   });
@@ -205,18 +205,21 @@ describe('docs/guarantees.md', () => {
 describe('A picture', () => {
   const pictures = readdirSync(join(ROOT, 'docs')).filter((name) => /^(?!growth-).*\.svg$/.test(name));
 
-  it.each(pictures)('has a title, a description, colours for both themes, and words on a page: %s', (name) => {
-    const picture = readPage(`docs/${name}`);
-    expect(picture).toMatch(/<title id="title">[^<]{10,}<\/title>/);
-    expect(picture).toMatch(/<desc id="desc">[^<]{100,}<\/desc>/);
-    expect(picture).toContain('prefers-color-scheme:dark');
-    const image = new RegExp(`!\\[([^\\]]*)\\]\\((?:docs/)?${name}\\)`, 'g');
-    const shown = PAGES.flatMap((page) => [...readPage(page).matchAll(image)]);
-    expect(shown).not.toEqual([]);
-    for (const [, words = ''] of shown) expect(words.length).toBeGreaterThan(100);
-  });
+  it.each(pictures)(
+    'A picture has a title, a description, colours for both themes, and words on a page: %s',
+    (name) => {
+      const picture = readPage(`docs/${name}`);
+      expect(picture).toMatch(/<title id="title">[^<]{10,}<\/title>/);
+      expect(picture).toMatch(/<desc id="desc">[^<]{100,}<\/desc>/);
+      expect(picture).toContain('prefers-color-scheme:dark');
+      const image = new RegExp(`!\\[([^\\]]*)\\]\\((?:docs/)?${name}\\)`, 'g');
+      const shown = PAGES.flatMap((page) => [...readPage(page).matchAll(image)]);
+      expect(shown).not.toEqual([]);
+      for (const [, words = ''] of shown) expect(words.length).toBeGreaterThan(100);
+    },
+  );
 
-  it('of the layers names every folder of lib, and no other', () => {
+  it('A picture of the layers names every folder of lib, and no other', () => {
     const texts = [...readPage('docs/layers.svg').matchAll(/<text [^>]*>([^<]*)<\/text>/g)].map(([, text]) => text);
     expect(
       texts

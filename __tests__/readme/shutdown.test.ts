@@ -81,7 +81,7 @@ ifBuilt(describePrivate)('A server that shuts down as docs/in-an-application.md 
     await elsewhere.close({ timeout: 0 });
   });
 
-  it('is there: one in plain Node, one in Nest', () => {
+  it('The shutdown of a server is shown in plain Node, and in Nest', () => {
     expect(SERVERS).toHaveLength(2);
   });
 

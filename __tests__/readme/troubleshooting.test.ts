@@ -75,17 +75,17 @@ const LISTED = [
 ].flatMap(codeSpans);
 
 describe(PAGE, () => {
-  it('lists many messages', () => {
+  it(`${PAGE} lists many messages`, () => {
     expect(MESSAGES.length).toBeGreaterThan(60);
     expect(LISTED.length).toBeGreaterThan(60);
   });
 
-  it('has every message of the code', () => {
+  it(`${PAGE} has every message of the code`, () => {
     const missing = MESSAGES.filter(({ text }) => !LISTED.some((one) => contains(one, text)));
     expect(missing.map(({ file, text }) => `${file}: ${text}`)).toEqual([]);
   });
 
-  it('has no message that the code has not', () => {
+  it(`${PAGE} has no message that the code has not`, () => {
     const sources = SOURCES.map(({ text }) => text.replaceAll(/[`\\]/g, '')).join('\n');
     // A message may be made of several literals.
     const known = (part: string) =>
@@ -93,7 +93,7 @@ describe(PAGE, () => {
     expect(LISTED.filter((one) => !partsOf(one).every(known))).toEqual([]);
   });
 
-  it('has every answer of the server that is tried again, and no other as such', () => {
+  it(`${PAGE} has every answer of the server that is tried again, and no other as such`, () => {
     const source = readPage('lib/redis/failure.ts');
     const [, codes = ''] = /const TRANSIENT = new Set\(\[([^\]]*)\]/.exec(source) ?? [];
     const transient = [...codes.matchAll(/'(\w+)'/g)].map(([, code]) => code as string);

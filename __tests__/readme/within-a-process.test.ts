@@ -42,19 +42,19 @@ describeReal('Within a process, as docs/guarantees.md has it', () => {
   const inOrder = Array.from({ length: 100 }, (_, caller) => caller);
 
   describe.each(['spin', 'pub-sub', 'fair', 'redisson'] as const)('%s', (lockType) => {
-    it('serves callers in order, with nearly no requests', async () => {
+    it('A lock serves callers in order, with nearly no requests', async () => {
       const { requests, order } = await served(registryOf({ lockType }));
       expect(order).toEqual(inOrder);
       expect(requests).toBeLessThan(0.5);
     });
 
-    it('takes one request for each lease with fencing', async () => {
+    it('A lock takes one request for each lease with fencing', async () => {
       const { requests } = await served(registryOf({ lockType, fencing: true }));
       expect(requests).toBeGreaterThanOrEqual(1);
       expect(requests).toBeLessThan(1.5);
     });
 
-    it('finds a deleted lock more than 50 ms after Redis confirmed it, and says so at unlock', async () => {
+    it('A lock finds a deleted lock more than 50 ms after Redis confirmed it, and says so at unlock', async () => {
       const registry = registryOf({ lockType });
       const lock = registry.obtain('key');
       const lease = await lock.lock();
@@ -70,7 +70,7 @@ describeReal('Within a process, as docs/guarantees.md has it', () => {
   it.each([
     ['redisson-fair', { lockType: 'redisson-fair' }],
     ['handOver: 0', { lockType: 'pub-sub', handOver: 0 }],
-  ] as const)('takes two requests for each lease with %s', async (_name, options) => {
+  ] as const)('Within a process, a lock takes two requests for each lease with %s', async (_name, options) => {
     const { requests, order } = await served(registryOf(options));
     expect(order).toEqual(inOrder);
     expect(requests).toBeGreaterThanOrEqual(1.9);

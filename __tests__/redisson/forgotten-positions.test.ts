@@ -21,7 +21,7 @@ describe('The positions that a process gave up', () => {
 
   afterEach(() => time.restore());
 
-  it('forgets a position that was given up half a minute ago, with its lock, though no other follows', async () => {
+  it('A process forgets a position that it gave up half a minute ago, with its lock, though no other follows', async () => {
     const positions = new PastPositions();
     const refer = () => {
       const lock = {};
@@ -39,7 +39,7 @@ describe('The positions that a process gave up', () => {
     expect(time.pending).toBe(0);
   });
 
-  it('remembers the last position of a lock for half a minute of its own, whatever came before it', async () => {
+  it('A process remembers the last position of a lock that it gave up for half a minute of its own, whatever came before it', async () => {
     const positions = new PastPositions();
     const lock = {};
     const removals = [jest.fn(async () => 1), jest.fn(async () => 1)] as const;
@@ -53,7 +53,7 @@ describe('The positions that a process gave up', () => {
     positions.close();
   });
 
-  it('has no timer left when it is closed', () => {
+  it('The memory of positions that were given up has no timer left when it is closed', () => {
     const positions = new PastPositions();
     positions.add({}, async () => undefined);
     expect(time.keepingAlive).toBe(0);
@@ -61,7 +61,7 @@ describe('The positions that a process gave up', () => {
     expect(time.pending).toBe(0);
   });
 
-  it('removes a position once more after many reconnects, however many fail before Redis answers', async () => {
+  it('A position that was given up is removed once more after many reconnects, however many fail before Redis answers', async () => {
     const positions = new PastPositions();
     const removals: LateReply[] = [];
     const remove = jest.fn(() => {
@@ -125,13 +125,13 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     timeouts = `redisson_lock_timeout:{${registryKey}:key}`;
   });
 
-  it('is acquired by that process again: its earlier position does not hold it up', async () => {
+  it('A redisson-fair lock on a server that has forgotten that a process left the queue is acquired by that process again: its earlier position does not hold it up', async () => {
     await leaveForgotten();
     await (await mine.obtain('key').lock({ waitTime: 5_000 })).unlock();
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
-  it('takes the place at the end for a new position, and those behind the earlier one move up', async () => {
+  it('A redisson-fair lock on a server that has forgotten that a process left the queue takes the place at the end for a new position, and those behind the earlier one move up', async () => {
     await leaveForgotten();
     const name = `${registryKey}:key`;
     await admin.hSet(name, 'another process:1', '1');
@@ -159,7 +159,7 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
-  it('is released by its holder first, when a connection is made again meanwhile', async () => {
+  it('A redisson-fair lock on a server that has forgotten that a process left the queue is released by its holder first, when a connection is made again meanwhile', async () => {
     const held = await process(admin).obtain('key').lock();
     const waiting = mine.obtain('key').lock();
     await until(async () => (await queued()).length === 1);
@@ -175,7 +175,7 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
-  it('keeps a position that is waited for, when the connection of its process was made again', async () => {
+  it('A redisson-fair lock on a server that has forgotten that a process left the queue keeps a position that is waited for, when the connection of its process was made again', async () => {
     await leaveForgotten();
     const held = await mine.obtain('key').lock();
     const waiting = mine.obtain('key').lock();

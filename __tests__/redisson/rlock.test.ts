@@ -28,7 +28,7 @@ describeReal('Beside Redisson', () => {
     const registry = (options: Partial<RedisLockRegistryOptions> = {}) =>
       createRegistry(client, { registryKey: '', lockType: 'redisson', idleBetweenTries: 10, ...options }).registry;
 
-    it('is a hash with one field, "<client id>:<number>", whose value is the hold count, and lives for 30 s', async () => {
+    it('A redisson lock is a hash with one field, "<client id>:<number>", whose value is the hold count, and lives for 30 s', async () => {
       const lease = await registry().obtain(key).lock();
       const fields = await java.hGetAll(key);
       expect(Object.keys(fields)).toHaveLength(1);
@@ -41,7 +41,7 @@ describeReal('Beside Redisson', () => {
       expect(await java.exists(key)).toBe(0);
     });
 
-    it('is named by the key alone, or by registryKey and key', async () => {
+    it('A redisson lock is named by the key alone, or by registryKey and key', async () => {
       await registry({ registryKey: 'mapped' }).obtain(key).lock();
       expect(await java.exists(`mapped:${key}`)).toBe(1);
       expect(await java.exists(key)).toBe(0);
@@ -52,7 +52,7 @@ describeReal('Beside Redisson', () => {
       ['no braces', 'name', 'redisson_lock__channel:{name}'],
       ['a hash tag', '{tag}name', 'redisson_lock__channel:{tag}name'],
       ['a brace', 'na{me', 'redisson_lock__channel:na{me'],
-    ])('tells its release by "0" on the channel of a name with %s', async (_, name, channel) => {
+    ])('A redisson lock tells its release by "0" on the channel of a name with %s', async (_, name, channel) => {
       const [ours, theirs] = [`${key}${name}`, channel.replace(/name|na\{me|\{tag\}name/, `${key}$&`)];
       const messages: string[] = [];
       const listener = await createRealClient();
@@ -62,7 +62,7 @@ describeReal('Beside Redisson', () => {
       expect(messages).toEqual(['0']);
     });
 
-    it("waits for RLock's message", async () => {
+    it("A redisson lock waits for RLock's message", async () => {
       await java.hSet(key, JAVA_1, '1');
       await java.pExpire(key, 60_000);
       const waiting = registry({ idleBetweenTries: 60_000 }).obtain(key).lock();
@@ -73,14 +73,14 @@ describeReal('Beside Redisson', () => {
       await (await waiting).unlock();
     });
 
-    it('polls where no release is published, as with RSpinLock, and where the key has no expiry', async () => {
+    it('A redisson lock polls where no release is published, as with RSpinLock, and where the key has no expiry', async () => {
       await java.hSet(key, JAVA_1, '1');
       const waiting = registry().obtain(key).lock({ waitTime: WAIT_LIMIT });
       await java.del(key);
       await (await waiting).unlock();
     });
 
-    it('detects by renewal and by unlock that RLock has acquired it after a loss (P6)', async () => {
+    it('A redisson lock detects by renewal and by unlock that RLock has acquired it after a loss (P6)', async () => {
       const [first, second] = ['renewed', 'unlocked'].map((name) => `${key}:${name}`) as [string, string];
       const leases = await Promise.all([first, second].map((name) => registry().obtain(name).lock()));
       for (const name of [first, second]) {
@@ -93,14 +93,14 @@ describeReal('Beside Redisson', () => {
       for (const name of [first, second]) expect(await java.hGetAll(name)).toEqual({ [JAVA_1]: '1' });
     });
 
-    it('and the string types reject each other’s keys at once, with the reason (P13)', async () => {
+    it('A redisson lock and the string types reject each other’s keys at once, with the reason (P13)', async () => {
       const spin = registry({ lockType: 'spin', registryKey: 'string' });
       const redisson = registry({ registryKey: 'string' });
       await spin.run(key, () => expect(redisson.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
       await redisson.run(key, () => expect(spin.obtain(key).lock()).rejects.toThrow(/WRONGTYPE/));
     });
 
-    it('continues the tokens of RFencedLock, and issues none for a refused attempt', async () => {
+    it('A redisson lock continues the tokens of RFencedLock, and issues none for a refused attempt', async () => {
       const token = `redisson_lock_token:{${key}}`;
       await java.set(token, '41');
       await registry({ fencing: true }).run(key, async ({ fencingToken }) => {
@@ -133,23 +133,26 @@ describeReal('Beside Redisson', () => {
       timeouts = `redisson_lock_timeout:{${key}}`;
     });
 
-    it.each(['a{b', '}x{', '{}x', 'a}b'])('names the companions of "%s" as Redisson does', async (name) => {
-      key = `${uniqueKey('fair')}${name}`;
-      const wrapped = name.includes('{') ? key : `{${key}}`;
-      const holder = await lock({ fencing: true }).lock();
-      expect(await java.exists(`redisson_lock_token:${wrapped}`)).toBe(1);
-      const waiting = lock({ fencing: true }).lock();
-      await until(async () => (await java.lLen(`redisson_lock_queue:${wrapped}`)) === 1);
-      expect(await java.zCard(`redisson_lock_timeout:${wrapped}`)).toBe(1);
-      await holder.unlock();
-      await (await waiting).unlock();
-    });
+    it.each(['a{b', '}x{', '{}x', 'a}b'])(
+      'A redisson-fair lock names the companions of "%s" as Redisson does',
+      async (name) => {
+        key = `${uniqueKey('fair')}${name}`;
+        const wrapped = name.includes('{') ? key : `{${key}}`;
+        const holder = await lock({ fencing: true }).lock();
+        expect(await java.exists(`redisson_lock_token:${wrapped}`)).toBe(1);
+        const waiting = lock({ fencing: true }).lock();
+        await until(async () => (await java.lLen(`redisson_lock_queue:${wrapped}`)) === 1);
+        expect(await java.zCard(`redisson_lock_timeout:${wrapped}`)).toBe(1);
+        await holder.unlock();
+        await (await waiting).unlock();
+      },
+    );
 
     it.each([
       ['of Redisson', WAIT, {}],
       ['that is configured', 5_000, { fairLockWaitTimeout: 5_000 }],
     ])(
-      'queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out %s',
+      'A redisson-fair lock queues with the timeout of the waiter before, or the ttl of the key, plus the wait time-out %s',
       async (_, wait, options) => {
         const holder = await lock(options).lock({ ttl: 20_000 });
         const first = lock(options).lock();
@@ -172,7 +175,7 @@ describeReal('Beside Redisson', () => {
       },
     );
 
-    it('has one position in the queue for each process, with any number of callers and polls', async () => {
+    it('A redisson-fair lock has one position in the queue for each process, with any number of callers and polls', async () => {
       const holder = await lock().lock();
       const mine = lock({ idleBetweenTries: 1 });
       const waiting = Array.from({ length: 10 }, () => mine.tryLock({ waitTime: 300 }));
@@ -183,7 +186,7 @@ describeReal('Beside Redisson', () => {
     });
 
     it.each(['its time is over', 'its signal aborts', 'its registry is closed'])(
-      'takes a waiter out, and lets those behind move up, when %s',
+      'A redisson-fair lock takes a waiter out, and lets those behind move up, when %s',
       async (how) => {
         const holder = await lock().lock();
         const controller = new AbortController();
@@ -206,7 +209,7 @@ describeReal('Beside Redisson', () => {
       },
     );
 
-    it('wakes only the first in the queue by "0" on its own channel, on release', async () => {
+    it('A redisson-fair lock wakes only the first in the queue by "0" on its own channel, on release', async () => {
       const messages: string[] = [];
       const listener = await createRealClient();
       await listener.pSubscribe(`redisson_lock__channel:*${key}*`, (message, channel) => {
@@ -220,7 +223,7 @@ describeReal('Beside Redisson', () => {
       expect(messages).toEqual([`redisson_lock__channel:{${key}}:${JAVA_1} 0`]);
     });
 
-    it('wakes the next waiter when the first one leaves while the lock is free', async () => {
+    it('A redisson-fair lock wakes the next waiter when the first one leaves while the lock is free', async () => {
       await java.hSet(key, JAVA_1, '1');
       const controller = new AbortController();
       const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: controller.signal })).rejects.toThrow();
@@ -237,7 +240,7 @@ describeReal('Beside Redisson', () => {
       expect(messages).toEqual(['0']);
     });
 
-    it('waits for its own channel only, and is notified by it', async () => {
+    it('A redisson-fair lock waits for its own channel only, and is notified by it', async () => {
       await java.hSet(key, JAVA_1, '1');
       await java.pExpire(key, 60_000);
       const waiting = lock({ idleBetweenTries: 60_000 }).lock();
@@ -249,14 +252,14 @@ describeReal('Beside Redisson', () => {
       await (await waiting).unlock();
     });
 
-    it('never overtakes the queue, and does not enqueue for a tryLock', async () => {
+    it('A redisson-fair lock never overtakes the queue, and does not enqueue for a tryLock', async () => {
       await enqueue(JAVA_1, Date.now() + WAIT);
       expect(await lock().tryLock()).toBeNull();
       expect(await java.lRange(queue, 0, -1)).toEqual([JAVA_1]);
       expect(await java.exists(key)).toBe(0);
     });
 
-    it('acquires the lock after the timeout of the waiters before it', async () => {
+    it('A redisson-fair lock acquires the lock after the timeout of the waiters before it', async () => {
       await enqueue(JAVA_1, Date.now() - 1);
       await enqueue(JAVA_2, Date.now() + 300);
       const asked = Date.now();
@@ -268,7 +271,7 @@ describeReal('Beside Redisson', () => {
     });
 
     it.each(['queue', 'timeouts'])(
-      'enters a waiter again, behind those that came since, whose %s was deleted',
+      'A redisson-fair lock enters a waiter again, behind those that came since, whose %s was deleted',
       async (what) => {
         const holder = await lock().lock();
         const waiting = lock().lock();
@@ -294,7 +297,7 @@ describeReal('Beside Redisson', () => {
     );
 
     it.each(['its waiter gives up', 'somebody acquires the lock'])(
-      'leaves no timeouts behind when the queue was deleted and %s',
+      'A redisson-fair lock leaves no timeouts behind when the queue was deleted and %s',
       async (what) => {
         const holder = await lock().lock();
         const isOver = new AbortController();
@@ -316,7 +319,7 @@ describeReal('Beside Redisson', () => {
       },
     );
 
-    it('is not blocked by a waiter without a timeout, which would block Java for ever', async () => {
+    it('A redisson-fair lock is not blocked by a waiter without a timeout, which would block Java for ever', async () => {
       await java.rPush(queue, JAVA_1);
       const lease = await lock().tryLock();
       expect(lease).not.toBeNull();

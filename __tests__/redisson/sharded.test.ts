@@ -44,7 +44,7 @@ describePrivate.each([
   const modes = ['auto', 'off'] as const;
 
   it.each(lockTypes.flatMap((lockType) => modes.map((mode) => [lockType, mode] as const)))(
-    'wake their waiters: %s, shardedSubscriptionMode %s',
+    'Redisson locks on a cluster wake their waiters: %s, shardedSubscriptionMode %s',
     async (lockType, shardedSubscriptionMode) => {
       const warnings: LockWarning[] = [];
       const options: RedisLockRegistryOptions = {

@@ -28,7 +28,7 @@ describePrivate('a lock with minReplicas', () => {
   describe.each(LOCK_TYPES)('of type %s', (lockType) => {
     const options = { lockType, minReplicas: 1, replicaTimeout: LONG };
 
-    it('is on the replica when the caller has it, each time that it goes to another caller', async () => {
+    it('A lock with minReplicas is on the replica when the caller has it, each time that it goes to another caller', async () => {
       const registryKey = uniqueKey();
       const registries = [
         await fixture.registry({ ...options, registryKey }),
@@ -49,7 +49,7 @@ describePrivate('a lock with minReplicas', () => {
       expect(entered).toBe(12);
     });
 
-    it('is not acquired while the client is closed, and is when it is connected again', async () => {
+    it('A lock with minReplicas is not acquired while the client is closed, and is when it is connected again', async () => {
       const client = await fixture.connect();
       const { registry, nameOf } = createRegistry(client, options);
       await registry.run('key', () => undefined);
@@ -63,7 +63,7 @@ describePrivate('a lock with minReplicas', () => {
       await registry.run('key', () => undefined);
     });
 
-    it('is not acquired, and not left behind, while the replica lags: the error has both numbers', async () => {
+    it('A lock with minReplicas is not acquired, and not left behind, while the replica lags: the error has both numbers', async () => {
       const { registry, nameOf } = await fixture.registry({ ...options, replicaTimeout: 50 });
       fixture.holdUp();
       const cause = await tryToTake(registry.obtain('key').tryLock());
@@ -75,7 +75,7 @@ describePrivate('a lock with minReplicas', () => {
       expect([late.wanted, late.acknowledged]).toEqual([1, 0]);
     });
 
-    it('is acquired by a waiting caller as soon as the replica is up to date; a warning says what it waits for', async () => {
+    it('A lock with minReplicas is acquired by a waiting caller as soon as the replica is up to date; a warning says what it waits for', async () => {
       const { registry, nameOf, warnings } = await fixture.registry({ ...options, replicaTimeout: 50 });
       fixture.holdUp();
       const waiting = registry.obtain('key').lock();
@@ -90,7 +90,7 @@ describePrivate('a lock with minReplicas', () => {
       expect(await (await fixture.connect()).exists(nameOf('key'))).toBe(0);
     });
 
-    it('is released by its holder though the replica lags, and the next caller waits for the replica', async () => {
+    it('A lock with minReplicas is released by its holder though the replica lags, and the next caller waits for the replica', async () => {
       const registryKey = uniqueKey();
       const holder = await fixture.registry({ ...options, registryKey, replicaTimeout: 50 });
       const { registry } = await fixture.registry({ ...options, registryKey, replicaTimeout: 50 });
@@ -106,7 +106,7 @@ describePrivate('a lock with minReplicas', () => {
       await (await next).unlock();
     });
 
-    it('is renewed while no replica follows', async () => {
+    it('A lock with minReplicas is renewed while no replica follows', async () => {
       const { registry } = await fixture.registry({ ...options, expireAfter: 600 });
       const lease = await registry.obtain('key').lock();
       fixture.holdUp();
@@ -116,7 +116,7 @@ describePrivate('a lock with minReplicas', () => {
       await lease.unlock();
     });
 
-    it('that is held is reported as held, also while no replica follows', async () => {
+    it('A lock with minReplicas that is held is reported as held, also while no replica follows', async () => {
       const registryKey = uniqueKey();
       const holder = await fixture.registry({ lockType, registryKey });
       const { registry } = await fixture.registry({ ...options, registryKey });
@@ -127,7 +127,7 @@ describePrivate('a lock with minReplicas', () => {
     });
   });
 
-  it('says so to each caller of a batch, but not to those that were refused', async () => {
+  it('A lock with minReplicas says so to each caller of a batch, but not to those that were refused', async () => {
     const registryKey = uniqueKey();
     const holder = await fixture.registry({ registryKey });
     const { registry } = await fixture.registry({ registryKey, minReplicas: 1, replicaTimeout: LONG });

@@ -78,7 +78,7 @@ describePrivate('minReplicas beyond the replicas there are', () => {
     await settled;
   });
 
-  it('a wait without an end rejects after unavailableAfter', async () => {
+  it('With minReplicas beyond the replicas there are, a wait without an end rejects after unavailableAfter', async () => {
     const { registry } = await alone.registry({ minReplicas: 1, replicaTimeout: 20, unavailableAfter: 300 });
     await expect(registry.obtain('key').lock()).rejects.toMatchObject({ cause: { wanted: 1, acknowledged: 0 } });
   });
@@ -120,22 +120,25 @@ describePrivate('a cluster with a slot that no node serves', () => {
     ['that connected before', 1, true],
     ['that connected later', 0, false],
     ['that connected later', 1, false],
-  ])('for a client %s, minReplicas %d: the error names the slot, in time', async (_name, minReplicas, isBefore) => {
-    const { masters, ownersOf, connect } = await cluster();
-    const registryKey = `orders-${minReplicas}-${isBefore}`;
-    const { slot } = await ownersOf(`${registryKey}:key`);
-    expect(hashSlot(`${registryKey}:key`)).toBe(slot);
-    const early = isBefore ? await connect() : undefined;
-    for (const node of masters) await node.send('CLUSTER', 'DELSLOTS', String(slot)).catch(() => undefined);
-    const client = early ?? (await connect());
-    const { registry } = createRegistry(client, { registryKey, minReplicas, replicaTimeout: 50 });
-    const locking = registry.obtain('key').lock({ waitTime: 500 });
-    const took = await elapsed(locking);
-    await expect(locking).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-      message: expect.stringMatching(new RegExp(`slot ${slot}\\b`)),
-    });
-    expect(took).toBeLessThan(500 + SOON + machineDelay());
-    client.destroy();
-  });
+  ])(
+    'A cluster with a slot that no node serves, for a client %s, minReplicas %d: the error names the slot, in time',
+    async (_name, minReplicas, isBefore) => {
+      const { masters, ownersOf, connect } = await cluster();
+      const registryKey = `orders-${minReplicas}-${isBefore}`;
+      const { slot } = await ownersOf(`${registryKey}:key`);
+      expect(hashSlot(`${registryKey}:key`)).toBe(slot);
+      const early = isBefore ? await connect() : undefined;
+      for (const node of masters) await node.send('CLUSTER', 'DELSLOTS', String(slot)).catch(() => undefined);
+      const client = early ?? (await connect());
+      const { registry } = createRegistry(client, { registryKey, minReplicas, replicaTimeout: 50 });
+      const locking = registry.obtain('key').lock({ waitTime: 500 });
+      const took = await elapsed(locking);
+      await expect(locking).rejects.toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: expect.stringMatching(new RegExp(`slot ${slot}\\b`)),
+      });
+      expect(took).toBeLessThan(500 + SOON + machineDelay());
+      client.destroy();
+    },
+  );
 });

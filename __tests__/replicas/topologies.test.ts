@@ -39,13 +39,13 @@ describePrivate('minReplicas through a sentinel client', () => {
 
   afterAll(() => sentinel.stop());
 
-  it.each(LOCK_TYPES)('a %s lock is on the replica', async (lockType) => {
+  it.each(LOCK_TYPES)('A %s lock is on the replica', async (lockType) => {
     const clients = await Promise.all([sentinel.connect(), sentinel.connect()]);
     await takeInTurn(clients, lockType, sentinel.nodes[1] as Node);
     for (const client of clients) await client.destroy();
   });
 
-  it('goes on after a failover, over a connection to the new master', async () => {
+  it('A lock with minReplicas goes on after a failover, over a connection to the new master', async () => {
     const client = await sentinel.connect();
     const { registry } = createRegistry(client, OPTIONS);
     await registry.run('before', () => undefined);
@@ -71,7 +71,7 @@ describePrivate('minReplicas through a cluster client', () => {
     return { slot, master, replica: replica as Node };
   };
 
-  it.each(LOCK_TYPES)('a %s lock is on the replica of its slot', async (lockType) => {
+  it.each(LOCK_TYPES)('A %s lock is on the replica of its slot', async (lockType) => {
     const clients = await Promise.all([cluster.connect(), cluster.connect()]);
     for (const tag of ['a', 'b', 'c']) {
       const registryKey = uniqueKey(`{${tag}}`);
@@ -81,7 +81,7 @@ describePrivate('minReplicas through a cluster client', () => {
     for (const client of clients) client.destroy();
   });
 
-  it('follows a slot that is being moved (ASK), and one that was moved (MOVED)', async () => {
+  it('minReplicas follows a slot that is being moved (ASK), and one that was moved (MOVED)', async () => {
     const client = await cluster.connect();
     const registryKey = uniqueKey('{moving}');
     const { registry } = createRegistry(client, { ...OPTIONS, registryKey });
@@ -101,7 +101,7 @@ describePrivate('minReplicas through a cluster client', () => {
     client.destroy();
   });
 
-  it('goes on when a master was killed and its replica took over', async () => {
+  it('A lock with minReplicas goes on when a master was killed and its replica took over', async () => {
     const client = await cluster.connect();
     const registryKey = uniqueKey('{killed}');
     const { registry } = createRegistry(client, { ...OPTIONS, minReplicas: 0, registryKey });

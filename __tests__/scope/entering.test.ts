@@ -10,7 +10,7 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockType) => {
   const scope = ScopeFixture.install(lockType);
 
-  it('works with a nested run, ten levels deep, and only the outermost releases the lock', async () => {
+  it('Entering a lock again in its scope works with a nested run, ten levels deep, and only the outermost releases the lock', async () => {
     const descend = async (level: number): Promise<number> => {
       const depth = level === 10 ? level : await scope.lock.run(() => descend(level + 1));
       // Also on the way back: nothing was released yet.
@@ -24,7 +24,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(await isExcluded(scope.theirs)).toBe(false);
   });
 
-  it('shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
+  it('Entering a lock again in its scope shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
     const lock = scope.registry({ fencing: true }).obtain('key');
     await lock.run(async (outer) => {
       const nested = await lock.lock();
@@ -47,7 +47,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     });
   });
 
-  it('sends nothing in any code that the task calls, through awaits, timers and microtasks', async () => {
+  it('Entering a lock again in its scope sends nothing in any code that the task calls, through awaits, timers and microtasks', async () => {
     const { spy, lock } = scope.spied();
     await lock.run(async () => {
       const before = spy.sent;
@@ -67,7 +67,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toHaveLength(6);
   });
 
-  it('is a new acquisition after an early unlock of the lease, which ends the scope', async () => {
+  it('Entering a lock again in its scope is a new acquisition after an early unlock of the lease, which ends the scope', async () => {
     await scope.lock.run(async (lease) => {
       await lease.unlock();
       const held = await scope.theirs.lock();
@@ -80,7 +80,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toEqual(['theirs', 'mine']);
   });
 
-  it('needs no turn of another key of the scope', async () => {
+  it('Entering a lock again in its scope needs no turn of another key of the scope', async () => {
     const [one, two] = [new Gate(), new Gate()];
     await scope.mine.run('one', () =>
       scope.mine.run('two', () =>
@@ -99,7 +99,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect([await scope.isInRedis('one'), await scope.isInRedis('two')]).toEqual([false, false]);
   });
 
-  it('is possible with an evicted lock object, inside the scope of its replacement', async () => {
+  it('Entering a lock again in its scope is possible with an evicted lock object, inside the scope of its replacement', async () => {
     const { spy, registry, lock: forgotten } = scope.spied();
     registry.expireUnusedOlderThan(-1);
     const fresh = registry.obtain('key');
@@ -122,7 +122,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toHaveLength(3);
   });
 
-  it('is possible in running tasks while the registry closes, nested runs included, and to no other caller', async () => {
+  it('Entering a lock again in its scope is possible in running tasks while the registry closes, nested runs included, and to no other caller', async () => {
     const { spy, registry, lock } = scope.spied();
     const closed = { name: 'RegistryClosedError' };
     const [inside, closing] = [new Gate(), new Gate()];
@@ -151,14 +151,14 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
   });
 
   describe('by siblings', () => {
-    it('is one at a time, on two levels: the children of one finish before the next begins', async () => {
+    it('Entry by siblings in a scope is one at a time, on two levels: the children of one finish before the next begins', async () => {
       const family = (parent: number) =>
         Promise.all(numbers(3).map((child) => scope.lock.run(() => scope.enter(`${parent}.${child}`))));
       await scope.lock.run(() => Promise.all(numbers(3).map((i) => scope.lock.run(() => family(i)))));
       expect(scope.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
     });
 
-    it('is one at a time with any of run, lock and tryLock', async () => {
+    it('Entry by siblings in a scope is one at a time with any of run, lock and tryLock', async () => {
       const kinds = {
         run: (name: string) => scope.lock.run(() => scope.enter(name)),
         lease: async (name: string) => {
@@ -185,7 +185,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       expect(scope.entered).toEqual(names);
     });
 
-    it('comes before callers outside the scope: first all of the scope, then the others', async () => {
+    it('Entry by siblings in a scope comes before callers outside the scope: first all of the scope, then the others', async () => {
       const gate = new Gate();
       const outsiders = [scope.lock, scope.theirs, scope.lock].map(async (outside) => {
         await gate.opened;
@@ -200,7 +200,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       expect(scope.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
     });
 
-    it('takes one turn for any number of unlocks of a nested lease', async () => {
+    it('Entry by siblings in a scope takes one turn for any number of unlocks of a nested lease', async () => {
       await scope.lock.run(async () => {
         const first = await scope.lock.lock();
         const waiters = ['second', 'third'].map((name) =>
@@ -220,7 +220,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       expect(scope.entered).toEqual(['second', 'third']);
     });
 
-    it('is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
+    it('Entry by siblings in a scope is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
       await scope.lock.run(async () => {
         const sibling = await scope.lock.lock();
         const start = performance.now();
@@ -241,7 +241,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
       });
     });
 
-    it('is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
+    it('Entry by siblings in a scope is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
       const controller = new AbortController();
       const reason = new Error('changed my mind');
       const { signal } = controller;
@@ -270,7 +270,7 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     });
   });
 
-  it('obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
+  it('Entering a lock again in its scope obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
     const client = new HoldableClient(scope.clients[0]);
     const lock = scope.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
     const controller = new AbortController();

@@ -73,28 +73,31 @@ function expectOutside(called: Called | undefined): void {
 describePrivate.each(DISTINCT_TYPES)('In the scope of one %s lock', (lockType) => {
   const redis = PrivateRedis.install();
 
-  it.each(losses)('the loss of another lease, found by %s, is not handled inside', async (_, options, find) => {
-    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType });
-    const calls: Promise<Called>[] = [];
-    const call = listener(registry, calls);
-    const lease = await context.run('owner', async () => {
-      const taken = await registry.obtain('lost').lock(options);
-      taken.signal.addEventListener('abort', call);
-      return taken;
-    });
-    await context.run('foreign', () =>
-      registry.run('account', async () => {
-        await find(lease, registry, () => redis.admin.del(nameOf('lost')));
-        await until(() => calls.length > 0);
-        expectOutside(await calls[0]);
-      }),
-    );
-    expect(calls).toHaveLength(1);
-  });
+  it.each(losses)(
+    'In the scope of a lock, the loss of another lease, found by %s, is not handled inside',
+    async (_, options, find) => {
+      const { registry, nameOf } = createRegistry(await redis.connect(), { lockType });
+      const calls: Promise<Called>[] = [];
+      const call = listener(registry, calls);
+      const lease = await context.run('owner', async () => {
+        const taken = await registry.obtain('lost').lock(options);
+        taken.signal.addEventListener('abort', call);
+        return taken;
+      });
+      await context.run('foreign', () =>
+        registry.run('account', async () => {
+          await find(lease, registry, () => redis.admin.del(nameOf('lost')));
+          await until(() => calls.length > 0);
+          expectOutside(await calls[0]);
+        }),
+      );
+      expect(calls).toHaveLength(1);
+    },
+  );
 });
 
 describePrivate.each(LOCK_TYPES.filter((lockType) => lockType !== 'spin'))('In the scope of a %s lock', (lockType) => {
-  it('a warning that a wait in the scope causes is not handled inside', async () => {
+  it('A warning that a wait in the scope of a lock causes is not handled inside', async () => {
     const redis = await PrivateRedis.start();
     const options = { registryKey: 'warnings', lockType, idleBetweenTries: 20 };
     const other = createRegistry(await redis.connect(), options);

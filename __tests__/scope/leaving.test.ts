@@ -21,7 +21,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
   }
 
   describe('work that outlives it', () => {
-    it('makes its own acquisition, and is excluded by another holder', async () => {
+    it('Work that outlives the scope of a lock makes its own acquisition, and is excluded by another holder', async () => {
       const [scopeOver, refused] = [new Gate(), new Gate()];
       const work = await inScope(scope.lock, async () => {
         await scopeOver.opened;
@@ -43,7 +43,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       expect(scope.entered).toEqual(['theirs', 'still theirs', 'detached']);
     });
 
-    it('is in the outer scope of the one that ended, while that is open', async () => {
+    it('Work that outlives the scope of a lock is in the outer scope of the one that ended, while that is open', async () => {
       const { spy, lock } = scope.spied();
       await lock.run(async () => {
         const before = spy.sent;
@@ -59,7 +59,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       expect(scope.entered).toHaveLength(2);
     });
 
-    it('makes its own acquisition if it waits for its turn at the end', async () => {
+    it('Work that outlives the scope of a lock makes its own acquisition if it waits for its turn at the end', async () => {
       let second: Promise<unknown> = Promise.resolve();
       let held: Promise<unknown> = Promise.resolve();
       await scope.lock.run(async () => {
@@ -75,7 +75,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       expect([...scope.entered].sort()).toEqual(['first', 'second', 'theirs']);
     });
 
-    it('does not wait for ever for a turn that was not released in the scope', async () => {
+    it('Work that outlives the scope of a lock does not wait for ever for a turn that was not released in the scope', async () => {
       let waiting: Promise<unknown> = Promise.resolve();
       await scope.lock.run(async () => {
         await scope.lock.lock();
@@ -86,7 +86,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       expect(scope.entered).toEqual(['detached']);
     });
 
-    it('no longer holds the lock by a nested lease', async () => {
+    it('Work that outlives the scope of a lock no longer holds the lock by a nested lease', async () => {
       const lease = await scope.lock.run(() => scope.lock.lock());
       expect(lease.remaining).toBe(0);
       expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
@@ -97,7 +97,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       await held.unlock();
     });
 
-    it('never releases a later lease of another caller by `unlock` of the lock', async () => {
+    it('Work that outlives the scope of a lock never releases a later lease of another caller by `unlock` of the lock', async () => {
       const taken = new Gate();
       let work: Promise<unknown> = Promise.resolve();
       await scope.lock.run(async () => {
@@ -111,7 +111,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       await later.unlock();
     });
 
-    it('releases another lock that it acquired in the scope', async () => {
+    it('Work that outlives the scope of a lock releases another lock that it acquired in the scope', async () => {
       const other = scope.mine.obtain('other');
       const scopeOver = new Gate();
       const work = await inScope(scope.lock, async () => {
@@ -126,7 +126,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
   });
 
   describe('a nested run that was not awaited', () => {
-    it('is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
+    it('A nested run that was not awaited is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
       const [taskOver, gate] = [new Gate(), new Gate()];
       const settled: string[] = [];
       const outer = scope.lock
@@ -148,7 +148,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       expect(scope.entered).toEqual(['nested', 'other']);
     });
 
-    it('is waited for also when the task of the outer run fails, and that error is reported', async () => {
+    it('A nested run that was not awaited is waited for also when the task of the outer run fails, and that error is reported', async () => {
       const gate = new Gate();
       const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
       let isSettled = false;
@@ -170,7 +170,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
       await Promise.all([nested, rejected]);
     });
 
-    it('is under the lock as well if it first extends the lease', async () => {
+    it('A nested run that was not awaited is under the lock as well if it first extends the lease', async () => {
       let nested: Promise<unknown> = Promise.resolve();
       await scope.lock.run(
         () => {
@@ -194,7 +194,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
 
   describe('by an error', () => {
     it.each([1, 2, 3, 4])(
-      'of level %i of four, that surfaces as it is, and the lock is released once',
+      'An error of level %i of four surfaces as it is, and the lock is released once',
       async (thrower) => {
         const { spy, lock } = scope.spied();
         await lock.run(() => undefined);
@@ -217,7 +217,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     );
 
     it.each([2, 3, 4])(
-      'of level %i that the level above catches, the lock is still held, and the turn is free',
+      'After an error of level %i that the level above catches, the lock is still held, and the turn is free',
       async (thrower) => {
         const caught: number[] = [];
         const descend = async (level: number): Promise<void> => {
@@ -238,7 +238,7 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     );
   });
 
-  it('and before, it does not keep a lock that was acquired and released in it (P8)', async () => {
+  it('A scope does not keep a lock that was acquired and released in it (P8)', async () => {
     const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {
       const other = scope.mine.obtain(`other ${i}`);
       await other.lock();

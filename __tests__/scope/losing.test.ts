@@ -16,7 +16,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
   const scope = ScopeFixture.install(lockType);
 
   describe('a lease that is lost', () => {
-    it('admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
+    it('In a scope, a lease that is lost admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
       const { spy, lock } = scope.spied();
       const run = lock.run(async (lease) => {
         await scope.lose(lease);
@@ -34,7 +34,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       expect(scope.entered).toEqual([]);
     });
 
-    it('makes every level that was inside reject with the result of its own task', async () => {
+    it('In a scope, a lease that is lost makes every level that was inside reject with the result of its own task', async () => {
       const results: unknown[] = [];
       const descend = async (level: number, lease: Lease): Promise<number> => {
         if (level === 3) await scope.lose(lease);
@@ -52,7 +52,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       expect(results).toEqual([3, 2, 1]);
     });
 
-    it('to another process is lost on every level, and the new holder is not affected', async () => {
+    it('In a scope, a lease that is lost to another process is lost on every level, and the new holder is not affected', async () => {
       const run = scope.lock.run((outer) =>
         scope.lock.run(async (middle) => {
           await scope.admin.del(scope.nameOf('key'));
@@ -73,7 +73,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       await thief.unlock();
     });
 
-    it('is lost for a sibling that waits for its turn, too', async () => {
+    it('In a scope, a lease that is lost is lost for a sibling that waits for its turn, too', async () => {
       const { spy, lock } = scope.spied();
       const run = lock.run(async (lease) => {
         const first = await lock.lock();
@@ -89,7 +89,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       expect(scope.entered).toEqual([]);
     });
 
-    it('by its ttl is detected at once after a pause of the process, before any timer has run (P5)', async () => {
+    it('In a scope, a lease that is lost by its ttl is detected at once after a pause of the process, before any timer has run (P5)', async () => {
       const { spy, lock } = scope.spied();
       const run = lock.run(
         async () => {
@@ -106,7 +106,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
       await expectLost(run, 'expired');
     });
 
-    it('is detected by a nested call with a longer ttl: its task is not called, and the turn is free', async () => {
+    it('In a scope, a lease that is lost is detected by a nested call with a longer ttl: its task is not called, and the turn is free', async () => {
       const run = scope.lock.run(
         async () => {
           await scope.admin.del(scope.nameOf('key'));
@@ -124,7 +124,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
 
   describe('a nested call with a ttl', () => {
     it.each(Object.entries(reenter))(
-      'that is longer extends the lease, also beyond the nested %s',
+      'A nested call with a ttl that is longer extends the lease, also beyond the nested %s',
       async (_, enter) => {
         await scope.lock.run(
           async (lease) => {
@@ -138,7 +138,7 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
     );
 
     it.each(Object.entries(reenter))(
-      'that is shorter, or the default, does not change the lease, and sends nothing: %s',
+      'A nested call with a ttl that is shorter, or the default, does not change the lease, and sends nothing: %s',
       async (_, enter) => {
         const { spy, lock } = scope.spied({ expireAfter: 600_000 });
         await lock.run(

@@ -33,7 +33,7 @@ jest.mock('node:async_hooks', () => {
 });
 
 describeReal.each(LOCK_TYPES)('AsyncLocalStorage', (lockType) => {
-  it(`is not used by a ${lockType} lock before the first run, and one instance serves all runs`, async () => {
+  it(`AsyncLocalStorage is not used by a ${lockType} lock before the first run, and one instance serves all runs`, async () => {
     const client = await createRealClient();
     // The library as if no test had used it yet.
     jest.resetModules();

@@ -11,7 +11,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
 
   describe('inside a scope', () => {
     it.each(['lock', 'tryLock'] as const)(
-      'gives back what the scope took with %s, and the run goes on',
+      'unlock() of a lock inside a scope gives back what the scope took with %s, and the run goes on',
       async (take) => {
         const { spy, lock } = scope.spied();
         await lock.run(async (outer) => {
@@ -28,7 +28,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       },
     );
 
-    it('is refused when the scope acquired nothing: it does not release the run itself', async () => {
+    it('unlock() of a lock inside a scope is refused when the scope acquired nothing: it does not release the run itself', async () => {
       const { spy, lock } = scope.spied();
       await lock.run(
         async (outer) => {
@@ -47,7 +47,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       );
     });
 
-    it('releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
+    it('unlock() of a lock inside a scope releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
       const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
       const early = await before.lock();
       await scope.lock.run(async () => {
@@ -69,7 +69,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       expect(await scope.isInRedis('before')).toBe(false);
     });
 
-    it('reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
+    it('unlock() of a lock inside a scope reports the loss of another lock first, and does not affect a later lease of the scope', async () => {
       const other = scope.mine.obtain('other');
       await scope.lock.run(async () => {
         await scope.lockAndLose(other);
@@ -84,7 +84,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
   });
 
   describe('outside any scope', () => {
-    it('is refused while a run holds the lock, in this process or in another', async () => {
+    it('unlock() of a lock outside any scope is refused while a run holds the lock, in this process or in another', async () => {
       const [inside, refused] = [new Gate(), new Gate()];
       const holder = scope.lock.run(async (lease) => {
         // The scope also has a nested lease, which a call outside must not release.
@@ -103,7 +103,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       await holder;
     });
 
-    it('can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
+    it('unlock() of a lock outside any scope can be mixed with the unlock of leases by several callers: none releases the lease of another', async () => {
       const styles = [
         async (name: string) => {
           const lease = await scope.lock.lock();
@@ -124,7 +124,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       await expectRefused(scope.lock.unlock());
     });
 
-    it('is refused to the second of two callers that release one lease at the same time', async () => {
+    it('unlock() of a lock outside any scope is refused to the second of two callers that release one lease at the same time', async () => {
       await scope.lock.lock();
       const [first, second] = await Promise.allSettled([scope.lock.unlock(), scope.lock.unlock()]);
       expect(first.status).toBe('fulfilled');
@@ -133,13 +133,13 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
   });
 
   describe('after a loss', () => {
-    it('reports what no timer has detected yet (P5)', async () => {
+    it('unlock() of a lock after a loss reports what no timer has detected yet (P5)', async () => {
       await scope.lock.lock({ ttl: 300 });
       block(350);
       await expectLost(scope.lock.unlock(), 'expired');
     });
 
-    it('reports each loss once that its lease or run has not reported, and then releases the current holder', async () => {
+    it('unlock() of a lock after a loss reports each loss once that its lease or run has not reported, and then releases the current holder', async () => {
       const [reported, disposed] = [await scope.lockAndLose(scope.lock), await scope.lockAndLose(scope.lock)];
       for (let i = 0; i < 3; i++) await scope.lockAndLose(scope.lock);
       await expectLost(reported.unlock(), 'expired');
@@ -156,7 +156,7 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
       await expectRefused(scope.lock.unlock());
     });
 
-    it('does not affect a later holder when the lock was evicted meanwhile', async () => {
+    it('unlock() of a lock after a loss does not affect a later holder when the lock was evicted meanwhile', async () => {
       await scope.lockAndLose(scope.lock);
       scope.mine.expireUnusedOlderThan(-1);
       const later = await scope.mine.obtain('key').lock();

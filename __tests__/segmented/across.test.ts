@@ -25,7 +25,7 @@ const take = (parts: readonly Part[]) => {
 };
 
 describe('runAcross', () => {
-  it('takes from as many segments as it needs, in order', async () => {
+  it('runAcross takes from as many segments as it needs, in order', async () => {
     expect(await stock.runAcross(7, { available, commit: take })).toEqual({
       served: true,
       value: ['3 of stock:0', '4 of stock:2'],
@@ -35,7 +35,7 @@ describe('runAcross', () => {
     expect(registry.contended).toEqual(['stock:0', 'stock:1', 'stock:2']);
   });
 
-  it('holds only the locks of the segments it takes from while it commits', async () => {
+  it('runAcross holds only the locks of the segments it takes from while it commits', async () => {
     await stock.runAcross(10, {
       available,
       commit(parts) {
@@ -45,7 +45,7 @@ describe('runAcross', () => {
     });
   });
 
-  it('takes nothing when all segments together have too little', async () => {
+  it('runAcross takes nothing when all segments together have too little', async () => {
     let committed = false;
     const commit = () => {
       committed = true;
@@ -55,14 +55,14 @@ describe('runAcross', () => {
     expect(registry.contended).toHaveLength(4);
   });
 
-  it.each(['available', 'commit'] as const)('releases all locks when %s throws', async (method) => {
+  it.each(['available', 'commit'] as const)('runAcross releases all locks when %s throws', async (method) => {
     const error = new Error('no');
     const task = { available, commit: take, [method]: () => Promise.reject(error) };
     await expect(stock.runAcross(7, task)).rejects.toBe(error);
     expect(pieces).toEqual([3, 0, 5, 2]);
   });
 
-  it('does not commit when a lease was lost', async () => {
+  it('runAcross does not commit when a lease was lost', async () => {
     const lost = new Error('lost');
     const obtain = registry.obtain.bind(registry);
     registry.obtain = (key) => {
@@ -79,7 +79,7 @@ describe('runAcross', () => {
     expect(pieces).toEqual([3, 0, 5, 2]);
   });
 
-  it('does not deadlock, lose or oversell with many callers', async () => {
+  it('runAcross does not deadlock, lose or oversell with many callers', async () => {
     pieces = [50, 50, 50, 50];
     const slowly = async (segment: Segment) => {
       await new Promise(setImmediate);
@@ -94,7 +94,7 @@ describe('runAcross', () => {
     expect(sold).toBeGreaterThan(200 - 7);
   });
 
-  it('waits no longer than waitTime for all of them, and releases the locks that it held', async () => {
+  it('runAcross waits no longer than waitTime for all of them, and releases the locks that it held', async () => {
     const lease = await registry.obtain('stock:2').lock();
     const error = await stock.runAcross(7, { available, commit: take }, { waitTime: 60 }).catch((e: unknown) => e);
     expect(error).toBeInstanceOf(LockTimeoutError);
@@ -105,7 +105,7 @@ describe('runAcross', () => {
     await lease.unlock();
   });
 
-  it('is stopped by its signal, and releases the locks that it held', async () => {
+  it('runAcross is stopped by its signal, and releases the locks that it held', async () => {
     const lease = await registry.obtain('stock:2').lock();
     const controller = new AbortController();
     const call = stock.runAcross(7, { available, commit: take }, { signal: controller.signal });
@@ -119,7 +119,7 @@ describe('runAcross', () => {
 });
 
 describe('runAll', () => {
-  it('holds every segment', async () => {
+  it('runAll holds every segment', async () => {
     const total = await stock.runAll((segments) => {
       expect(registry.held).toEqual([...stock.names]);
       return segments.reduce((sum, { index }) => sum + (pieces[index] as number), 0);
@@ -127,7 +127,7 @@ describe('runAll', () => {
     expect(total).toBe(10);
   });
 
-  it('redistributes with split', async () => {
+  it('runAll redistributes with split', async () => {
     await stock.runAll(() => {
       for (const { index, amount } of stock.split(10)) pieces[index] = amount;
     });
@@ -135,7 +135,7 @@ describe('runAll', () => {
   });
 });
 
-it('names the share of each segment', () => {
+it('runAll names the share of each segment', () => {
   expect(stock.split(5)).toEqual([
     { index: 0, name: 'stock:0', amount: 2 },
     { index: 1, name: 'stock:1', amount: 1 },

@@ -49,7 +49,7 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
       return before - many;
     };
 
-  it('leaves no key behind when a wait for several segments is aborted', async () => {
+  it('A segmented lock leaves no key behind when a wait for several segments is aborted', async () => {
     const leases = await Promise.all(
       stock.names.map((name) => (registries[1] as RedisLockRegistry).obtain(name).lock()),
     );
@@ -68,7 +68,7 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('sells what a process left that vanished in its sections, once their leases end, and refuses only then', async () => {
+  it('A segmented lock sells what a process left that vanished in its sections, once their leases end, and refuses only then', async () => {
     await fill([3, 0, 2, 0, 4]);
     const dying = await createRealClient();
     const { registry } = createRegistry(dying, { registryKey, lockType, expireAfter: 800, fairLockWaitTimeout: 100 });
@@ -90,7 +90,7 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     await nothingIsLeft();
   });
 
-  it('rejects when the lease was lost during the task', async () => {
+  it('A segmented lock rejects when the lease was lost during the task', async () => {
     const lost = stock.run(async ({ name, lease }) => {
       await client.del(`${registryKey}:${name}`);
       await lease.renew().catch(() => undefined);
@@ -101,7 +101,7 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     expect(error).toMatchObject({ result: 'done' });
   });
 
-  it('lets a task enter its own segment again', async () => {
+  it('A segmented lock lets a task enter its own segment again', async () => {
     const answer = await stock.run(({ name }) => (registries[0] as RedisLockRegistry).run(name, ({ key }) => key));
     expect(answer).toMatchObject({ served: true, value: expect.stringMatching(/^stock:\d$/) });
   });

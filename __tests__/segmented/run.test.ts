@@ -30,7 +30,7 @@ const hold = (...indices: number[]): Promise<Lease[]> =>
 const waitedFor = () => ALL.filter((index) => registry.waiting(`stock:${index}`) > 0);
 
 describe('the segment that serves', () => {
-  it('is drawn at random', async () => {
+  it('The segment that serves is drawn at random', async () => {
     const served = new Map<number, number>();
     for (let i = 0; i < 800; i++) {
       const answer = await lock.run(serve);
@@ -40,7 +40,7 @@ describe('the segment that serves', () => {
     for (const times of served.values()) expect(times).toBeGreaterThan(60);
   });
 
-  it('is the same with the same seed', async () => {
+  it('The segment that serves is the same with the same seed', async () => {
     const draw = async (seed: number) => {
       const lock = lockWithSeed(seed);
       const drawn = [];
@@ -51,7 +51,7 @@ describe('the segment that serves', () => {
     expect(await draw(7)).not.toEqual(await draw(8));
   });
 
-  it('is passed to the task and to the caller, and released at the end', async () => {
+  it('The segment that serves is passed to the task and to the caller, and released at the end', async () => {
     const answer = await lock.run(async (segment) => {
       expect(segment.name).toBe(`stock:${segment.index}`);
       expect(segment.lease.key).toBe(segment.name);
@@ -62,14 +62,14 @@ describe('the segment that serves', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it.each([undefined, null, false, 0, ''])('may serve with %p', async (value) => {
+  it.each([undefined, null, false, 0, ''])('The segment that serves may serve with %p', async (value) => {
     expect(await lock.run(() => value)).toMatchObject({ served: true, value });
     expect(registry.contended).toHaveLength(1);
   });
 });
 
 describe('a segment that is exhausted', () => {
-  it('is released, and the next segment is tried, each once', async () => {
+  it('A segment that is exhausted is released, and the next segment is tried, each once', async () => {
     const seen: number[] = [];
     const answer = await lock.run(({ index, name, exhausted }) => {
       expect(registry.held).toEqual([name]);
@@ -82,7 +82,7 @@ describe('a segment that is exhausted', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('is tried last by the next caller', async () => {
+  it('A segment that is exhausted is tried last by the next caller', async () => {
     const only = (wanted: number) => (segment: Segment) => (segment.index === wanted ? 'served' : segment.exhausted);
     for (let seed = 0; seed < 20; seed++) {
       const lock = lockWithSeed(seed);
@@ -98,7 +98,7 @@ describe('a segment that is exhausted', () => {
     }
   });
 
-  it('is drawn like any other after it has served again', async () => {
+  it('A segment that is exhausted is drawn like any other after it has served again', async () => {
     await lock.run(({ exhausted }) => exhausted);
     const served = new Set<number>();
     for (let i = 0; i < 100; i++) {
@@ -110,13 +110,13 @@ describe('a segment that is exhausted', () => {
 });
 
 describe('a busy segment', () => {
-  it('is skipped for a free one', async () => {
+  it('A busy segment is skipped for a free one', async () => {
     const leases = await hold(0, 1, 2, 3, 5, 6, 7);
     for (let i = 0; i < 10; i++) expect(await lock.run(serve)).toMatchObject({ segment: 4 });
     for (const lease of leases) await lease.unlock();
   });
 
-  it('is tried last by the next caller, though it is free by then', async () => {
+  it('A busy segment is tried last by the next caller, though it is free by then', async () => {
     for (let seed = 0; seed < 20; seed++) {
       const lock = lockWithSeed(seed);
       const leases = await hold(0, 1, 2, 3, 5, 6, 7);
@@ -131,7 +131,7 @@ describe('a busy segment', () => {
     }
   });
 
-  it('is waited for when the free ones are exhausted', async () => {
+  it('A busy segment is waited for when the free ones are exhausted', async () => {
     const [lease] = await hold(2);
     const seen: number[] = [];
     const answer = lock.run(({ index, exhausted }) => {
@@ -144,7 +144,7 @@ describe('a busy segment', () => {
     expect(await answer).toEqual({ served: true, value: 'served', segment: 2 });
   });
 
-  it('must be visited before an order is refused', async () => {
+  it('A busy segment must be visited before an order is refused', async () => {
     const [lease] = await hold(6);
     let settled = false;
     const seen: number[] = [];
@@ -162,7 +162,7 @@ describe('a busy segment', () => {
     expect(seen.toSorted()).toEqual(ALL);
   });
 
-  it('is entered when it is released first, and the waits for the others end', async () => {
+  it('A busy segment is entered when it is released first, and the waits for the others end', async () => {
     const leases = await hold(...ALL);
     const answer = lock.run(serve);
     await until(() => waitedFor().length === 2);
@@ -174,7 +174,7 @@ describe('a busy segment', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('of a killed process does not block: one more segment is waited for every 100 ms', async () => {
+  it('A busy segment of a killed process does not block: one more segment is waited for every 100 ms', async () => {
     const leases = await hold(...ALL);
     const answer = lock.run(serve);
     await until(() => waitedFor().length === 2);
@@ -186,7 +186,7 @@ describe('a busy segment', () => {
     for (const lease of leases) if (lease.key !== `stock:${added}`) await lease.unlock();
   });
 
-  it('is not entered by a caller that has entered another segment at the same moment', async () => {
+  it('A busy segment is not entered by a caller that has entered another segment at the same moment', async () => {
     const leases = await hold(...ALL);
     let tasks = 0;
     const answer = lock.run(async ({ index }) => {
@@ -203,7 +203,7 @@ describe('a busy segment', () => {
 });
 
 describe('the wait', () => {
-  it('of 0 is one attempt for each segment', async () => {
+  it('A waitTime of 0 is one attempt for each segment', async () => {
     const leases = await hold(...ALL);
     await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
     expect(registry.contended).toHaveLength(8);
@@ -211,7 +211,7 @@ describe('the wait', () => {
     expect(await lock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
   });
 
-  it('that ends before every segment was visited rejects, with the key and the total wait time', async () => {
+  it('A wait that ends before every segment was visited rejects, with the key and the total wait time', async () => {
     const leases = await hold(3);
     const began = performance.now();
     const error = await lock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
@@ -222,7 +222,7 @@ describe('the wait', () => {
     await leases[0]?.unlock();
   });
 
-  it('includes the time of tasks that could not serve', async () => {
+  it('The wait for a segment includes the time of tasks that could not serve', async () => {
     const leases = await hold(3);
     const slow = async ({ exhausted }: Segment) => {
       await new Promise((resolve) => setTimeout(resolve, 30));
@@ -233,7 +233,7 @@ describe('the wait', () => {
     await leases[0]?.unlock();
   });
 
-  it('does not interrupt a task', async () => {
+  it('The wait for a segment does not interrupt a task', async () => {
     const slow = async () => {
       await new Promise((resolve) => setTimeout(resolve, 100));
       return 'served';
@@ -241,7 +241,7 @@ describe('the wait', () => {
     expect(await lock.run(slow, { waitTime: 50 })).toMatchObject({ value: 'served' });
   });
 
-  it('ends when the state of a lock is unknown', async () => {
+  it('The wait for a segment ends when the state of a lock is unknown', async () => {
     const silent = new (class extends LocalRegistry {
       override obtain(key: string) {
         const lock = super.obtain(key);
@@ -260,12 +260,12 @@ describe('the wait', () => {
 describe('the signal', () => {
   const reason = new Error('enough');
 
-  it('that has aborted already prevents any attempt', async () => {
+  it('The signal of a segmented run that has aborted already prevents any attempt', async () => {
     await expect(lock.run(serve, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
     expect(registry.contended).toEqual([]);
   });
 
-  it('stops the wait at once', async () => {
+  it('The signal of a segmented run stops the wait at once', async () => {
     const leases = await hold(...ALL);
     const controller = new AbortController();
     const answer = lock.run(serve, { signal: controller.signal });
@@ -277,7 +277,7 @@ describe('the signal', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('does not interrupt a task, but prevents the next attempt', async () => {
+  it('The signal of a segmented run does not interrupt a task, but prevents the next attempt', async () => {
     const controller = new AbortController();
     const served = lock.run(
       () => {
@@ -310,7 +310,7 @@ describe('an error', () => {
     expect(registry.held).toEqual([]);
   });
 
-  it('of the registry, such as a full cache, rejects the call', async () => {
+  it('An error of the registry, such as a full cache, rejects a segmented call', async () => {
     const leases = await hold(...ALL);
     const obtain = registry.obtain.bind(registry);
     const full = new CannotAcquireLockError('the cache is full', 'stock:7');
@@ -326,7 +326,7 @@ describe('an error', () => {
     for (const lease of leases) await lease.unlock();
   });
 
-  it('of a segment that was waited for rejects the call, and ends the other waits', async () => {
+  it('An error of a segment that was waited for rejects the call, and ends the other waits', async () => {
     const leases = await hold(...ALL);
     const failure = new CannotAcquireLockError('Redis is gone', 'stock:1');
     const fail: (() => void)[] = [];

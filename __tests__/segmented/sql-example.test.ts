@@ -7,7 +7,7 @@ import { Shop } from '../../scripts/examples/segmented-sql';
 import { createRealClient, describeReal } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
-it('runs and sells its stock', async () => {
+it('The example with SQL runs, and sells its stock', async () => {
   const script = join(__dirname, '../../scripts/examples/segmented-sql.ts');
   const { REDIS_URL: _, ...env } = process.env;
   const { stdout } = await promisify(execFile)('node', ['-r', require.resolve('esbuild-register'), script], { env });
@@ -30,7 +30,7 @@ describeReal('its shop', () => {
     return { shop, db, nameOf };
   };
 
-  it('serves an order that is larger than each segment', async () => {
+  it('The shop of the example serves an order that is larger than each segment', async () => {
     const { shop } = await openShop();
     expect(shop.totals()).toEqual({ left: [4, 3, 3], sold: 0 });
     expect(await shop.order('somebody', 9)).toBe(true);
@@ -38,7 +38,7 @@ describeReal('its shop', () => {
     expect(shop.totals()).toEqual({ left: [0, 0, 1], sold: 9 });
   });
 
-  it('rejects a write to a segment that a later holder has written to', async () => {
+  it('The shop of the example rejects a write to a segment that a later holder has written to', async () => {
     const { shop, db } = await openShop();
     db.run('UPDATE stock SET fence = ?', 2 ** 53);
     await expect(shop.order('somebody', 1)).rejects.toThrow('later holder');

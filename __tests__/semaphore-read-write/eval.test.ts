@@ -22,13 +22,13 @@ describeReal.each(LOCKS)('lease.eval of a %s', (_name, kind, lockOf, leases) => 
     return { lease: lease as Lease, others, increment };
   }
 
-  it('runs while the lease is held, for each of its holders', async () => {
+  it('lease.eval of a shared lock runs while the lease is held, for each of its holders', async () => {
     const { lease, others, increment } = await taken();
     let count = 0;
     for (const by of [lease, ...others, lease]) expect(await increment(by)).toBe(++count);
   });
 
-  it('does nothing for a lease that is over by the clock of Redis, and leaves the others theirs', async () => {
+  it('lease.eval of a shared lock does nothing for a lease that is over by the clock of Redis, and leaves the others theirs', async () => {
     const { lease, others, increment } = await taken();
     await fixture.client.zAdd(`${fixture.registryKey}:key`, { score: 1, value: `${kind}:${ownerOf(lease)}` });
     await expect(increment(lease)).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
@@ -37,7 +37,7 @@ describeReal.each(LOCKS)('lease.eval of a %s', (_name, kind, lockOf, leases) => 
     expect(await fixture.client.exists(`${fixture.registryKey}:count`)).toBe(others.length);
   });
 
-  it('does nothing when the lock was unlocked by force', async () => {
+  it('lease.eval of a shared lock does nothing when the lock was unlocked by force', async () => {
     const { lease, others, increment } = await taken();
     await lockOf(await fixture.registry()).forceUnlock();
     for (const by of [lease, ...others]) {

@@ -15,7 +15,7 @@ describeReal('minHold of a shared lock', () => {
     return fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
   }
 
-  it('takes a permit until it ends, and no other one', async () => {
+  it('minHold of a shared lock takes a permit until it ends, and no other one', async () => {
     const [one, other] = await fixture.pair();
     const [here, there] = [one.semaphore('key', { permits: 2 }), other.semaphore('key', { permits: 2 })];
     const calledAt = performance.now();
@@ -39,7 +39,7 @@ describeReal('minHold of a shared lock', () => {
     expect(remaining).toBeGreaterThan(30_000 - (performance.now() - calledAt) - ROUNDING);
   });
 
-  it('keeps readers out after a write, and a writer out after a read, and then they enter', async () => {
+  it('minHold of a shared lock keeps readers out after a write, and a writer out after a read, and then they enter', async () => {
     const [one, other] = await fixture.pair();
     const messages: string[] = [];
     await (await createRealClient()).subscribe(fixture.channel('key'), (message) => messages.push(message));
@@ -64,7 +64,7 @@ describeReal('minHold of a shared lock', () => {
     }
   });
 
-  it('of a writer keeps the next writer of its process out', async () => {
+  it('minHold of a writer keeps the next writer of its process out', async () => {
     const [one] = await fixture.pair();
     const { write } = one.readWrite('key');
     const calledAt = performance.now();
@@ -76,7 +76,7 @@ describeReal('minHold of a shared lock', () => {
     await next.unlock();
   });
 
-  it('of a reader lets other readers in', async () => {
+  it('minHold of a reader lets other readers in', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.readWrite('key').read.lock({ ttl: 60_000, minHold: 30_000 });
     await held.unlock();

@@ -29,14 +29,17 @@ describeReal('A key that is a semaphore here and something else there', () => {
     ['a semaphore', 'a read/write lock', 'writing', semaphore, writing],
     ['a read/write lock', 'a semaphore', 'reading', reading, semaphore],
     ['a read/write lock', 'a semaphore', 'writing', writing, semaphore],
-  ])('is an error that names both: %s, used as %s (%s)', async (is, used, _for, held, asked) => {
-    const [one, other] = await fixture.pair();
-    expect(await refusal(held(one), asked(other))).toMatch(
-      new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),
-    );
-  });
+  ])(
+    'A key that is a semaphore here and something else there is an error that names both: %s, used as %s (%s)',
+    async (is, used, _for, held, asked) => {
+      const [one, other] = await fixture.pair();
+      expect(await refusal(held(one), asked(other))).toMatch(
+        new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),
+      );
+    },
+  );
 
-  it('is an error too while only waiters of the other kind are there', async () => {
+  it('A key that is a semaphore here and something else there is an error too while only waiters of the other kind are there', async () => {
     const [one, other] = await fixture.pair();
     await fixture.client.hSet(`{${fixture.registryKey}:key}:waiters`, 'write:somebody:1', '1:99999999999999');
     await expect(semaphore(one).lock()).rejects.toThrow('It is a read/write lock in Redis');
@@ -44,18 +47,21 @@ describeReal('A key that is a semaphore here and something else there', () => {
     await (await semaphore(other).lock()).unlock();
   });
 
-  it.each(LOCK_TYPES)('is an error that names both, with a lock of type %s', async (lockType) => {
-    const [one, other] = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
-    const family = lockType.startsWith('redisson') ? 'redisson or redisson-fair' : 'spin, pub-sub or fair';
-    expect(await refusal(one.obtain('key'), semaphore(other))).toContain(
-      `It is a lock of type ${family} in Redis, and it is used as a semaphore here`,
-    );
-    expect(await refusal(one.obtain('key'), reading(other))).toContain('it is used as a read/write lock here');
-    expect(await refusal(semaphore(one), other.obtain('key'))).toContain(
-      `It is a semaphore in Redis, and it is used as a lock of type ${lockType} here`,
-    );
-    expect(await refusal(writing(one), other.obtain('key'))).toContain('It is a read/write lock in Redis');
-  });
+  it.each(LOCK_TYPES)(
+    'A key that is a semaphore here and something else there is an error that names both, with a lock of type %s',
+    async (lockType) => {
+      const [one, other] = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
+      const family = lockType.startsWith('redisson') ? 'redisson or redisson-fair' : 'spin, pub-sub or fair';
+      expect(await refusal(one.obtain('key'), semaphore(other))).toContain(
+        `It is a lock of type ${family} in Redis, and it is used as a semaphore here`,
+      );
+      expect(await refusal(one.obtain('key'), reading(other))).toContain('it is used as a read/write lock here');
+      expect(await refusal(semaphore(one), other.obtain('key'))).toContain(
+        `It is a semaphore in Redis, and it is used as a lock of type ${lockType} here`,
+      );
+      expect(await refusal(writing(one), other.obtain('key'))).toContain('It is a read/write lock in Redis');
+    },
+  );
 });
 
 describeReal('A key in memory that is used as two things', () => {
@@ -71,17 +77,20 @@ describeReal('A key in memory that is used as two things', () => {
   describe.each(LOCK_TYPES)('of a registry of type %s', (lockType) => {
     const inMemory = pairsInMemory({ lockType });
 
-    it.each(pairs)('is the error that it is in Redis: %s, used as %s', async (is, used) => {
-      const [one, other] = inMemory();
-      const inRedis = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
-      const refused = await refusal(uses[is](inRedis[0]), uses[used](inRedis[1]));
-      expect(refused).toMatch(/: WRONG(TYPE|KIND) It is .* in Redis, and it is used as /);
-      expect(await refusal(uses[is](one), uses[used](other))).toBe(refused.replace('in Redis', 'in memory'));
-      await (await uses[used](other).lock()).unlock();
-    });
+    it.each(pairs)(
+      'A key in memory that is used as two things of a registry is the error that it is in Redis: %s, used as %s',
+      async (is, used) => {
+        const [one, other] = inMemory();
+        const inRedis = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
+        const refused = await refusal(uses[is](inRedis[0]), uses[used](inRedis[1]));
+        expect(refused).toMatch(/: WRONG(TYPE|KIND) It is .* in Redis, and it is used as /);
+        expect(await refusal(uses[is](one), uses[used](other))).toBe(refused.replace('in Redis', 'in memory'));
+        await (await uses[used](other).lock()).unlock();
+      },
+    );
   });
 
-  it('is an error too for locks of two formats', async () => {
+  it('A key in memory that is used as two things is an error too for locks of two formats', async () => {
     const locks = new InMemoryLocks();
     const [spin] = pairsInSpin(locks);
     const [redisson] = pairsInRedisson(locks);
@@ -97,11 +106,14 @@ describeReal('A key in memory that is used as two things', () => {
 describeReal('Bad input', () => {
   const fixture = SharedFixture.install();
 
-  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])('of %p permits is a RangeError', async (permits) => {
-    const registry = await fixture.registry();
-    expect(() => registry.semaphore('key', { permits })).toThrow(RangeError);
-    expect(() => registry.semaphore('key', { permits })).toThrow('whole number from 1');
-  });
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
+    'Bad input of %p permits is a RangeError',
+    async (permits) => {
+      const registry = await fixture.registry();
+      expect(() => registry.semaphore('key', { permits })).toThrow(RangeError);
+      expect(() => registry.semaphore('key', { permits })).toThrow('whole number from 1');
+    },
+  );
 
   it.each([
     ['permits', { permits: '3' }],
@@ -109,25 +121,25 @@ describeReal('Bad input', () => {
     ['options', undefined],
     ['options', 3],
     ['limit', { permits: 3, limit: 4 }],
-  ])('in %s is a TypeError: %p', async (name, options) => {
+  ])('Bad input in %s is a TypeError: %p', async (name, options) => {
     const registry = await fixture.registry();
     expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(TypeError);
     expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(`\`${name}\``);
   });
 
-  it.each(['', 42, undefined, '\uD800'])('as a key %p is a TypeError', async (key) => {
+  it.each(['', 42, undefined, '\uD800'])('Bad input as a key %p is a TypeError', async (key) => {
     const registry = await fixture.registry();
     expect(() => registry.semaphore(key as string, { permits: 1 })).toThrow(TypeError);
     expect(() => registry.readWrite(key as string)).toThrow(TypeError);
   });
 
-  it('in a key whose companions would be in another hash slot is a RangeError', async () => {
+  it('Bad input in a key whose companions would be in another hash slot is a RangeError', async () => {
     const registry = await fixture.registry();
     expect(() => registry.semaphore('{}x', { permits: 1 })).toThrow(RangeError);
     expect(() => registry.readWrite('{}x')).toThrow(RangeError);
   });
 
-  it('is to ask a registry that has none for a shared lock', () => {
+  it('Bad input is to ask a registry that has none for a shared lock', () => {
     class Other extends LockRegistry {
       obtain(): DistributedLock {
         throw new Error('not used');

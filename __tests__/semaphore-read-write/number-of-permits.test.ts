@@ -20,7 +20,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     ['a process with a waiter', [0], 0],
     ['one of two processes with waiters', [0, 1], 1],
     ['a process without a waiter', [0], 1],
-  ])('lets all waiters enter at once when %s gives more permits', async (_who, waiting, giving) => {
+  ])('All waiters of a semaphore enter at once when %s gives more permits', async (_who, waiting, giving) => {
     const registries = await pair(RARELY);
     const held = semaphore(registries[0], 1);
     const leases = [await held.lock()];
@@ -37,28 +37,31 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
   it.each([
     ['a process with a waiter', 0],
     ['another process', 1],
-  ])('lets no waiter enter when %s gives fewer permits, before enough holders have left', async (_who, giving) => {
-    const registries = await pair({ idleBetweenTries: 20 });
-    const held = semaphore(registries[0], 3);
-    const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
-    let entered = 0;
-    const waiter = held.lock().finally(() => entered++);
-    await queued(held, 1);
-    const fewer = semaphore(registries[giving] as BackedLockRegistry, 1).lock();
-    void fewer.then(() => entered++);
-    await queued(held, 1 + giving);
-    await sleep(60); // until then a process passes on what it has, though another one has given another number
-    await leases[0]?.unlock();
-    await leases[1]?.unlock();
-    await sleep(300); // a poll
-    expect(entered).toBe(0);
-    expect(await held.inspect()).toMatchObject({ holders: 1 });
-    await leases[2]?.unlock();
-    await (await waiter).unlock();
-    await (await fewer).unlock();
-  });
+  ])(
+    'No waiter of a semaphore enters when %s gives fewer permits, before enough holders have left',
+    async (_who, giving) => {
+      const registries = await pair({ idleBetweenTries: 20 });
+      const held = semaphore(registries[0], 3);
+      const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
+      let entered = 0;
+      const waiter = held.lock().finally(() => entered++);
+      await queued(held, 1);
+      const fewer = semaphore(registries[giving] as BackedLockRegistry, 1).lock();
+      void fewer.then(() => entered++);
+      await queued(held, 1 + giving);
+      await sleep(60); // until then a process passes on what it has, though another one has given another number
+      await leases[0]?.unlock();
+      await leases[1]?.unlock();
+      await sleep(300); // a poll
+      expect(entered).toBe(0);
+      expect(await held.inspect()).toMatchObject({ holders: 1 });
+      await leases[2]?.unlock();
+      await (await waiter).unlock();
+      await (await fewer).unlock();
+    },
+  );
 
-  it('lets waiters of other processes enter when it comes with a call, and not before', async () => {
+  it('The number of permits lets waiters of other processes enter when it comes with a call, and not before', async () => {
     const [one, other] = await pair(RARELY);
     const fewer = semaphore(one, 1);
     const held = await fewer.lock();
@@ -73,7 +76,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await held.unlock();
   });
 
-  it('is that of the cached object for one that was evicted', async () => {
+  it('The number of permits is that of the cached object for one that was evicted', async () => {
     const [one] = await pair(RARELY);
     const evicted = semaphore(one, 2);
     one.expireUnusedOlderThan(-1);
@@ -82,7 +85,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await expect(evicted.lock({ permits: 6 })).rejects.toThrow('from 1 to 5, got 6');
   });
 
-  it('counts for a caller that waited in its process, though nobody is left in the queue', async () => {
+  it('The number of permits counts for a caller that waited in its process, though nobody is left in the queue', async () => {
     const [one, other] = await pair(RARELY);
     const held = semaphore(one, 3);
     const leases = await Promise.all([held.lock(), held.lock(), held.lock()]);
@@ -98,7 +101,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     for (const lease of await Promise.all(waiters)) if (lease !== first) await lease.unlock();
   });
 
-  it('keeps the number of a later call, though an earlier caller of another process reaches the queue after it', async () => {
+  it('The number of permits of a later call counts, though an earlier caller of another process reaches the queue after it', async () => {
     const [one, other] = await pair(RARELY);
     const held = semaphore(one, 1);
     const first = await held.lock();
@@ -124,7 +127,7 @@ describe('The number of permits that was given last, in memory', () => {
   const pair = pairsInMemory();
   latestNumberCounts(async () => pair());
 
-  it('counts for a caller that waited before it too, also after a silence', async () => {
+  it('In memory, the number of permits that was given last counts for a caller that waited before it too, also after a silence', async () => {
     const locks = new InMemoryLocks();
     const [one, other] = pair(locks);
     const held = semaphore(one, 2);

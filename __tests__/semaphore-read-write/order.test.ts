@@ -97,7 +97,7 @@ describeReal('Shared locks in Redis', () => {
   const pair = () => fixture.pair({ idleBetweenTries: 5_000 }); // a poll every 50 s
   orderOfCalls(pair);
 
-  it('give a caller a new position when the one it had lies ahead: the clock of the server was set back', async () => {
+  it('Shared locks in Redis give a caller a new position when the one it had lies ahead: the clock of the server was set back', async () => {
     const held = await (await fixture.registry()).semaphore('key', { permits: 1 }).lock();
     const ahead = 1_000 * (Date.now() + 3_600_000);
     const WAITED = 5_000_000; // µs
@@ -109,7 +109,7 @@ describeReal('Shared locks in Redis', () => {
     await held.unlock();
   });
 
-  it('let in the first caller when the one that was asked to come turns out to stand behind it', async () => {
+  it('Shared locks in Redis let in the first caller when the one that was asked to come turns out to stand behind it', async () => {
     const [one, other] = await pair();
     const order: string[] = [];
     const [here, there] = [one, other].map((registry) => registry.semaphore('key', { permits: 1 })) as [

@@ -10,7 +10,7 @@ const SLICE = 60;
 
 /** What holds wherever the lock is. The registries have fencing tokens. */
 function readersAndWriters(pair: () => Promise<Pair>): void {
-  it('has many readers or one writer, over all processes', async () => {
+  it('A read/write lock has many readers or one writer, over all processes', async () => {
     const [one, other] = await pair();
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];
     const readers = await Promise.all([here.read.lock(), here.read.lock(), there.read.lock()]);
@@ -25,7 +25,7 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     expect(await here.read.inspect()).toMatchObject({ held: false });
   });
 
-  it('keeps later readers out while a writer waits, and lets them in together after it', async () => {
+  it('A read/write lock keeps later readers out while a writer waits, and lets them in together after it', async () => {
     const [one, other] = await pair();
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];
     const order: string[] = [];
@@ -43,7 +43,7 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     for (const lease of leases) await lease.unlock();
   });
 
-  it('rejects a writer inside its own read scope at once, in every way', async () => {
+  it('A read/write lock rejects a writer inside its own read scope at once, in every way', async () => {
     const [one] = await pair();
     const { read, write } = one.readWrite('key');
     await read.run(async (reader) => {
@@ -59,7 +59,7 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     expect(await write.run(() => read.run(() => 'read'))).toBe('read');
   });
 
-  it('gives tokens that rise to writers, and none to readers', async () => {
+  it('A read/write lock gives tokens that rise to writers, and none to readers', async () => {
     const [one, other] = await pair();
     const tokens: number[] = [];
     for (const registry of [one, other, one]) {
@@ -80,7 +80,7 @@ describeReal('A read/write lock', () => {
   const fixture = SharedFixture.install();
   readersAndWriters(() => fixture.pair({ fencing: true }));
 
-  it('leaves no listener on the signal of a writer that would wait for itself (P8)', async () => {
+  it('A read/write lock leaves no listener on the signal of a writer that would wait for itself (P8)', async () => {
     const [registry] = await fixture.pair();
     const lock = registry.readWrite('key');
     const { signal } = new AbortController();
@@ -88,20 +88,23 @@ describeReal('A read/write lock', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(0);
   });
 
-  it.each(['renewal', 'release'])('removes leases that have ended by the next %s of another one', async (next) => {
-    const [one, other] = await fixture.pair({ expireAfter: 60_000 });
-    const holders = () => fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
-    const staying = await one.readWrite('key').read.lock();
-    const leaving = await other.readWrite('key').read.lock();
-    // An attempt that was executed after its caller had left: nobody tracks it.
-    await fixture.client.zAdd(`${fixture.registryKey}:key`, { score: Date.now() - 1, value: 'read:nobody:1' });
-    if (next === 'release') await leaving.unlock();
-    else await staying.renew(120_000);
-    expect(await holders()).not.toContain('read:nobody:1');
-    await Promise.all([staying.unlock(), leaving.unlock()]);
-  });
+  it.each(['renewal', 'release'])(
+    'A read/write lock removes leases that have ended by the next %s of another one',
+    async (next) => {
+      const [one, other] = await fixture.pair({ expireAfter: 60_000 });
+      const holders = () => fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
+      const staying = await one.readWrite('key').read.lock();
+      const leaving = await other.readWrite('key').read.lock();
+      // An attempt that was executed after its caller had left: nobody tracks it.
+      await fixture.client.zAdd(`${fixture.registryKey}:key`, { score: Date.now() - 1, value: 'read:nobody:1' });
+      if (next === 'release') await leaving.unlock();
+      else await staying.renew(120_000);
+      expect(await holders()).not.toContain('read:nobody:1');
+      await Promise.all([staying.unlock(), leaving.unlock()]);
+    },
+  );
 
-  it('lets a reader enter inside its own write scope, on the write lease and without a command', async () => {
+  it('A read/write lock lets a reader enter inside its own write scope, on the write lease and without a command', async () => {
     const { read, write } = (await fixture.registry({ fencing: true })).readWrite('key');
     await write.run(async (writer) => {
       await read.run(async (reader) => {
@@ -121,7 +124,7 @@ describeReal('A read/write lock', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('has the same two locks while they are cached, also after one of them was evicted', async () => {
+  it('A read/write lock has the same two locks while they are cached, also after one of them was evicted', async () => {
     const registry = await fixture.registry();
     const both = registry.readWrite('key');
     expect(registry.readWrite('key')).toBe(both);

@@ -13,7 +13,7 @@ const SLICE = 60;
 describeReal('A semaphore', () => {
   const fixture = SharedFixture.install();
 
-  it('has up to `permits` leases at a time, over all processes', async () => {
+  it('A semaphore has up to `permits` leases at a time, over all processes', async () => {
     const [one, other] = await fixture.pair();
     const [here, there] = [one.semaphore('key', { permits: 3 }), other.semaphore('key', { permits: 3 })];
     // At once: the grant of one caller says nothing about the others.
@@ -28,7 +28,7 @@ describeReal('A semaphore', () => {
     expect(await fixture.keys()).toEqual([]);
   });
 
-  it('serves processes in the order in which their callers came: nobody overtakes one that waits', async () => {
+  it('A semaphore serves processes in the order in which their callers came: nobody overtakes one that waits', async () => {
     const [one, other] = await fixture.pair();
     const [here, there] = [one.semaphore('key', { permits: 1 }), other.semaphore('key', { permits: 1 })];
     const order: string[] = [];
@@ -45,7 +45,7 @@ describeReal('A semaphore', () => {
     expect(order).toEqual(['there', 'here']);
   });
 
-  it('counts a ticket in front as if it had entered, as long as its process may come', async () => {
+  it('A semaphore counts a ticket in front as if it had entered, as long as its process may come', async () => {
     const registry = await fixture.registry();
     const name = `{${fixture.registryKey}:key}:waiters`;
     const until = Date.now() + 1_500;
@@ -60,7 +60,7 @@ describeReal('A semaphore', () => {
     await lease.unlock();
   });
 
-  it('drops a ticket of a process that died before the clock of the server was set back', async () => {
+  it('A semaphore drops a ticket of a process that died before the clock of the server was set back', async () => {
     const semaphore = (await fixture.registry()).semaphore('key', { permits: 1 });
     // A script sees a clock that was set back as times that lie ahead.
     const ahead = Date.now() + 30_000;
@@ -70,7 +70,7 @@ describeReal('A semaphore', () => {
     await lease?.unlock();
   });
 
-  it('notifies the waiter that may enter, which need not poll', async () => {
+  it('A semaphore notifies the waiter that may enter, which need not poll', async () => {
     const [one, other] = await fixture.pair({ idleBetweenTries: 3_000 }); // a poll every 30 s
     const held = await one.semaphore('key', { permits: 1 }).lock();
     const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 60_000 });
@@ -83,7 +83,7 @@ describeReal('A semaphore', () => {
     expect(performance.now() - startedAt).toBeLessThan(15_000);
   });
 
-  it('leaves no queue behind for ever: it has an expiry, with one waiter and with several', async () => {
+  it('A semaphore leaves no queue behind for ever: it has an expiry, with one waiter and with several', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.semaphore('key', { permits: 1 }).lock();
     const waiters = `{${fixture.registryKey}:key}:waiters`;
@@ -98,7 +98,7 @@ describeReal('A semaphore', () => {
     expect(await fixture.client.exists(waiters)).toBe(0);
   });
 
-  it('ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {
+  it('A semaphore ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {
     const semaphore = (await fixture.registry()).semaphore('key', { permits: 2 });
     const first = await semaphore.lock();
     const second = await semaphore.lock();
@@ -114,7 +114,7 @@ describeReal('A semaphore', () => {
     await expect(semaphore.unlock()).rejects.toThrow('not held');
   });
 
-  it('is the same object while it is cached, and works when it was evicted', async () => {
+  it('A semaphore is the same object while it is cached, and works when it was evicted', async () => {
     const registry = await fixture.registry();
     const semaphore = registry.semaphore('key', { permits: 1 });
     const lease = await semaphore.lock();
@@ -129,7 +129,7 @@ describeReal('A semaphore', () => {
     await next.unlock();
   });
 
-  it('can be inspected, listed and unlocked by force', async () => {
+  it('A semaphore can be inspected, listed and unlocked by force', async () => {
     const [one, other] = await fixture.pair({ lockType: 'redisson', expireAfter: 600 });
     const semaphore = one.semaphore('key', { permits: 2 });
     const leases = await Promise.all([semaphore.lock(), other.semaphore('key', { permits: 2 }).lock()]);
@@ -147,7 +147,7 @@ describeReal('A semaphore', () => {
     expect(await semaphore.inspect()).toMatchObject({ held: false, owner: undefined, holders: 0, waiting: 0 });
   });
 
-  it('is named by the warning about a long wait, with one of its holders', async () => {
+  it('A semaphore is named by the warning about a long wait, with one of its holders', async () => {
     const warnings: LockWarning[] = [];
     const registry = await fixture.registry({ warnAfter: 100, onWarning: (warning) => void warnings.push(warning) });
     await registry.obtain('other').lock();
@@ -161,7 +161,7 @@ describeReal('A semaphore', () => {
     await (await waiting).unlock();
   });
 
-  it('sends two commands for an uncontended lock and unlock, and no message', async () => {
+  it('A semaphore sends two commands for an uncontended lock and unlock, and no message', async () => {
     const registry = await fixture.registry();
     const semaphore = registry.semaphore('key', { permits: 2 });
     await semaphore.run(() => undefined); // the server has the scripts from now on
@@ -177,7 +177,7 @@ describeReal('A semaphore', () => {
     }
   });
 
-  it('costs a process under 2 requests a second, however many of its callers wait', async () => {
+  it('A semaphore costs a process under 2 requests a second, however many of its callers wait', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.semaphore('key', { permits: 1 }).lock();
     const stop = new AbortController();

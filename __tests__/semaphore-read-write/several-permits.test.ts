@@ -11,7 +11,7 @@ function semaphore(registry: BackedLockRegistry, permits = 4): DistributedLock {
 
 /** What holds wherever the semaphore is. */
 function severalPermits(pair: () => Promise<Pair>): void {
-  it('are taken all or none, and given back together', async () => {
+  it('Several permits are taken all or none, and given back together', async () => {
     const [one, other] = await pair();
     const three = await semaphore(one).lock({ permits: 3 });
     expect(await semaphore(other).tryLock({ permits: 2 })).toBeNull();
@@ -26,7 +26,7 @@ function severalPermits(pair: () => Promise<Pair>): void {
     expect(await semaphore(one).inspect()).toMatchObject({ held: false });
   });
 
-  it('are given back when the ttl of a vanished holder ends, and no others', async () => {
+  it('Several permits are given back when the ttl of a vanished holder ends, and no others', async () => {
     const [one, other] = await pair();
     const alive = await semaphore(other).lock({ ttl: 60_000 });
     const dead = await semaphore(one).lock({ permits: 3, ttl: 300 });
@@ -40,7 +40,7 @@ function severalPermits(pair: () => Promise<Pair>): void {
     await Promise.all([alive.unlock(), next.unlock()]);
   });
 
-  it('are not overtaken for ever: who asks for many stops those behind, of every process', async () => {
+  it('Several permits are not overtaken for ever: who asks for many stops those behind, of every process', async () => {
     const [one, other] = await pair();
     const held = [await semaphore(one).lock(), await semaphore(other).lock()];
     const order: string[] = [];
@@ -54,7 +54,7 @@ function severalPermits(pair: () => Promise<Pair>): void {
     expect(order).toEqual(['many', 'few', 'few']);
   });
 
-  it('that are more than there are, are a RangeError that quotes the number', async () => {
+  it('Several permits that are more than there are, are a RangeError that quotes the number', async () => {
     const [one] = await pair();
     await expect(semaphore(one).lock({ permits: 5 })).rejects.toThrow(RangeError);
     await expect(semaphore(one).tryLock({ permits: 5 })).rejects.toThrow('from 1 to 4, got 5');
@@ -68,7 +68,7 @@ function severalPermits(pair: () => Promise<Pair>): void {
     await (await one.obtain('lock').lock({ permits: 1 })).unlock();
   });
 
-  it('count for all there are when the number was lowered meanwhile', async () => {
+  it('Several permits count for all there are when the number was lowered meanwhile', async () => {
     const [one, other] = await pair();
     const held = await semaphore(one).lock();
     const many = semaphore(one).lock({ permits: 4, waitTime: 20_000 });
@@ -80,7 +80,7 @@ function severalPermits(pair: () => Promise<Pair>): void {
     await lease.unlock();
   });
 
-  it('are not taken again inside `run`, and a nested request for more is an error at once, in every way', async () => {
+  it('Several permits are not taken again inside `run`, and a nested request for more is an error at once, in every way', async () => {
     const [one] = await pair();
     const lock = semaphore(one);
     await lock.run(
@@ -116,7 +116,7 @@ describeReal('Several permits', () => {
   const fixture = SharedFixture.install();
   severalPermits(() => fixture.pair());
 
-  it('are passed on to a caller that asks for as many, and to no other', async () => {
+  it('Several permits are passed on to a caller that asks for as many, and to no other', async () => {
     const registry = await fixture.registry();
     const held = await semaphore(registry).lock({ permits: 3 });
     const same = semaphore(registry).lock({ permits: 3 });
@@ -135,7 +135,7 @@ describeReal('Several permits', () => {
     expect(await fixture.client.exists(`${fixture.registryKey}:key`)).toBe(0);
   });
 
-  it('are listed, unlocked by force and kept as they are', async () => {
+  it('Several permits are listed, unlocked by force and kept as they are', async () => {
     const [one, other] = await fixture.pair();
     const three = await semaphore(one).lock({ permits: 3, ttl: 60_000, minHold: 30_000 });
     await three.unlock();

@@ -36,7 +36,7 @@ async function passOn(semaphore: DistributedLock, third: LockOptions): Promise<v
 }
 
 describe('The position in the queue of a caller that gets a permit from its own process', () => {
-  it('is for the next caller, which asks for the same', async () => {
+  it('The position in the queue of a caller that gets a permit from its own process is for the next caller, which asks for the same', async () => {
     const { semaphore, tickets, released } = semaphoreOfOne();
     await passOn(semaphore, {});
     await time.advance(1_000); // a poll
@@ -45,7 +45,7 @@ describe('The position in the queue of a caller that gets a permit from its own 
   });
 
   it.each<LockOptions>([{ minHold: 500 }, { ttl: 70_000, renew: true }])(
-    'is given back where the next caller asks for something else: %j',
+    'The position in the queue of a caller that gets a permit from its own process is given back where the next caller asks for something else: %j',
     async (options) => {
       const { semaphore, tickets, released } = semaphoreOfOne();
       await passOn(semaphore, options);
@@ -54,7 +54,7 @@ describe('The position in the queue of a caller that gets a permit from its own 
     },
   );
 
-  it('is given back once by a next caller that gives up, though a connection was lost before all that', async () => {
+  it('The position in the queue of a caller that gets a permit from its own process is given back once by a next caller that gives up, though a connection was lost before all that', async () => {
     const { semaphore, tickets, released, client } = semaphoreOfOne();
     client.emit('client-error');
     const stop = new AbortController();

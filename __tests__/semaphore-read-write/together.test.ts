@@ -38,7 +38,7 @@ describeReal('The readers of a process', () => {
   const members = () => fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
   const readOf = (registry: RedisLockRegistry) => registry.readWrite('key').read;
 
-  it('have one hold: further ones enter without a command, and the last one gives it back', async () => {
+  it('The readers of a process have one hold: further ones enter without a command, and the last one gives it back', async () => {
     const registry = await fixture.registry();
     const read = readOf(registry);
     await read.run(() => undefined); // the server has the scripts from now on
@@ -61,7 +61,7 @@ describeReal('The readers of a process', () => {
     expect(requests).toBeLessThan(30 + (2 * (performance.now() - startedAt)) / 50);
   });
 
-  it('are let in by a new hold when the old one has not been confirmed for a while', async () => {
+  it('The readers of a process are let in by a new hold when the old one has not been confirmed for a while', async () => {
     const read = readOf(await fixture.registry());
     const first = await read.lock();
     await sleep(SLICE + 10);
@@ -72,7 +72,7 @@ describeReal('The readers of a process', () => {
     await second.unlock();
   });
 
-  it('find within a moment that their hold is lost', async () => {
+  it('The readers of a process find within a moment that their hold is lost', async () => {
     const [one, other] = await fixture.pair();
     const first = await readOf(one).lock();
     await fixture.client.del(`${fixture.registryKey}:key`);
@@ -83,7 +83,7 @@ describeReal('The readers of a process', () => {
     await expect(first.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
   });
 
-  it('each have their own ttl, loss and signal', async () => {
+  it('The readers of a process each have their own ttl, loss and signal', async () => {
     const read = readOf(await fixture.registry());
     const [renewed, fixed] = (await together(read, { ttl: 600, renew: true }, { ttl: 200 })) as [Lease, Lease];
     expect(fixed.remaining).toBeLessThanOrEqual(200);
@@ -97,7 +97,7 @@ describeReal('The readers of a process', () => {
     expect(await members()).toEqual([]);
   });
 
-  it('are not renewed for one that has left', async () => {
+  it('The readers of a process are not renewed for one that has left', async () => {
     const read = readOf(await fixture.registry());
     const [renewed, fixed] = (await together(read, { ttl: 900, renew: true }, { ttl: 400 })) as [Lease, Lease];
     await renewed.unlock();
@@ -106,7 +106,7 @@ describeReal('The readers of a process', () => {
     await until(async () => (await members()).length === 0);
   });
 
-  it('are lost together by force, and when the registry is closed', async () => {
+  it('The readers of a process are lost together by force, and when the registry is closed', async () => {
     const [one, other] = await fixture.pair();
     const leases = await together(readOf(one), {}, {});
     await readOf(one).forceUnlock();
@@ -117,7 +117,7 @@ describeReal('The readers of a process', () => {
     for (const { signal } of closed) expect(signal.reason).toMatchObject({ reason: 'closed' });
   });
 
-  it('stay a reader until the longest minHold of theirs ends', async () => {
+  it('The readers of a process stay a reader until the longest minHold of theirs ends', async () => {
     const [one, other] = await fixture.pair();
     const leases = await together(readOf(one), {}, { ttl: 50_000, minHold: 30_000 }, {});
     for (const lease of leases) await lease.unlock();
@@ -125,7 +125,7 @@ describeReal('The readers of a process', () => {
     expect(await other.readWrite('key').read.inspect()).toMatchObject({ owner: `kept@${ownerOf(leases[0] as Lease)}` });
   });
 
-  it('let nobody in from the moment on in which a writer waits, where they listen', async () => {
+  it('The readers of a process let nobody in from the moment on in which a writer waits, where they listen', async () => {
     const [one, other] = await fixture.pair();
     const { read, write } = one.readWrite('key');
     // It listens since a reader has waited for a writer.
@@ -146,7 +146,7 @@ describeReal('The readers of a process', () => {
     await writer.unlock();
   });
 
-  it('wait for one writer at most, and enter together in every process', async () => {
+  it('The readers of a process wait for one writer at most, and enter together in every process', async () => {
     const registries = [await fixture.registry(), await fixture.registry(), await fixture.registry()];
     const order: string[] = [];
     const [one, other, third] = registries as [RedisLockRegistry, RedisLockRegistry, RedisLockRegistry];
@@ -176,7 +176,7 @@ describeReal('The readers of a process', () => {
     expect(most).toBe(9);
   });
 
-  it('do not take a message about an earlier attempt for one about the last', async () => {
+  it('The readers of a process do not take a message about an earlier attempt for one about the last', async () => {
     const [one, other] = await fixture.pair();
     const writing = await other.readWrite('key').write.lock();
     let hasEntered = false;
@@ -198,7 +198,7 @@ describeReal('The readers of a process', () => {
     await (await reading).unlock();
   });
 
-  it('enter at once when the writer that they wait for gives up', async () => {
+  it('The readers of a process enter at once when the writer that they wait for gives up', async () => {
     const [one, other] = await fixture.pair();
     const reader = await readOf(one).lock();
     const writing = other
@@ -218,7 +218,7 @@ describeReal('The permits of a semaphore', () => {
   const semaphoreOf = (registry: RedisLockRegistry, permits: number): DistributedLock =>
     registry.semaphore('key', { permits });
 
-  it('go from caller to caller of a process, in their order and mostly without a command', async () => {
+  it('The permits of a semaphore go from caller to caller of a process, in their order and mostly without a command', async () => {
     const [one, other] = await fixture.pair();
     const semaphore = semaphoreOf(one, 2);
     await semaphore.run(() => undefined);
@@ -243,7 +243,7 @@ describeReal('The permits of a semaphore', () => {
     await semaphoreOf(other, 2).run(() => undefined);
   });
 
-  it('are given to a process that waits when their slice is over', async () => {
+  it('The permits of a semaphore are given to a process that waits when their slice is over', async () => {
     const [one, other] = await fixture.pair();
     let isOver = false;
     const busy = [1, 2, 3, 4].map(async () => {
@@ -260,7 +260,7 @@ describeReal('The permits of a semaphore', () => {
     await Promise.all(busy);
   });
 
-  it('are no longer passed on when one was lost, within a moment', async () => {
+  it('The permits of a semaphore are no longer passed on when one was lost, within a moment', async () => {
     const semaphore = semaphoreOf(await fixture.registry(), 1);
     const lost = await semaphore.lock();
     const next = semaphore.lock({ waitTime: 10_000 });
@@ -272,7 +272,7 @@ describeReal('The permits of a semaphore', () => {
     await lease.unlock();
   });
 
-  it('leave no ticket behind when the caller that waited in Redis has one from its own process', async () => {
+  it('The permits of a semaphore leave no ticket behind when the caller that waited in Redis has one from its own process', async () => {
     const [one, other] = await fixture.pair();
     const blocking = await semaphoreOf(other, 2).lock();
     const semaphore = semaphoreOf(one, 2);

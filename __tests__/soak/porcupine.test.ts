@@ -55,13 +55,13 @@ function randomLeases(random: Random, key: string): WorkerRecord[][] {
 }
 
 (hasGo() ? describe : describe.skip)('The judge of the soak, and Porcupine', () => {
-  it.each(HISTORIES)('judge alike: %s', (_, verdicts, leases) => {
+  it.each(HISTORIES)('Porcupine and the judge of the soak judge alike: %s', (_, verdicts, leases) => {
     const { ownKeys, porcupineKeys } = judgeByBoth(processesOf(leases));
     const rejected = verdicts.length > 0 ? ['key'] : [];
     expect({ ownKeys, porcupineKeys }).toEqual({ ownKeys: rejected, porcupineKeys: rejected });
   });
 
-  it('judge 3,000 random histories alike', () => {
+  it('Porcupine and the judge of the soak judge 3,000 random histories alike', () => {
     const random = new Random(1);
     const processes = Array.from({ length: 3_000 }, (_, number) => randomLeases(random, `key-${number}`)).flat();
     const { ownKeys, porcupineKeys, unknown } = judgeByBoth(processes);

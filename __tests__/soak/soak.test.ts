@@ -69,18 +69,18 @@ describePrivate('A short soak with all lock types', () => {
     expect(run.exitCode).toBe(0);
   });
 
-  itWithGo('is not rejected by Porcupine either', () => {
+  itWithGo('A short soak is not rejected by Porcupine either', () => {
     expect(histories(run.records)).toHaveLength(SOAK_TYPES.length);
     expect(rejections(run)).toEqual({ own: [], porcupine: [] });
   });
 
-  it.each(SOAK_TYPES)('acquires locks of the type %s, under faults and in the calm after them', (type) => {
+  it.each(SOAK_TYPES)('A short soak acquires locks of the type %s, under faults and in the calm after them', (type) => {
     const result = run.results.find((one) => one.type === type);
     expect(result?.acquisitions).toBeGreaterThan(0);
     expect(result?.inCalm).toBeGreaterThan(0);
   });
 
-  it.each([...WORKER_FAULTS, ...SERVER_FAULTS])('inflicts the fault "%s"', (kind) => {
+  it.each([...WORKER_FAULTS, ...SERVER_FAULTS])('A short soak inflicts the fault "%s"', (kind) => {
     expect(run.results.reduce((sum, { faults }) => sum + (faults[kind] ?? 0), 0)).toBeGreaterThan(0);
   });
 });
@@ -104,7 +104,7 @@ describePrivate('A short soak of a wrong build', () => {
     );
   }, LIMIT);
 
-  it.each(WRONG)('is found: $name', ({ name, soak: { kinds } }) => {
+  it.each(WRONG)('A short soak of a wrong build is found: $name', ({ name, soak: { kinds } }) => {
     const run = runs.get(name);
     const found = run?.results.flatMap(({ violations }) => violations.map(({ kind }) => kind)) ?? [];
     expect(found.filter((kind) => kinds.includes(kind))).not.toEqual([]);
@@ -112,11 +112,14 @@ describePrivate('A short soak of a wrong build', () => {
   });
 
   // A history on the border may differ: docs/proof.md says how.
-  itWithGo('is rejected by Porcupine too, in most of the histories that the own judge rejects', () => {
-    const judged = [...runs.values()].map(rejections);
-    const own = judged.flatMap((one) => one.own);
-    const both = own.filter((folder) => judged.some(({ porcupine }) => porcupine.includes(folder)));
-    expect(own.length).toBeGreaterThan(0);
-    expect(2 * both.length).toBeGreaterThanOrEqual(own.length);
-  });
+  itWithGo(
+    'A short soak of a wrong build is rejected by Porcupine too, in most of the histories that the own judge rejects',
+    () => {
+      const judged = [...runs.values()].map(rejections);
+      const own = judged.flatMap((one) => one.own);
+      const both = own.filter((folder) => judged.some(({ porcupine }) => porcupine.includes(folder)));
+      expect(own.length).toBeGreaterThan(0);
+      expect(2 * both.length).toBeGreaterThanOrEqual(own.length);
+    },
+  );
 });

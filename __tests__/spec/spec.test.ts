@@ -6,18 +6,21 @@ import { VARIANTS } from '../../scripts/spec/variants';
 
 // TLC itself runs in `npm run spec`, a part of which is in .ci/run.
 describe('The specification', () => {
-  it('can be read in one go', () => {
+  it('The specification can be read in one go', () => {
     const lines = readdirSync(FOLDER).map((file) => moduleText(file.replace('.tla', '')).trim().split('\n').length);
     expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(400);
   });
 
-  it.each(VARIANTS)('has the text that the wrong variant "$name" replaces, once', ({ model, replacements }) => {
-    const { module, ...rest } = MODELS[model] as (typeof MODELS)[string];
-    const { modules } = taskOf({ module, ...rest }, replacements);
-    if (replacements.length > 0) expect(modules[module]).not.toBe(moduleText(module));
-  });
+  it.each(VARIANTS)(
+    'The specification has the text that the wrong variant "$name" replaces, once',
+    ({ model, replacements }) => {
+      const { module, ...rest } = MODELS[model] as (typeof MODELS)[string];
+      const { modules } = taskOf({ module, ...rest }, replacements);
+      if (replacements.length > 0) expect(modules[module]).not.toBe(moduleText(module));
+    },
+  );
 
-  it('has at least ten wrong variants that every change is checked with', () => {
+  it('The specification has at least ten wrong variants that every change is checked with', () => {
     const small = VARIANTS.filter(({ model, isSlow }) => MODELS[model]?.size === 'small' && !isSlow);
     expect(small.length).toBeGreaterThanOrEqual(10);
     expect(new Set(VARIANTS.map(({ name }) => name)).size).toBe(VARIANTS.length);

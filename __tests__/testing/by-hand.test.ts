@@ -31,14 +31,14 @@ function openTwo(options?: InMemoryLockRegistryOptions) {
 }
 
 describe('InMemoryLocks', () => {
-  it('of two registries are the same, and each registry has its own by default', async () => {
+  it('InMemoryLocks of two registries are the same, and each registry has its own by default', async () => {
     const { ours, theirs } = openTwo();
     await ours.obtain('key').lock();
     expect(await theirs.obtain('key').tryLock()).toBeNull();
     expect(await open().obtain('key').tryLock()).not.toBeNull();
   });
 
-  it('say who holds a lock', async () => {
+  it('InMemoryLocks say who holds a lock', async () => {
     const { locks, ours } = openTwo({ fencing: true });
     expect(locks.holder('key')).toBeUndefined();
     const lease = await ours.obtain('key').lock({ ttl: 5_000 });
@@ -49,7 +49,7 @@ describe('InMemoryLocks', () => {
     expect(locks.holder('key')).toBeUndefined();
   });
 
-  it('expire by hand: the next waiter has the lock, and the holder learns it when it renews or unlocks', async () => {
+  it('InMemoryLocks expire by hand: the next waiter has the lock, and the holder learns it when it renews or unlocks', async () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     const waiting = theirs.obtain('key').lock();
@@ -66,7 +66,7 @@ describe('InMemoryLocks', () => {
     await expect(last.unlock()).rejects.toMatchObject({ reason: 'expired' });
   });
 
-  it('are stolen by hand, also a free one, until that expires', async () => {
+  it('InMemoryLocks are stolen by hand, also a free one, until that expires', async () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     locks.steal('key', { ttl: 60 });
@@ -80,7 +80,7 @@ describe('InMemoryLocks', () => {
     expect(await ours.obtain('free').tryLock()).not.toBeNull();
   });
 
-  it('are stolen as a whole where they are a semaphore', async () => {
+  it('InMemoryLocks are stolen as a whole where they are a semaphore', async () => {
     const { locks, ours } = openTwo();
     const lock = ours.semaphore('key', { permits: 5 });
     const lease = await lock.lock();
@@ -90,7 +90,7 @@ describe('InMemoryLocks', () => {
     await (await lock.lock()).unlock();
   });
 
-  it('go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
+  it('InMemoryLocks go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
     const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
     const lease = await ours.obtain('held').lock();
     locks.goSilent();
@@ -104,7 +104,7 @@ describe('InMemoryLocks', () => {
     expect(await ours.obtain('key').tryLock()).not.toBeNull();
   });
 
-  it('wake a waiter in a silence, and give it the lock when they come back in time', async () => {
+  it('InMemoryLocks wake a waiter in a silence, and give it the lock when they come back in time', async () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock({ ttl: 50 });
     const waiting = theirs.obtain('key').lock();
@@ -114,7 +114,7 @@ describe('InMemoryLocks', () => {
     (await waiting).assertHeld();
   });
 
-  it('come back, also when a request of the silence is for a lock that is used as something else', async () => {
+  it('InMemoryLocks come back, also when a request of the silence is for a lock that is used as something else', async () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     locks.goSilent();
@@ -126,7 +126,7 @@ describe('InMemoryLocks', () => {
     expect(await ours.obtain('other').tryLock()).not.toBeNull();
   });
 
-  it('close at once in a silence: what is not answered fails, and is executed all the same', async () => {
+  it('InMemoryLocks close at once in a silence: what is not answered fails, and is executed all the same', async () => {
     const { locks, ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     await theirs.obtain('taken').lock();
@@ -142,7 +142,7 @@ describe('InMemoryLocks', () => {
     await asked;
   });
 
-  it('of several registryKeys are distinguished', async () => {
+  it('InMemoryLocks of several registryKeys are distinguished', async () => {
     const locks = new InMemoryLocks();
     expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');
     const [orders, carts] = [open({ locks, registryKey: 'orders' }), open({ locks, registryKey: 'carts' })];
@@ -154,7 +154,7 @@ describe('InMemoryLocks', () => {
     expect(locks.holder('key', { registryKey: 'carts' })).toBeDefined();
   });
 
-  it('refuse bad input at once', () => {
+  it('InMemoryLocks refuse bad input at once', () => {
     const { locks } = open();
     expect(() => locks.expire('key')).toThrow('Lock "key" cannot expire: nobody holds it');
     expect(() => locks.steal('')).toThrow(TypeError);
@@ -165,7 +165,7 @@ describe('InMemoryLocks', () => {
     expect(() => new InMemoryLockRegistry({ expireAfter: 1 })).toThrow(RangeError);
   });
 
-  it('forget locks that nobody uses', async () => {
+  it('InMemoryLocks forget locks that nobody uses', async () => {
     const registry = open({ cacheCapacity: 10 });
     for (let i = 0; i < 1_000; i++) await registry.run(`key ${i}`, () => undefined);
     const { locks } = registry;
@@ -177,7 +177,7 @@ describe('A registry in memory', () => {
   const names = LOCK_TYPES.flatMap((lockType) => [true, false].map((fencing) => ({ lockType, fencing })));
 
   it.each([...names, { fencing: true }, { fencing: false }])(
-    'of %j refuses the keys that Redis refuses, with the same error',
+    'A registry in memory of %j refuses the keys that Redis refuses, with the same error',
     (options) => {
       const inRedis = new RedisLockRegistry(mockRedis(), { ...options, registryKey: 'test' });
       const outcome = (take: () => unknown) => {
@@ -203,7 +203,7 @@ describe('A registry in memory', () => {
     },
   );
 
-  it('inspects, and unlocks by force: a waiter has the lock, and the holder learns it', async () => {
+  it('A registry in memory inspects, and unlocks by force: a waiter has the lock, and the holder learns it', async () => {
     const { ours, theirs } = openTwo({ fencing: true });
     const lease = await ours.obtain('key').lock();
     const waiting = theirs.obtain('key').lock();
@@ -214,7 +214,7 @@ describe('A registry in memory', () => {
     await expect(lease.renew()).rejects.toMatchObject({ reason: 'stolen' });
   });
 
-  it('frees a lock by force, whose holder learns that it is gone', async () => {
+  it('A registry in memory frees a lock by force, whose holder learns that it is gone', async () => {
     const { ours, theirs } = openTwo();
     const lease = await ours.obtain('key').lock();
     await theirs.obtain('key').forceUnlock();
@@ -222,7 +222,7 @@ describe('A registry in memory', () => {
     expect(await ours.obtain('key').inspect()).toMatchObject({ held: false, remaining: 0, owner: undefined });
   });
 
-  it('lists the locks that are held, by glob', async () => {
+  it('A registry in memory lists the locks that are held, by glob', async () => {
     const { ours, theirs, locks } = openTwo();
     open({ locks, registryKey: 'other' });
     const keys = ['order:1', 'order:2', 'order:x', 'order*', 'cart:1'];
@@ -244,7 +244,7 @@ describe('A registry in memory', () => {
     expect(await listed('order')).toEqual([]);
   });
 
-  it('publishes on the channels', async () => {
+  it('A registry in memory publishes on the channels', async () => {
     const lost: unknown[] = [];
     const onLost = (message: unknown) => void lost.push(message);
     subscribe('redis-lock-registry:lost', onLost);
@@ -259,7 +259,7 @@ describe('A registry in memory', () => {
     }
   });
 
-  it('takes the defaults of a lock type', async () => {
+  it('A registry in memory takes the defaults of a lock type', async () => {
     const lease = await open({ lockType: 'redisson' }).obtain('key').lock();
     expect(lease.remaining).toBeLessThanOrEqual(30_000);
     expect((await open().obtain('key').lock()).remaining).toBeGreaterThan(30_000);

@@ -26,7 +26,7 @@ describe('Marked as those of Bun,', () => {
 });
 
 describe('Fake timers that a test spies on', () => {
-  it('are followed all the same', async () => {
+  it('Fake timers that a test spies on are followed all the same', async () => {
     jest.useFakeTimers();
     const spy = jest.spyOn(globalThis, 'setTimeout');
     try {
@@ -43,7 +43,7 @@ describe('Fake timers that a test spies on', () => {
 });
 
 describe('The legacy fake timers of jest', () => {
-  it('are refused', () => {
+  it('The legacy fake timers of jest are refused', () => {
     jest.useFakeTimers({ legacyFakeTimers: true });
     try {
       expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');

@@ -101,7 +101,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
 
   for (const real of combinations) {
     describe(`with fake timers, ${real.length === 0 ? 'all of them' : `but real ${real.join(', ')}`}`, () => {
-      it('locks and unlocks without a timer', async () => {
+      it('A registry under fake timers locks and unlocks without a timer', async () => {
         useFakeTimers(real);
         const registry = open();
         const lease = await registry.obtain('key').lock();
@@ -111,7 +111,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         await registry.close();
       });
 
-      it('counts a lease down by the fake clock, and by no other', async () => {
+      it('A registry under fake timers counts a lease down by the fake clock, and by no other', async () => {
         useFakeTimers(real);
         const lease = await open().obtain('key').lock({ ttl: 60_000 });
         const before = lease.remaining;
@@ -126,7 +126,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         equal([lease.signal.aborted, (lease.signal.reason as { reason: string }).reason], [true, 'expired']);
       });
 
-      it('renews a lease for ten minutes, and loses it at the next renewal after it was stolen', async () => {
+      it('A registry under fake timers renews a lease for ten minutes, and loses it at the next renewal after it was stolen', async () => {
         useFakeTimers(real);
         const { locks, ours } = openTwo();
         const lease = await ours.obtain('key').lock();
@@ -140,7 +140,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         equal((signal.reason as { reason: string }).reason, 'stolen');
       });
 
-      it('gives the lock to the next waiter when it expires, in the order in which they came', async () => {
+      it('A registry under fake timers gives the lock to the next waiter when it expires, in the order in which they came', async () => {
         useFakeTimers(real);
         const { locks, ours, theirs } = openTwo();
         const order: string[] = [];
@@ -159,7 +159,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         equal(first.signal.aborted, true);
       });
 
-      it('ends a wait after its waitTime, and not before', async () => {
+      it('A registry under fake timers ends a wait after its waitTime, and not before', async () => {
         useFakeTimers(real);
         const { ours, theirs } = openTwo();
         await ours.obtain('key').lock();
@@ -179,7 +179,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         );
       });
 
-      it('takes a silence for a failure: the holder loses its lease, a waiter gets an error, and it ends', async () => {
+      it('A registry under fake timers takes a silence for a failure: the holder loses its lease, a waiter gets an error, and it ends', async () => {
         useFakeTimers(real);
         const { locks, ours, theirs } = openTwo();
         const lease = await ours.obtain('key').lock({ ttl: 30_000, renew: true });
@@ -201,7 +201,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
       });
 
       if (setSystemTime !== undefined) {
-        it('does not care which date it is', async () => {
+        it('A registry under fake timers does not care which date it is', async () => {
           useFakeTimers(real);
           const lease = await open().obtain('key').lock({ ttl: 60_000 });
           const before = lease.remaining;
@@ -215,7 +215,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
       }
 
       if (advanceAtOnce !== undefined) {
-        it('goes on when timers are advanced in one go', async () => {
+        it('A registry under fake timers goes on when timers are advanced in one go', async () => {
           useFakeTimers(real);
           const { ours, theirs } = openTwo();
           const lease = await ours.obtain('key').lock();
@@ -228,7 +228,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         });
       }
 
-      it('closes in the time that it says', async () => {
+      it('A registry under fake timers closes in the time that it says', async () => {
         useFakeTimers(real);
         const registry = open();
         const lease = await registry.obtain('key').lock();
@@ -240,7 +240,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
       });
 
       for (const silentFor of [0, 700, 20_000]) {
-        it(`closes without a timer in a silence of ${silentFor} ms, whatever is in flight`, async () => {
+        it(`A registry under fake timers closes without a timer in a silence of ${silentFor} ms, whatever is in flight`, async () => {
           useFakeTimers(real);
           const { locks, ours, theirs } = openTwo();
           const take = (key: string) => ours.obtain(key).lock({ ttl: 300_000 });
@@ -282,7 +282,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         });
       }
 
-      it('goes on with a registry that was used before, and after', async () => {
+      it('A registry under fake timers goes on with a registry that was used before, and after', async () => {
         const registry = open();
         await registry.run('key', () => undefined);
         const early = await registry.obtain('early').lock({ ttl: 60_000 });

@@ -56,7 +56,7 @@ ifBuilt(describe)('A test file of docs/testing.md', () => {
 
   afterAll(() => folder.remove());
 
-  it('is there', () => {
+  it('A test file for each framework is on the page', () => {
     expect(TESTS.length).toBeGreaterThan(0);
   });
 

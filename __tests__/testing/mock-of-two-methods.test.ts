@@ -27,14 +27,14 @@ describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
     return { redis, registry };
   };
 
-  it('locks and unlocks, with one script each', async () => {
+  it('A mock of eval and evalSha locks and unlocks, with one script each', async () => {
     const { redis, registry } = start();
     expect(await registry.run('order:42', () => 'done')).toBe('done');
     expect(redis.sent).toEqual(['test:order:42', 'test:order:42']);
     expect((await start(true).registry.obtain('order:42').lock()).fencingToken).toBe(1);
   });
 
-  it('renews a lease, by the watchdog and by `renew`', async () => {
+  it('A mock of eval and evalSha renews a lease, by the watchdog and by `renew`', async () => {
     const { redis, registry } = start();
     const lease = await registry.obtain('order:42').lock({ ttl: 3_000, renew: true });
     let { remaining } = lease;
@@ -51,7 +51,7 @@ describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
     expect(lease.signal.aborted).toBe(false);
   });
 
-  it('reports a loss: 0 says that the lock is gone, -1 that somebody else has it', async () => {
+  it('A mock of eval and evalSha reports a loss: 0 says that the lock is gone, -1 that somebody else has it', async () => {
     const { redis, registry } = start();
     for (const [reply, reason] of [
       [0, 'expired'],
@@ -65,7 +65,7 @@ describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
     }
   });
 
-  it(`refuses a lock${QUEUES.has(lockType) ? ' with an error that says what it answered' : ''}: [ms]`, async () => {
+  it(`A mock of eval and evalSha refuses a lock${QUEUES.has(lockType) ? ' with an error that says what it answered' : ''}: [ms]`, async () => {
     const { redis, registry } = start();
     redis.reply = [5_000];
     if (QUEUES.has(lockType)) {

@@ -44,7 +44,7 @@ const refusal = (...[client, options]: Parameters<typeof create>) => errorThrown
 describePrivate('An error of an acquisition says what to do', () => {
   const redis = PrivateRedis.install();
 
-  it('when the server is a replica', async () => {
+  it('An error of an acquisition says what to do when the server is a replica', async () => {
     const client = await redis.connect();
     await redis.admin.replicaOf('127.0.0.1', 1);
     try {
@@ -57,7 +57,7 @@ describePrivate('An error of an acquisition says what to do', () => {
     }
   });
 
-  it('when the client was never connected', async () => {
+  it('An error of an acquisition says what to do when the client was never connected', async () => {
     const client = createClient();
     const registry = create(client);
     expect(await messageOf(registry.obtain('order:42').lock())).toBe(
@@ -66,7 +66,7 @@ describePrivate('An error of an acquisition says what to do', () => {
     await registry.close({ timeout: 0 });
   });
 
-  it('when the client has a wrong password, though the server says that it has none', async () => {
+  it('An error of an acquisition says what to do when the client has a wrong password, though the server says that it has none', async () => {
     await redis.admin.configSet('requirepass', 'right');
     try {
       const { path } = redis.address as { path: string };
@@ -91,13 +91,13 @@ describe('An adapter', () => {
     ['fromIoredis', fromIoredis],
     ['fromGlide', fromGlide],
     ['fromBun', fromBun],
-  ])('that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
+  ])('An adapter that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
     const message = errorThrown(() => adapt(createClient() as never)).message;
     expect(message).toContain('needs no adapter');
     expect(message).toContain('pass it to RedisLockRegistry as it is');
   });
 
-  it('that is given a client of another kind names its adapter', () => {
+  it('An adapter that is given a client of another kind names its adapter', () => {
     const redis = new Redis({ lazyConnect: true });
     expect(errorThrown(() => fromGlide(redis as never)).message).toContain('fromIoredis(redis)');
     redis.disconnect();
@@ -127,12 +127,15 @@ describe('A wrong client', () => {
     ['pool', (keyPrefix) => createClientPool({ keyPrefix })],
     ['cluster', (keyPrefix) => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1' }], keyPrefix })],
     ['sentinel', (keyPrefix) => createSentinel({ ...sentinels, keyPrefix })],
-  ])('that is a %s of node-redis with a keyPrefix is refused, with what to use instead', (_name, make) => {
-    const error = refusal(make('app:'));
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
-    create(make(''));
-  });
+  ])(
+    'A wrong client that is a %s of node-redis with a keyPrefix is refused, with what to use instead',
+    (_name, make) => {
+      const error = refusal(make('app:'));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
+      create(make(''));
+    },
+  );
 
   const notAClient = /`client`.*createClient\(\{ url \}\)/;
   it.each<[string, () => [client: unknown, options?: Record<string, unknown>], says: RegExp]>([
@@ -173,7 +176,7 @@ describe('An unknown option', () => {
     );
   });
 
-  it('of a call is answered so too', async () => {
+  it('An unknown option of a call is answered so too', async () => {
     const registry = create(mockRedis());
     for (const name of ['waitTimes', 'timeout']) {
       const locking = registry.obtain('order:42').lock({ [name]: 5 } as object);
@@ -188,7 +191,7 @@ describe('The compiler', () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it('names an adapter for a client that needs one', async () => {
+  it('The compiler names an adapter for a client that needs one', async () => {
     await mkdir(folder, { recursive: true });
     const program = `import { Redis } from 'ioredis';
 import { RedisLockRegistry } from '../../../lib';

@@ -12,7 +12,7 @@ describe('While a question is unanswered', () => {
     return availability;
   };
 
-  it('an answer to one that was sent long before it does not end the silence', () => {
+  it('While a question is unanswered, an answer to one that was sent long before it does not end the silence', () => {
     const availability = askedAt(0, 2_000);
     availability.answered(0);
     availability.refused(2_000, 30_000);
@@ -31,13 +31,13 @@ describe('While a question is unanswered', () => {
     expect(availability.silence(0, 5_000)).toBe(0);
   });
 
-  it('an answer to one that was sent a moment before it is an answer', () => {
+  it('While a question is unanswered, an answer to one that was sent a moment before it is an answer', () => {
     const availability = askedAt(0, 100);
     availability.answered(0);
     expect(availability.silence(0, 5_000)).toBe(0);
   });
 
-  it('an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
+  it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
     const availability = askedAt(0);
     availability.answeredLate(0);
     expect(availability.silence(0, 5_000)).toBe(0);
@@ -76,7 +76,7 @@ it('An attempt that its caller left is no silence of Redis to those who come rig
 describe('A late answer', () => {
   const time = FakeClock.install();
 
-  it('is no silence for a caller of several locks that asks about this one seconds later', async () => {
+  it('A late answer is no silence for a caller of several locks that asks about this one seconds later', async () => {
     const redis = mockRedis();
     const registry = new RedisLockRegistry(redis, { registryKey: 'late', unavailableAfter: 2_000 });
     const first = await registry.obtain('a').lock();
@@ -121,14 +121,14 @@ describe('A late answer', () => {
       return { tried, settled, waiting, attempt };
     }
 
-    it('is told what Redis answers to the one that was quicker', async () => {
+    it('Behind a slow unlock, a caller that does not wait is told what Redis answers to the one that was quicker', async () => {
       const { tried, waiting, attempt } = await slowUnlock(301, 5_000);
       attempt.resolve(granted);
       expect(await tried).toBeNull();
       await (await waiting).unlock();
     });
 
-    it('is told no later than its commandTimeout, though the one that was quicker is not answered (P1)', async () => {
+    it('Behind a slow unlock, a caller that does not wait is told no later than its commandTimeout, though the one that was quicker is not answered (P1)', async () => {
       const { settled, waiting, attempt } = await slowUnlock(480, 500);
       await time.advance(330);
       expect(settled).toHaveBeenCalled();
@@ -157,7 +157,7 @@ describe('A late answer', () => {
     await rejected;
   });
 
-  it('is no silence for a caller that takes it over from one that was refused, though little time was left to that', async () => {
+  it('A late answer is no silence for a caller that takes it over from one that was refused, though little time was left to that', async () => {
     const redis = mockRedis();
     const settings = { registryKey: 'left', idleBetweenTries: 30 };
     const semaphore = new RedisLockRegistry(redis, settings).semaphore('key', { permits: 2 });

@@ -53,7 +53,7 @@ async function acquaint(): Promise<void> {
 const sizes = ({ mock }: Client['evalSha']) => mock.calls.map(([, { keys = [] } = {}]) => keys.length);
 
 describe('where the keys are', () => {
-  it('is asked once, and a burst of acquisitions waits for the answer', async () => {
+  it('Where the keys are is asked once, and a burst of acquisitions waits for the answer', async () => {
     await Promise.all(together(acquire, BURST - 1));
     expect(sizes(client.evalSha)).toEqual(Array(BURST - 1).fill(1));
     expect(client.eval).not.toHaveBeenCalled();
@@ -73,7 +73,7 @@ describe('where the keys are', () => {
     for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
   });
 
-  it('is not one server, if a key that was written is not there: no calls go together from then on', async () => {
+  it('Where the keys are is not one server, if a key that was written is not there: no calls go together from then on', async () => {
     client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
     for (let i = 0; i < 3; i++) {
       await Promise.all([...together(acquire, BURST), ...together(release, BURST)]);
@@ -87,24 +87,27 @@ describe('where the keys are', () => {
     ['it is refused', new Error('NOPERM No permissions')],
     ['its connection is lost', new Error('Socket closed unexpectedly')],
     ['the reply belongs to another command', 'OK'],
-  ])('is not known when %s: calls go alone, and it is asked again after a pause', async (_, outcome) => {
-    client = plainClient(outcome);
-    redis = new Redis(client, 'orders', 5_000);
-    client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
-      if (outcome instanceof Error) throw outcome;
-      return keys.length > 1 ? keys.length : outcome;
-    });
-    for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
-    expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
-    expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
-    await time.advance(10_000);
-    client.eval.mockImplementation(plainClient().eval);
-    client.evalSha.mockClear();
-    await Promise.all(together(acquire, BURST));
-    expect(sizes(client.evalSha)).toEqual([BURST]);
-  });
+  ])(
+    'Where the keys are is not known when %s: calls go alone, and it is asked again after a pause',
+    async (_, outcome) => {
+      client = plainClient(outcome);
+      redis = new Redis(client, 'orders', 5_000);
+      client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
+        if (outcome instanceof Error) throw outcome;
+        return keys.length > 1 ? keys.length : outcome;
+      });
+      for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
+      expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
+      expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
+      await time.advance(10_000);
+      client.eval.mockImplementation(plainClient().eval);
+      client.evalSha.mockClear();
+      await Promise.all(together(acquire, BURST));
+      expect(sizes(client.evalSha)).toEqual([BURST]);
+    },
+  );
 
-  it('sends no acquisition that nobody waits for any more', async () => {
+  it('A batch sends no acquisition that nobody waits for any more', async () => {
     client.eval.mockImplementation(silence);
     const calls = Promise.allSettled(together(acquire, BURST));
     await time.advance(1_000 + BURST / 2);
@@ -116,7 +119,7 @@ describe('where the keys are', () => {
     expect(client.evalSha).not.toHaveBeenCalled();
   });
 
-  it('on a cluster is decided by hash tags, and nothing is asked', async () => {
+  it('Where the keys are on a cluster is decided by hash tags, and nothing is asked', async () => {
     redis = new Redis(Object.assign(client, { slots: [] }), 'orders', 5_000);
     for (const script of [release, acquire]) {
       await Promise.all([...together(script, BURST), ...together(script, BURST, '{tag}')]);
@@ -127,7 +130,7 @@ describe('where the keys are', () => {
   });
 });
 
-it('sends the last arguments once where all calls have the same', async () => {
+it('A batch sends the last arguments once where all calls have the same', async () => {
   await acquaint();
   const run = (key: string, ...args: string[]) => redis.run(release, [key], args, 1_000, asItIs);
   await Promise.all([run('one', 'a', '60', '='), run('two', 'b', '60', '='), run('three', 'c', '60', '=')]);
@@ -138,7 +141,7 @@ it('sends the last arguments once where all calls have the same', async () => {
   });
 });
 
-it('puts no more than a hundred into one script, and only calls that are alike', async () => {
+it('A batch puts no more than a hundred into one script, and only calls that are alike', async () => {
   await acquaint();
   await Promise.all([
     ...together(acquire, 250),
@@ -148,7 +151,7 @@ it('puts no more than a hundred into one script, and only calls that are alike',
   expect(client.evalSha.mock.calls.map(([, options]) => options?.keys?.length)).toEqual([100, 100, 50, 3, 2]);
 });
 
-it('rejects each at its own deadline, and passes the late answer on to each', async () => {
+it('A batch rejects each at its own deadline, and passes the late answer on to each', async () => {
   await acquaint();
   const reply = lateReply();
   client.evalSha.mockReturnValue(reply.promise);
@@ -165,7 +168,7 @@ it('rejects each at its own deadline, and passes the late answer on to each', as
   expect(await Promise.all(errors.map(({ late }) => late))).toEqual(['first', 'second']);
 });
 
-it('sends the script once for all when the server does not know it, and not when all are over', async () => {
+it('A batch sends the script once for all when the server does not know it, and not when all are over', async () => {
   await acquaint();
   client.evalSha.mockRejectedValueOnce(noScript());
   expect(await Promise.all(together(acquire, 5))).toEqual([2, 2, 2, 2, 2]);
@@ -179,7 +182,7 @@ it('sends the script once for all when the server does not know it, and not when
   expect(client.eval).toHaveBeenCalledTimes(1);
 });
 
-it('does not take the reply of another command for its own', async () => {
+it('A batch does not take the reply of another command for its own', async () => {
   await acquaint();
   for (const reply of [1, 'text', null, [2, 2]]) {
     client.evalSha.mockResolvedValueOnce(reply);
@@ -190,7 +193,7 @@ it('does not take the reply of another command for its own', async () => {
 });
 
 it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT Keys'])(
-  'sends each alone that the server refuses together, and tries together again: %s',
+  'A batch sends each alone that the server refuses together, and tries together again: %s',
   async (refusal) => {
     await acquaint();
     client.evalSha.mockRejectedValueOnce(new Error(refusal));
@@ -205,7 +208,7 @@ it.each(['TRYAGAIN Multiple keys', 'MOVED 1 host:1', 'ASK 1 host:1', 'CROSSSLOT 
   },
 );
 
-it('rejects all when nothing comes back, and does not ask again', async () => {
+it('A batch rejects all when nothing comes back, and does not ask again', async () => {
   await acquaint();
   client.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockImplementation(silence);
   const outcomes = await Promise.allSettled(together(acquire, 3));

@@ -92,14 +92,14 @@ describe('A SUBSCRIBE that fails takes no other channel with it', () => {
     return { redis, client, received };
   };
 
-  it('when the server refuses it: the connection stays', async () => {
+  it('A SUBSCRIBE that fails takes no other channel with it when the server refuses it: the connection stays', async () => {
     const { redis, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
     expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([false]);
     redis.made[0]?.listeners.get('one')?.('released', 'one');
     expect(received).toEqual(['released']);
   });
 
-  it('when the connection fails: the others are subscribed on a new one', async () => {
+  it('A SUBSCRIBE that fails takes no other channel with it when the connection fails: the others are subscribed on a new one', async () => {
     const { redis, client, received } = await open(new Error('Connection closed'));
     await until(() => redis.made.length === 2 && redis.made[1]?.listeners.has('one'));
     expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([true, false]);

@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 
 describe('A registry that is closed while leases are held', () => {
-  it('warns once of all leases that it gave up: how many, of which types, and some of their keys', async () => {
+  it('A registry that is closed while leases are held warns once of all leases that it gave up: how many, of which types, and some of their keys', async () => {
     const { read } = registry.readWrite('prices');
     const semaphore = registry.semaphore('render', { permits: 3 });
     const keys = ['a', 'b', 'c', 'd', 'e'];
@@ -30,7 +30,7 @@ describe('A registry that is closed while leases are held', () => {
     expect(warnings).toEqual([{ code: 'CLOSED_WHILE_HELD', message }]);
   });
 
-  it('does not count a lease that is unlocked by a listener of the loss of another one', async () => {
+  it('A registry that is closed while leases are held does not count a lease that is unlocked by a listener of the loss of another one', async () => {
     const [first, second] = [await registry.obtain('first').lock(), await registry.obtain('second').lock()];
     first.signal.addEventListener('abort', () => void second.unlock());
     await registry.close({ timeout: 0 });
@@ -38,7 +38,7 @@ describe('A registry that is closed while leases are held', () => {
     expect(warnings).toEqual([{ code: 'CLOSED_WHILE_HELD', message }]);
   });
 
-  it('warns of nothing when they are unlocked in time', async () => {
+  it('A registry that is closed while leases are held warns of nothing when they are unlocked in time', async () => {
     const lease = await registry.obtain('key').lock();
     const closed = registry.close({ timeout: 60_000 });
     await lease.unlock();

@@ -10,7 +10,7 @@ const time = FakeClock.install();
 const registryOn = (client: RedisClient, options: Parameters<typeof createRegistry>[1] = {}) =>
   createRegistry(client, { registryKey: 'orders', idleBetweenTries: 100, ...options }).registry;
 
-it('sends two commands for an uncontended lock and unlock: an acquisition and a release', async () => {
+it('An uncontended lock and unlock are two commands: an acquisition and a release', async () => {
   const redis = mockRedis();
   const lease = await registryOn(redis).obtain('42').lock();
   expect(redis.sent).toBe(1);
@@ -24,7 +24,7 @@ it('sends two commands for an uncontended lock and unlock: an acquisition and a 
   expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
 });
 
-it('uses a new owner for every acquisition, and one id for all of a registry, which names its process', async () => {
+it('A registry uses a new owner for every acquisition, and one id for all of a registry, which names its process', async () => {
   const redis = mockRedis();
   const registry = registryOn(redis);
   for (let i = 0; i < 3; i++) await registry.run('42', () => undefined);
@@ -38,13 +38,13 @@ it('uses a new owner for every acquisition, and one id for all of a registry, wh
   for (const id of clientIds) expect(id).toMatch(new RegExp(`^${hostname()}:${process.pid}:[\\w-]{22}$`));
 });
 
-it('rounds a ttl up to whole milliseconds, as Redis requires', async () => {
+it('A ttl is rounded up to whole milliseconds, as Redis requires', async () => {
   const redis = mockRedis();
   await registryOn(redis).obtain('42').lock({ ttl: 1_500.4 });
   expect(redis.calls[0]?.arguments?.[1]).toBe('1501');
 });
 
-it('distinguishes contention from silence: only the last attempt was not answered in time', async () => {
+it('Contention is distinguished from silence: only the last attempt was not answered in time', async () => {
   const redis = mockRedis();
   const silentFrom = time.now + 185;
   redis.evalSha.mockImplementation(async () => (time.now < silentFrom ? refused(60_000) : silence()));
@@ -55,7 +55,7 @@ it('distinguishes contention from silence: only the last attempt was not answere
   expect(redis.sent).toBeGreaterThan(1);
 });
 
-it('requests once from a node-redis client commands without a timeout and with default reply types', async () => {
+it('A registry requests once from a node-redis client commands without a timeout and with default reply types', async () => {
   const commands = mockRedis();
   const withCommandOptions = jest.fn(() => commands);
   const client = { ...mockRedis(), withCommandOptions };
@@ -73,7 +73,7 @@ it.each([
   ['one of its own', { typeMapping: { 36: Buffer } }, {}, { timeout: 0, typeMapping: {} }],
   ['one that it was given later', {}, { typeMapping: { 36: Buffer } }, { timeout: 0, typeMapping: {} }],
 ])(
-  'asks a plain client of node-redis for as few options as it can, with a type mapping: %s',
+  'A registry asks a plain client of node-redis for as few options as it can, with a type mapping: %s',
   (_, own, later, asked) => {
     const withCommandOptions = jest.fn(() => mockRedis());
     const options = { commandOptions: own };
@@ -82,12 +82,12 @@ it.each([
   },
 );
 
-it('does not change the client', async () => {
+it('A registry does not change the client', async () => {
   const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });
   await registryOn(redis).run('42', () => undefined);
 });
 
-it("gives node-redis' plain client the commands as they go to the server, with options of our own", async () => {
+it("A registry gives node-redis' plain client the commands as they go to the server, with options of our own", async () => {
   // What the library recognises it by, and its method for any command.
   const sendCommand = jest.fn<(args: string[], options: unknown) => Promise<unknown>>().mockResolvedValue(1);
   const client = { ...mockRedis(), socketEpoch: 1, _commandOptions: undefined, sendCommand };

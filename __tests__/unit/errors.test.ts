@@ -31,7 +31,7 @@ it.each([
   },
 );
 
-it('keeps its name when a minifier has renamed the class', () => {
+it('An error keeps its name when a minifier has renamed the class', () => {
   const original = LockTimeoutError.name;
   Object.defineProperty(LockTimeoutError, 'name', { value: 'a', configurable: true });
   try {
@@ -41,7 +41,7 @@ it('keeps its name when a minifier has renamed the class', () => {
   }
 });
 
-it('passes its name on to a subclass, which may set its own', () => {
+it('An error passes its name on to a subclass, which may set its own', () => {
   const Renamed = class extends LockTimeoutError {};
   const Own = class extends LockTimeoutError {
     override readonly name = 'OrderTimeoutError';
@@ -55,11 +55,11 @@ it.each([
   [new LockLostError('order 42', 'expired'), ['"order 42"', 'expired']],
   [new LockLostError('order 42', 'unconfirmed'), ['"order 42"', 'unconfirmed']],
   [new LockLostError('order 42', 'closed'), ['"order 42"', 'closed']],
-])('says what happened to which key: %s', (error, parts) => {
+])('An error says what happened to which key: %s', (error, parts) => {
   for (const part of parts) expect(error.message).toContain(part);
 });
 
-it('is a new instance every time, so that its stack shows the caller', async () => {
+it('An error is a new instance every time, so that its stack shows the caller', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValue(refused(60_000));
   const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
@@ -69,7 +69,7 @@ it('is a new instance every time, so that its stack shows the caller', async () 
   expect(errors[0]).not.toBe(errors[1]);
 });
 
-it('is a new instance for each call that reports one loss', async () => {
+it('An error is a new instance for each call that reports one loss', async () => {
   const redis = mockRedis();
   const lease = await new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42').lock({ ttl: 5 });
   await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));

@@ -55,17 +55,17 @@ it.each([
   expect(isNoScript(error)).toBe(false);
 });
 
-it('recognises NOSCRIPT', () => {
+it('NOSCRIPT is recognised', () => {
   expect(isNoScript(new Error('NOSCRIPT No matching script. Please use EVAL.'))).toBe(true);
   expect(isNoScript(new Error('ERR NOSCRIPT'))).toBe(false);
   expect(isNoScript(new Error('NOSCRIPT there is no such template'))).toBe(false);
 });
 
-it('treats a closed client as final', () => {
+it('The error of a closed client is final', () => {
   expect(isFinal(new ClientClosedError('The client is closed'))).toBe(true);
 });
 
-it('recognises errors of another realm, and accepts values that are not errors', () => {
+it('Errors of another realm are recognised, and values that are not errors are accepted', () => {
   expect(isNoScript(runInNewContext("new Error('NOSCRIPT No matching script.')"))).toBe(true);
   for (const thrown of [undefined, null, 'NOSCRIPT text', 42, {}]) {
     expect(isNoScript(thrown)).toBe(false);
@@ -74,7 +74,7 @@ it('recognises errors of another realm, and accepts values that are not errors',
   }
 });
 
-it('reports how long it waited, keeps a late reply, and never leaves it unhandled', async () => {
+it('A silence says how long the command waited, keeps a late reply, and never leaves it unhandled', async () => {
   const late = Promise.reject(new Error('too late'));
   const error = new CommandTimeoutError(51.4, late);
   expect(error.message).toBe('Redis did not answer within 51 ms');

@@ -58,7 +58,7 @@ function sentAbout(calls: readonly (EvalOptions | undefined)[]) {
 }
 
 describe('What abandoned calls may have left in Redis', () => {
-  it('is removed by at most three commands for each call, and these go together', async () => {
+  it('What abandoned calls may have left in Redis is removed by at most three commands for each call, and these go together', async () => {
     // The probe of the first burst: all keys are on one server.
     redis.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
     redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
@@ -74,7 +74,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(commands).toBeLessThan(CALLS / 2);
   });
 
-  it('is removed for as long as a renewal or the next caller asked for, when nothing was answered', async () => {
+  it('What abandoned calls may have left in Redis is removed for as long as a renewal or the next caller asked for, when nothing was answered', async () => {
     registry = new RedisLockRegistry(redis, { registryKey: 'longer', fencing: true });
     const lock = registry.obtain('key');
     // With fencing a hold needs a command before it is passed on.
@@ -95,7 +95,7 @@ describe('What abandoned calls may have left in Redis', () => {
     }
   });
 
-  it('is removed when a lease of several keys ends by its ttl, though one key was acquired with a longer one', async () => {
+  it('What abandoned calls may have left in Redis is removed when a lease of several keys ends by its ttl, though one key was acquired with a longer one', async () => {
     const first = await registry.obtain('a').lock({ ttl: 30_000 });
     const several = registry.multi(['a', 'b']).lock({ ttl: 300 });
     await time.advance(10);
@@ -107,7 +107,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(redis.calls.slice(length).flatMap((options) => options?.keys)).toContain('abandoned:a');
   });
 
-  it('is removed after the release too, when the client sent the attempt again over another connection', async () => {
+  it('What abandoned calls may have left in Redis is removed after the release too, when the client sent the attempt again over another connection', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     registry = new RedisLockRegistry(client, { registryKey: 'repeated' });
     const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
@@ -126,7 +126,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(releases()).toBe(1 + 4);
   });
 
-  it('is removed too when the answer to that copy was that somebody else has the lock', async () => {
+  it('What abandoned calls may have left in Redis is removed too when the answer to that copy was that somebody else has the lock', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     const lock = new RedisLockRegistry(client, { registryKey: 'refused' }).obtain('key');
     const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
@@ -144,7 +144,7 @@ describe('What abandoned calls may have left in Redis', () => {
     }
   });
 
-  it('is removed for as long as that copy may come, though the hold was passed on to a lease with a shorter ttl', async () => {
+  it('What abandoned calls may have left in Redis is removed for as long as that copy may come, though the hold was passed on to a lease with a shorter ttl', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     const lock = new RedisLockRegistry(client, { registryKey: 'shorter' }).obtain('key');
     const attempt = lateReply();
@@ -161,7 +161,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(redis.sent).toBe(sent + 1);
   });
 
-  it('is removed again when that answer came after the caller had left', async () => {
+  it('What abandoned calls may have left in Redis is removed again when that answer came after the caller had left', async () => {
     const client = Object.assign(redis, { socketEpoch: 1 });
     const settings = { registryKey: 'repeated', commandTimeout: 500 };
     const lock = new RedisLockRegistry(client, settings).obtain('key');
@@ -183,7 +183,7 @@ describe('What abandoned calls may have left in Redis', () => {
     }
   });
 
-  it('is removed once for readers that lost the lock together', async () => {
+  it('What abandoned calls may have left in Redis is removed once for readers that lost the lock together', async () => {
     redis.evalSha.mockImplementation(async () => sharedGranted);
     const { read } = registry.readWrite('key');
     const leases = await Promise.all(Array.from({ length: CALLS }, () => read.lock({ ttl: 1_000 })));
@@ -197,7 +197,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(redis.calls.length - before).toBe(1);
   });
 
-  it('is not removed for a reader whose own ttl is over while the unlock of another one is unanswered', async () => {
+  it('What abandoned calls may have left in Redis is not removed for a reader whose own ttl is over while the unlock of another one is unanswered', async () => {
     redis.evalSha.mockImplementation(async () => sharedGranted);
     const { read } = registry.readWrite('key');
     const [lease, short] = await Promise.all([read.lock(), read.lock({ ttl: 100 })]);
@@ -210,7 +210,7 @@ describe('What abandoned calls may have left in Redis', () => {
     expect(redis.calls.length - before).toBe(1);
   });
 
-  it('is not removed any more by a registry that is closed', async () => {
+  it('What abandoned calls may have left in Redis is not removed any more by a registry that is closed', async () => {
     disconnected();
     await abandoned();
     const closing = registry.close();
@@ -248,7 +248,7 @@ describe('What abandoned calls may have left in Redis', () => {
       return ended;
     };
 
-    it('is removed within a second when the client is connected again, and costs no command until then', async () => {
+    it('What is left over a client that was closed meanwhile is removed within a second when the client is connected again, and costs no command until then', async () => {
       const { close, connect } = closable();
       const ended = lost();
       await time.advance(10);
@@ -269,37 +269,43 @@ describe('What abandoned calls may have left in Redis', () => {
       ['spin', 60_000],
       ['fair', 60_000],
       ['redisson-fair', 30_000 + 300_000 + 10_000],
-    ])('is given up when a key or position of a %s lock has ended by itself', async (lockType, life) => {
-      const { close, connect } = closable(lockType);
-      const ended = lost();
-      await time.advance(10);
-      close();
-      await time.advance(1_000);
-      await ended;
-      await time.advance(life);
-      expect(time.pending).toBe(0);
-      connect();
-      const { sent } = redis;
-      await time.advance(120_000);
-      expect(redis.sent).toBe(sent);
-    });
+    ])(
+      'What is left over a client that was closed meanwhile is given up when a key or position of a %s lock has ended by itself',
+      async (lockType, life) => {
+        const { close, connect } = closable(lockType);
+        const ended = lost();
+        await time.advance(10);
+        close();
+        await time.advance(1_000);
+        await ended;
+        await time.advance(life);
+        expect(time.pending).toBe(0);
+        connect();
+        const { sent } = redis;
+        await time.advance(120_000);
+        expect(redis.sent).toBe(sent);
+      },
+    );
 
-    it.each(LOCK_TYPES)('is nothing when it was closed before the attempt, %s', async (lockType) => {
-      const { close } = closable(lockType);
-      const locks = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`));
-      // Two callers of a process, of which the second one waits for the first.
-      await Promise.all(locks.flatMap((lock) => [lock.run(() => undefined), lock.run(() => undefined)]));
-      await time.advance(120_000);
-      close();
-      for (const outcome of await Promise.allSettled(locks.map((lock) => lock.lock())))
-        expect(outcome.status).toBe('rejected');
-      expect(time.keepingAlive).toBe(0);
-      const { sent } = redis;
-      await time.advance(120_000);
-      expect(redis.sent).toBe(sent);
-    });
+    it.each(LOCK_TYPES)(
+      'What is left over a client that was closed meanwhile is nothing when it was closed before the attempt, %s',
+      async (lockType) => {
+        const { close } = closable(lockType);
+        const locks = Array.from({ length: CALLS }, (_, i) => registry.obtain(`key ${i}`));
+        // Two callers of a process, of which the second one waits for the first.
+        await Promise.all(locks.flatMap((lock) => [lock.run(() => undefined), lock.run(() => undefined)]));
+        await time.advance(120_000);
+        close();
+        for (const outcome of await Promise.allSettled(locks.map((lock) => lock.lock())))
+          expect(outcome.status).toBe('rejected');
+        expect(time.keepingAlive).toBe(0);
+        const { sent } = redis;
+        await time.advance(120_000);
+        expect(redis.sent).toBe(sent);
+      },
+    );
 
-    it('keeps neither the process alive nor `close()` waiting', async () => {
+    it('What is left over a client that was closed meanwhile keeps neither the process alive nor `close()` waiting', async () => {
       const { close } = closable();
       const ended = lost();
       await time.advance(10);
@@ -315,7 +321,7 @@ describe('What abandoned calls may have left in Redis', () => {
   });
 
   it.each(LOCK_TYPES)(
-    'is little after an outage of two minutes, and was not given to the client: %s',
+    'What abandoned calls may have left in Redis is little after an outage of two minutes, and was not given to the client: %s',
     async (lockType) => {
       registry = new RedisLockRegistry(redis, { registryKey: 'outage', lockType, onWarning: () => undefined });
       const answerAll = unanswered();
@@ -348,7 +354,7 @@ describe('What abandoned calls may have left in Redis', () => {
     },
   );
 
-  it('is not removed again while a removal is unanswered, however long that takes', async () => {
+  it('What abandoned calls may have left in Redis is not removed again while a removal is unanswered, however long that takes', async () => {
     const answerAll = unanswered();
     await abandoned();
     await time.advance(600_000);

@@ -34,21 +34,24 @@ describe('A grant of a server that has been silent', () => {
   it.each([
     ['one connection', true],
     ['several connections', false],
-  ])('is requested once more, though its attempt was sent just before the server woke up: %s', async (_, hasEpoch) => {
-    const { registry, answer } = start(hasEpoch);
-    const first = registry.obtain('first').tryLock();
-    await time.advance(3_700);
-    const second = registry.obtain('second').tryLock();
-    await time.advance(300);
-    // It wakes up, and does not know yet that it was replaced. By the second answers it does.
-    for (const reply of [granted, refused(1_000)]) {
-      for (const key of ['first', 'second']) answer(key, reply);
-      await time.advance(200);
-    }
-    expect([await first, await second]).toEqual([null, null]);
-  });
+  ])(
+    'A grant of a server that has been silent is requested once more, though its attempt was sent just before the server woke up: %s',
+    async (_, hasEpoch) => {
+      const { registry, answer } = start(hasEpoch);
+      const first = registry.obtain('first').tryLock();
+      await time.advance(3_700);
+      const second = registry.obtain('second').tryLock();
+      await time.advance(300);
+      // It wakes up, and does not know yet that it was replaced. By the second answers it does.
+      for (const reply of [granted, refused(1_000)]) {
+        for (const key of ['first', 'second']) answer(key, reply);
+        await time.advance(200);
+      }
+      expect([await first, await second]).toEqual([null, null]);
+    },
+  );
 
-  it('is requested once more, though the command before was lost with its connection', async () => {
+  it('A grant of a server that has been silent is requested once more, though the command before was lost with its connection', async () => {
     const { registry, answer, loseAll } = start();
     const first = registry.obtain('first').tryLock();
     const rejected = expect(first).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
@@ -64,7 +67,7 @@ describe('A grant of a server that has been silent', () => {
     expect(await second).toBeNull();
   });
 
-  it('is requested once more, if it was sent in the moment in which the server learns that it was replaced', async () => {
+  it('A grant of a server that has been silent is requested once more, if it was sent in the moment in which the server learns that it was replaced', async () => {
     const { registry, answer } = start();
     const first = registry.obtain('first').tryLock();
     await time.advance(1_000);
@@ -83,7 +86,7 @@ describe('A grant of a server that has been silent', () => {
     expect(await third).not.toBeNull();
   });
 
-  it('is trusted at once when the server was only busy, and answered one after another', async () => {
+  it('A grant of a server that has been silent is trusted at once when the server was only busy, and answered one after another', async () => {
     const calls = 30;
     const { registry, client, answer } = start();
     const acquiring: Promise<unknown>[] = [];

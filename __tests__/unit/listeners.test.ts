@@ -19,19 +19,22 @@ const clients: Record<string, () => unknown> = {
 };
 
 describe.each(LOCK_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType) => {
-  it.each(Object.keys(clients))('on one %s cause no MaxListenersExceededWarning', async (kind) => {
-    const client = (clients[kind] as () => EventEmitter)();
-    const most = client.getMaxListeners();
-    const registries = Array.from({ length: REGISTRIES }, (_, i) => {
-      return new RedisLockRegistry(client as unknown as RedisClient, { registryKey: `registry-${i}`, lockType });
-    });
-    for (const event of client.eventNames()) expect(client.listenerCount(event)).toBeLessThanOrEqual(most);
-    expect(client.getMaxListeners()).toBe(most);
-    await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
-  });
+  it.each(Object.keys(clients))(
+    `${REGISTRIES} registries of locks on one %s cause no MaxListenersExceededWarning`,
+    async (kind) => {
+      const client = (clients[kind] as () => EventEmitter)();
+      const most = client.getMaxListeners();
+      const registries = Array.from({ length: REGISTRIES }, (_, i) => {
+        return new RedisLockRegistry(client as unknown as RedisClient, { registryKey: `registry-${i}`, lockType });
+      });
+      for (const event of client.eventNames()) expect(client.listenerCount(event)).toBeLessThanOrEqual(most);
+      expect(client.getMaxListeners()).toBe(most);
+      await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
+    },
+  );
 });
 
-it('registries with minReplicas leave no listener on the client when they are closed', async () => {
+it('Registries with minReplicas leave no listener on the client when they are closed', async () => {
   const connect = () => Promise.reject(new Error('refused'));
   const own = () =>
     Object.assign(new EventEmitter(), mockRedis(), { connect, destroy: () => undefined, isOpen: false });

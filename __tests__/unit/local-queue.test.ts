@@ -11,7 +11,7 @@ function taken(turn: Turn | undefined): Turn {
   return turn;
 }
 
-it('never lets two in, nor anybody in between when the turn goes to the next', async () => {
+it('The local queue never lets two in, nor anybody in between when the turn goes to the next', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   const next = queue.enter(undefined, patiently(), itself);
@@ -24,7 +24,7 @@ it('never lets two in, nor anybody in between when the turn goes to the next', a
   taken(await next).release();
 });
 
-it('does nothing at a second release', async () => {
+it('The local queue does nothing at a second release', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   first.release();
@@ -35,7 +35,7 @@ it('does nothing at a second release', async () => {
   second.release();
 });
 
-it('is free when everybody left while the turn was on its way to them', async () => {
+it('The local queue is free when everybody left while the turn was on its way to them', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   const controller = new AbortController();
@@ -47,7 +47,7 @@ it('is free when everybody left while the turn was on its way to them', async ()
   taken(queue.tryEnter()).release();
 });
 
-it('remembers nothing of a thousand who left: the next one is served at once', async () => {
+it('The local queue remembers nothing of a thousand who left: the next one is served at once', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
   const controller = new AbortController();

@@ -43,23 +43,26 @@ describe('A lease that is held for long', () => {
     ['a lock for reading', (registry: InMemoryLockRegistry) => registry.readWrite('key').read],
     ['a lock for writing', (registry: InMemoryLockRegistry) => registry.readWrite('key').write],
     ['a lock of several keys', (registry: InMemoryLockRegistry) => registry.multi(['key'])],
-  ])('of %s causes one warning, when it has been held for warnHeldAfter', async (_, of) => {
-    const registry = create({ warnHeldAfter: 120_000 });
-    await dropALease(of(registry));
-    await time.advance(119_000);
-    expect(warnings).toEqual([]);
-    await time.advance(1_001);
-    expect(warnings).toHaveLength(1);
-    expect(warnings[0]).toMatchObject({ code: 'LONG_HOLD', key: 'key' });
-    expect(warnings[0]?.message).toMatch(
-      /^This process has held lock "key" for 120 s, and it is renewed until it is unlocked \(owner .*:1\)$/,
-    );
-    expect(warnings[0]?.stack).toBeUndefined();
-    await time.advance(600_000);
-    expect(warnings).toHaveLength(1);
-  });
+  ])(
+    'A lease that is held for long of %s causes one warning, when it has been held for warnHeldAfter',
+    async (_, of) => {
+      const registry = create({ warnHeldAfter: 120_000 });
+      await dropALease(of(registry));
+      await time.advance(119_000);
+      expect(warnings).toEqual([]);
+      await time.advance(1_001);
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toMatchObject({ code: 'LONG_HOLD', key: 'key' });
+      expect(warnings[0]?.message).toMatch(
+        /^This process has held lock "key" for 120 s, and it is renewed until it is unlocked \(owner .*:1\)$/,
+      );
+      expect(warnings[0]?.stack).toBeUndefined();
+      await time.advance(600_000);
+      expect(warnings).toHaveLength(1);
+    },
+  );
 
-  it('says where it was asked for, with captureStack', async () => {
+  it('A lease that is held for long says where it was asked for, with captureStack', async () => {
     const registry = create({ warnHeldAfter: 1_000, captureStack: true });
     await dropALease(registry.obtain('key'));
     void registry.run('other', () => new Promise(() => undefined));
@@ -71,7 +74,7 @@ describe('A lease that is held for long', () => {
     expect(warnings[1]?.stack).toMatch(/long-holds\.test/);
   });
 
-  it('that is passed on begins anew, and says where its own caller is', async () => {
+  it('A lease that is held for long that is passed on begins anew, and says where its own caller is', async () => {
     const registry = create({ warnHeldAfter: 1_000, captureStack: true });
     const lock = registry.obtain('key');
     const first = await lock.lock();
@@ -85,7 +88,7 @@ describe('A lease that is held for long', () => {
     expect(warnings[0]?.stack).toMatch(/dropALease/);
   });
 
-  it('causes none when it was unlocked, or lost, before; nor without the option', async () => {
+  it('A lease that was unlocked or lost before causes no warning about a long hold; nor without the option', async () => {
     const registry = create({ warnHeldAfter: 1_000, expireAfter: 300, renew: false });
     await (await registry.obtain('unlocked').lock()).unlock();
     await registry.obtain('lost').lock();
@@ -94,14 +97,14 @@ describe('A lease that is held for long', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('says that it ends with its ttl, where it is not renewed', async () => {
+  it('A lease that is held for long says that it ends with its ttl, where it is not renewed', async () => {
     const registry = create({ warnHeldAfter: 1_000 });
     await registry.obtain('key').lock({ ttl: 60_000 });
     await time.advance(1_100);
     expect(warnings[0]?.message).toMatch(/for 1 s, and it ends with its ttl/);
   });
 
-  it('sets one timer, which keeps no process alive and is never too long', async () => {
+  it('A lease that is held for long sets one timer, which keeps no process alive and is never too long', async () => {
     const registry = create({ warnHeldAfter: MAX_DELAY });
     await registry.obtain('key').lock();
     const { pending } = time;

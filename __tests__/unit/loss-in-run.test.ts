@@ -51,7 +51,7 @@ describe.each(Object.keys(WAYS))('%s', (way) => {
     ['the reason of the signal', async (signal: AbortSignal) => signal.throwIfAborted() as never],
     ['an AbortError', (signal: AbortSignal) => sleep(60_000, undefined, { signal }) as Promise<never>],
   ])(
-    'rejects with LockLostError when the lease was lost and the task threw %s, which is the cause (P7)',
+    'A lock rejects with LockLostError when the lease was lost and the task threw %s, which is the cause (P7)',
     async (_, failing) => {
       const { rejection, thrown } = await rejectionOf(way, failing);
       expect(rejection).toBeInstanceOf(LockLostError);
@@ -62,14 +62,14 @@ describe.each(Object.keys(WAYS))('%s', (way) => {
   );
 
   it.each([new Error('out of stock'), undefined, null])(
-    'rejects with any other error of the task, such as %p, as it is, though the lease was lost (P7)',
+    'A lock rejects with any other error of the task, such as %p, as it is, though the lease was lost (P7)',
     async (error) => {
       const { rejection } = await rejectionOf(way, () => Promise.reject(error));
       expect(rejection).toBe(error);
     },
   );
 
-  it('rejects with an AbortError of the task as it is while the lease is held (P7)', async () => {
+  it('A lock rejects with an AbortError of the task as it is while the lease is held (P7)', async () => {
     const registry = new InMemoryLockRegistry();
     const error = new DOMException('The user has left', 'AbortError');
     await expect(WAYS[way]?.(registry, () => Promise.reject(error))).rejects.toBe(error);

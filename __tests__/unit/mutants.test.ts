@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { readReport, survivorsOf } from '../../support/mutants';
 
-it('lists the mutants that no test found, apart from those that have a reason for what they replace', () => {
+it('`npm run mutate` lists the mutants that no test found, apart from those that have a reason for what they replace', () => {
   const source = 'const a = 1;\n  if (b &&\n  c) d();';
   const location = { start: { line: 2, column: 7 }, end: { line: 3, column: 4 } };
   const mutants = [

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { hashTag, LockNames } from '../../lib/redis/names';
 
-it("names key and channel of a lock as Spring Integration's RedisLockRegistry does", () => {
+it("The key and the channel of a lock have the names that Spring Integration's RedisLockRegistry gives them", () => {
   const names = new LockNames('orders', 'order:42');
   expect(names.lock).toBe('orders:order:42');
   expect(names.channel).toBe('orders-channel:orders:order:42');
@@ -14,14 +14,14 @@ it.each([
   ['orders', 'a}b{c}', '{c}:fence:orders:a}b{c}'],
   ['orders', '{a}{b}', '{a}:fence:orders:{a}{b}'],
   ['orders', '{{a}}', '{{a}:fence:orders:{{a}}'],
-])('names a companion of %s:%s that shares its hash slot', (registryKey, key, companion) => {
+])('A companion of %s:%s shares its hash slot', (registryKey, key, companion) => {
   const names = new LockNames(registryKey, key);
   expect(names.companion('fence')).toBe(companion);
   expect(hashTag(companion) ?? companion).toBe(hashTag(names.lock) ?? names.lock);
 });
 
 it.each(['{', '}', '{}', 'a{b', 'a}b', '}{', '{}{a}'])(
-  'finds no companion for the name %s, whose braces make no hash tag, and says so',
+  'The name %s has no companion, since its braces make no hash tag, and the error says so',
   (key) => {
     const names = new LockNames('orders', key);
     expect(() => names.companion('fence')).toThrow(RangeError);
@@ -41,6 +41,6 @@ it.each([
   ['x{a}y{b}', 'a'],
   ['{{a}}', '{a'],
   ['}a{b}', 'b'],
-])('finds the hash tag of %j as Redis does: %j', (name, tag) => {
+])('The hash tag of %j is the one that Redis finds: %j', (name, tag) => {
   expect(hashTag(name)).toBe(tag);
 });

@@ -108,7 +108,7 @@ async function rejectionOf(call: () => unknown): Promise<unknown> {
 
 describe.each(Object.entries(TAKERS))('%s', (_, { needed, bad: [name, value], call }) => {
   it.each(Object.entries(PLACES))(
-    'refuses a bad value, and an option that it does not know: %s',
+    'A call refuses a bad value, and an option that it does not know: %s',
     async (_place, at) => {
       const refused = await rejectionOf(() => call(at(needed, name, value) as never));
       expect(refused).toBeInstanceOf(Error);
@@ -120,14 +120,14 @@ describe.each(Object.entries(TAKERS))('%s', (_, { needed, bad: [name, value], ca
     },
   );
 
-  it.each([null, 42, 'fast', []])('refuses %j in place of options', async (options) => {
+  it.each([null, 42, 'fast', []])('A call refuses %j in place of options', async (options) => {
     expect(await rejectionOf(() => call(options as never))).toBeInstanceOf(TypeError);
     expect(redis.sent).toBe(0);
   });
 });
 
 describe('An option', () => {
-  it('that is inherited counts as one that is own', async () => {
+  it('An option that is inherited counts as one that is own', async () => {
     class Fixed {
       get ttl() {
         return 1_000;
@@ -145,7 +145,7 @@ describe('An option', () => {
   });
 
   it.each(['lock', 'tryLock', 'run', 'tryRun'] as const)(
-    'is read once by %s, so that what counts was checked',
+    'An option is read once by %s, so that what counts was checked',
     async (name) => {
       const given: unknown[] = [1_000, 'abc'];
       const reads: unknown[] = [];
@@ -162,7 +162,7 @@ describe('An option', () => {
     },
   );
 
-  it('of a script is what it was when eval was called', async () => {
+  it('An option of a script is what it was when eval was called', async () => {
     const lease = await registry.obtain('key').lock();
     const keys = ['stock'];
     const evaluated = lease.eval('return 1', { keys });
@@ -172,7 +172,7 @@ describe('An option', () => {
     await lease.unlock();
   });
 
-  it('that is an array has no holes', async () => {
+  it('An option that is an array has no holes', async () => {
     // biome-ignore lint/suspicious/noSparseArray: what the test is about
     const holes = [, 'a'] as string[];
     expect(() => registry.multi(holes)).toThrow('Expected `keys[0]` to be a string, got undefined');
@@ -182,7 +182,7 @@ describe('An option', () => {
     await lease.unlock();
   });
 
-  it('permits is 1 for a lock that has no more, and says so', async () => {
+  it('The option `permits` is 1 for a lock that has no more, and the error says so', async () => {
     const message = 'Expected `permits` to be 1, got 2 (number)';
     await expect(registry.obtain('key').lock({ permits: 2 })).rejects.toThrow(message);
   });

@@ -8,7 +8,7 @@ import { createRegistry } from '../support/test-registry';
 const registryOf = (lockType: LockType, name?: string) => createRegistry(mockRedis(), { lockType, name }).registry;
 
 describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
-  it('begin with its name, which can be read from them', () => {
+  it('The owner values of a registry begin with its name, which can be read from them', () => {
     const { id } = registryOf(lockType, 'web-7');
     expect(id).toMatch(/^web-7[:/][\w-]{22}$/);
     expect(nameIn(`${id}:17`)).toBe('web-7');
@@ -17,24 +17,27 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
     expect([`${id}:17`, `${id}:17*3`, `kept@${id}:17*12`].map(permitsIn)).toEqual([1, 3, 12]);
   });
 
-  it('are those of no other registry with the same name', () => {
+  it('The owner values of a registry are those of no other registry with the same name', () => {
     const [one, other] = [registryOf(lockType, 'web-7'), registryOf(lockType, 'web-7')];
     expect(isOfRegistry(`${one.id}:1`, one.id)).toBe(true);
     expect(isOfRegistry(`${one.id}:1`, other.id)).toBe(false);
   });
 
-  it('name the process by default', () => {
+  it('The owner values of a registry name the process by default', () => {
     expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`[:/]${process.pid}$`));
   });
 
-  it('have one colon with the Redisson types, as Redisson has it: that before the number', () => {
+  it('The owner values of a registry have one colon with the Redisson types, as Redisson has it: that before the number', () => {
     const { id } = registryOf(lockType);
     expect(id.includes(':')).toBe(!lockType.startsWith('redisson'));
   });
 
-  it.each(['web 7', 'web\n7', 'web@7', '{web}', '\u0000', 'ä'.repeat(33), '\ud800'])('refuse the name %p', (name) => {
-    expect(() => registryOf(lockType, name)).toThrow(/`name`/);
-  });
+  it.each(['web 7', 'web\n7', 'web@7', '{web}', '\u0000', 'ä'.repeat(33), '\ud800'])(
+    'The owner values of a registry refuse the name %p',
+    (name) => {
+      expect(() => registryOf(lockType, name)).toThrow(/`name`/);
+    },
+  );
 });
 
 it('A name of 64 bytes, and one with colons, is allowed', () => {

@@ -4,7 +4,7 @@ import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, released } from '../support/mock-redis';
 
-it('a hold that goes on after a turn of the event loop is given back before close resolves', async () => {
+it('A hold that goes on after a turn of the event loop is given back before close resolves', async () => {
   const time = new FakeClock();
   const immediates: (() => void)[] = [];
   clock.immediate = () => new Promise((resolve) => immediates.push(resolve));

@@ -22,14 +22,14 @@ beforeEach(() => {
 /** Runs the script, by the deadline of the call. */
 const run = (timeout: number) => commands.run(script, ['key'], [], timeout, asItIs);
 
-it('names a script by its SHA-1, as Redis does', () => {
+it('A script is named by its SHA-1, as Redis does', () => {
   expect(script.sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
 });
 
 it.each([
   ['of the call', 100, 5_000, 100],
   ['of the registry, where that is shorter', 60_000, 5_000, 5_000],
-])('settles every command by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
+])('Every command settles by the deadline %s', async (_, timeout, commandTimeout, deadline) => {
   redis.evalSha.mockImplementation(silence);
   const rejected = expect(
     new Redis(redis, 'orders', commandTimeout).run(script, ['key'], [], timeout, asItIs),
@@ -41,7 +41,7 @@ it.each([
   expect(time.pending).toBe(0);
 });
 
-it('has one timer for all commands in flight, and rejects each at its own deadline', async () => {
+it('There is one timer for all commands in flight, and each is rejected at its own deadline', async () => {
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   const rejected: number[] = [];
   expect(await run(150)).toBe('answer');
@@ -57,7 +57,7 @@ it('has one timer for all commands in flight, and rejects each at its own deadli
   expect(time.pending).toBe(0);
 });
 
-it('meets a deadline also when the timer of an earlier command disappeared, as at the end of fake timers', async () => {
+it('A command meets a deadline also when the timer of an earlier command disappeared, as at the end of fake timers', async () => {
   redis.evalSha.mockImplementation(silence).mockResolvedValueOnce('answer');
   expect(await run(1_000)).toBe('answer');
   time.begin();
@@ -67,7 +67,7 @@ it('meets a deadline also when the timer of an earlier command disappeared, as a
   await rejected;
 });
 
-it('does not keep the process alive after a reply or an error', async () => {
+it('A command does not keep the process alive after a reply or an error', async () => {
   redis.evalSha.mockResolvedValueOnce('answer').mockRejectedValueOnce(new Error('ERR no'));
   expect(await commands.run(script, ['key'], ['a'], 1_000, asItIs)).toBe('answer');
   expect(redis.evalSha).toHaveBeenCalledWith(script.sha1, { keys: ['key'], arguments: ['a'] });
@@ -75,7 +75,7 @@ it('does not keep the process alive after a reply or an error', async () => {
   expect(time.keepingAlive).toBe(0);
 });
 
-it('does not read a reply that came too late: its caller has gone on', async () => {
+it('A command does not read a reply that came too late: its caller has gone on', async () => {
   const reply = lateReply();
   redis.evalSha.mockReturnValueOnce(reply.promise);
   const read: unknown[] = [];
@@ -88,7 +88,7 @@ it('does not read a reply that came too late: its caller has gone on', async () 
   expect(read).toEqual([]);
 });
 
-it('does not send the script when its NOSCRIPT came too late, and sends it with the next command', async () => {
+it('The script is not sent when its NOSCRIPT came too late, and goes with the next command', async () => {
   const reply = lateReply();
   redis.evalSha.mockImplementation(silence).mockReturnValueOnce(reply.promise);
   const rejected = expect(run(100)).rejects.toThrow(CommandTimeoutError);
@@ -101,7 +101,7 @@ it('does not send the script when its NOSCRIPT came too late, and sends it with 
   expect(await run(100)).toBe(1);
 });
 
-it('counts EVALSHA and EVAL against one deadline', async () => {
+it('EVALSHA and EVAL count against one deadline', async () => {
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis.eval.mockImplementation(silence);
   const rejected = expect(run(100)).rejects.toThrow(CommandTimeoutError);
@@ -110,16 +110,19 @@ it('counts EVALSHA and EVAL against one deadline', async () => {
   expect(redis.eval).toHaveBeenCalledTimes(1);
 });
 
-it.each(['evalSha', 'eval'] as const)('rejects, and does not throw, when the client throws: %s', async (throwing) => {
-  redis.evalSha.mockRejectedValueOnce(noScript());
-  redis[throwing].mockReset().mockImplementation(() => {
-    throw new Error('of the client');
-  });
-  await expect(run(100)).rejects.toThrow('of the client');
-  expect(time.keepingAlive).toBe(0);
-});
+it.each(['evalSha', 'eval'] as const)(
+  'A command rejects, and does not throw, when the client throws: %s',
+  async (throwing) => {
+    redis.evalSha.mockRejectedValueOnce(noScript());
+    redis[throwing].mockReset().mockImplementation(() => {
+      throw new Error('of the client');
+    });
+    await expect(run(100)).rejects.toThrow('of the client');
+    expect(time.keepingAlive).toBe(0);
+  },
+);
 
-it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async () => {
+it('A NOSCRIPT at the deadline is silence, and no refusal (P1)', async () => {
   const late = lateReply();
   redis.evalSha.mockReturnValueOnce(late.promise);
   // The socket's buffer is read between the deadline and the rejection.
@@ -139,7 +142,7 @@ it('treats a NOSCRIPT at the deadline as silence, not as a refusal (P1)', async 
 it.each([
   ['answer', (pass: LateReply) => pass.resolve('answer'), ['answer']],
   ['error', (pass: LateReply) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
-])('settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
+])('A command settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
   const reply = lateReply();
   redis.evalSha.mockReturnValueOnce(reply.promise);
   // The event loop was blocked until after the deadline: the socket's buffer is read next.

@@ -45,7 +45,7 @@ describe('A pause of redisson-fair', () => {
   it.each([
     ['expired', 0],
     ['stolen', -1],
-  ])('goes on when an earlier owner is released late: %s', async (_state, state) => {
+  ])('A pause of redisson-fair goes on when an earlier owner is released late: %s', async (_state, state) => {
     const settings = { idleBetweenTries: 100, commandTimeout: TIMEOUT, fairLockWaitTimeout: 300_000, fencing: false };
     const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
     const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;

@@ -15,7 +15,7 @@ describe('the cache of a registry', () => {
 
   afterEach(() => registry.close({ timeout: 0 }));
 
-  it('evicts the least recently used lock', () => {
+  it('The cache of a registry evicts the least recently used lock', () => {
     const [a, b, c] = ['a', 'b', 'c'].map((key) => registry.obtain(key));
     expect(registry.obtain('a')).toBe(a); // now b is the least recently used
     registry.obtain('d');
@@ -25,7 +25,7 @@ describe('the cache of a registry', () => {
     expect(registry.obtain('b')).not.toBe(b);
   });
 
-  it('never evicts a held lock', async () => {
+  it('The cache of a registry never evicts a held lock', async () => {
     const held = registry.obtain('held');
     const lease = await held.lock();
     for (const key of ['a', 'b', 'c', 'd']) registry.obtain(key);
@@ -36,7 +36,7 @@ describe('the cache of a registry', () => {
     expect(registry.obtain('held')).not.toBe(held);
   });
 
-  it('never evicts a lock with waiters', async () => {
+  it('The cache of a registry never evicts a lock with waiters', async () => {
     redis.evalSha.mockResolvedValue(refused(60_000));
     const waitedFor = registry.obtain('waited for');
     const rejected = expect(waitedFor.lock()).rejects.toThrow('closed');
@@ -46,7 +46,7 @@ describe('the cache of a registry', () => {
     await rejected;
   });
 
-  it('throws, with the numbers, when all cached locks are in use, and works again when one is free', async () => {
+  it('The cache of a registry throws, with the numbers, when all cached locks are in use, and works again when one is free', async () => {
     const [a] = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
     const obtain = () => registry.obtain('d');
     expect(obtain).toThrow(CannotAcquireLockError);
@@ -59,7 +59,7 @@ describe('the cache of a registry', () => {
     expect(registry.size).toBe(3);
   });
 
-  it('does not search through all locks in use for each eviction', async () => {
+  it('The cache of a registry does not search through all locks in use for each eviction', async () => {
     const many = new RedisLockRegistry(mockRedis(), { registryKey: 'orders', cacheCapacity: 300, renew: false });
     await Promise.all(Array.from({ length: 200 }, (_, i) => many.obtain(`held ${i}`).lock()));
     const reads = jest.spyOn(RedisLock.prototype, 'isInUse', 'get');
@@ -86,7 +86,7 @@ describe('expireUnusedOlderThan', () => {
     return { held, idle };
   };
 
-  it('keeps the locks that were used since', async () => {
+  it('expireUnusedOlderThan keeps the locks that were used since', async () => {
     const { idle } = await used();
     registry.expireUnusedOlderThan(60_000);
     expect(registry.obtain('idle')).toBe(idle);
@@ -99,7 +99,7 @@ describe('expireUnusedOlderThan', () => {
     expect(registry.obtain('idle')).not.toBe(idle);
   });
 
-  it('counts the last use of a lock, and not that it was obtained', async () => {
+  it('expireUnusedOlderThan counts the last use of a lock, and not that it was obtained', async () => {
     const { idle } = await used();
     await time.advance(25);
     await idle.run(() => undefined);

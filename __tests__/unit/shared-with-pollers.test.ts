@@ -75,29 +75,32 @@ describe('A busy lock beside a poller', () => {
     [1, 20, 170, 700].flatMap((work) => [0, 33, 66, 99, 133].map((phase) => ({ work, period, phase }))),
   );
 
-  it('comes to a poller in its first pause, whenever that polls', () => {
+  it('A busy lock beside a poller comes to a poller in its first pause, whenever that polls', () => {
     const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 20_000)) >= 3_000);
     expect(late).toEqual([]);
   });
 
-  it.each([1, 100, 300, 1_000])('is left free for a sixth of the time: idleBetweenTries of %i', (idle) => {
-    const pollers = new Pollers(idle, USUAL_PACE_FOR);
-    const start = time.now;
-    let free = 0;
-    while (time.now < start + 600_000) {
-      pollers.acquired(time.now);
-      time.now += 20;
-      release(pollers);
-      const pause = pollers.freeFor;
-      free += pause;
-      time.now += pause;
-    }
-    const share = free / (time.now - start);
-    expect(share).toBeGreaterThan(0.14);
-    expect(share).toBeLessThan(0.167);
-  });
+  it.each([1, 100, 300, 1_000])(
+    'A busy lock beside a poller is left free for a sixth of the time: idleBetweenTries of %i',
+    (idle) => {
+      const pollers = new Pollers(idle, USUAL_PACE_FOR);
+      const start = time.now;
+      let free = 0;
+      while (time.now < start + 600_000) {
+        pollers.acquired(time.now);
+        time.now += 20;
+        release(pollers);
+        const pause = pollers.freeFor;
+        free += pause;
+        time.now += pause;
+      }
+      const share = free / (time.now - start);
+      expect(share).toBeGreaterThan(0.14);
+      expect(share).toBeLessThan(0.167);
+    },
+  );
 
-  it('is not left free where it is free for as long anyway', () => {
+  it('A busy lock beside a poller is not left free where it is free for as long anyway', () => {
     for (const end = time.now + 60_000; time.now < end; time.now += pollers.pause) {
       pollers.acquired(time.now);
       time.now += 20;
@@ -106,7 +109,7 @@ describe('A busy lock beside a poller', () => {
     }
   });
 
-  it('is left free by a process that always waits for it, too', () => {
+  it('A busy lock beside a poller is left free by a process that always waits for it, too', () => {
     const others = 500;
     let left = 0;
     for (const end = time.now + 60_000; time.now < end; ) {
@@ -120,7 +123,7 @@ describe('A busy lock beside a poller', () => {
     expect(left).toBeGreaterThan(20);
   });
 
-  it('is busy anew once a poller had it', () => {
+  it('A busy lock beside a poller is busy anew once a poller had it', () => {
     useAndLeave();
     time.now += pollers.pause;
     pollers.refused(time.now, { remaining: TTL - 50 }, 0);
@@ -141,7 +144,7 @@ describe('A lock that this process left to pollers', () => {
     return { pauses, ends: () => ends };
   };
 
-  it('is left alone for a pause, whose timer keeps no process alive; then waiters are notified', async () => {
+  it('A lock that this process left to pollers is left alone for a pause, whose timer keeps no process alive; then waiters are notified', async () => {
     const { pauses, ends } = startPause();
     expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
     expect(pollers.freeFor).toBe(pollers.pause);
@@ -153,7 +156,7 @@ describe('A lock that this process left to pollers', () => {
     expect(pauses.size).toBe(0);
   });
 
-  it('is announced once when the registry is closed', async () => {
+  it('A lock that this process left to pollers is announced once when the registry is closed', async () => {
     const { pauses, ends } = startPause();
     for (const end of pauses) await end();
     expect(ends()).toBe(1);
@@ -163,7 +166,7 @@ describe('A lock that this process left to pollers', () => {
 });
 
 describe('A lock that another process left to pollers', () => {
-  it('is left alone until that process has had the time to take it back, also when an earlier attempt is refused', () => {
+  it('A lock that another process left to pollers is left alone until that process has had the time to take it back, also when an earlier attempt is refused', () => {
     pollers.refused(time.now, { remaining: TTL }, 0);
     expect(pollers.freeFor).toBe(0);
     pollers.announced(time.now);
@@ -174,14 +177,14 @@ describe('A lock that another process left to pollers', () => {
     expect(pollers.freeFor).toBe(0);
   });
 
-  it('has had its pause', () => {
+  it('A lock that another process left to pollers has had its pause', () => {
     pollers.acquired(time.now);
     time.now += pollers.interval;
     pollers.announced(time.now);
     expect(pollers.isDue(time.now)).toBe(false);
   });
 
-  it('is no sign of pollers when its holder changes', () => {
+  it('A lock that another process left to pollers is no sign of pollers when its holder changes', () => {
     for (let change = 0; change < 3; change++) {
       pollers.refused(time.now, { remaining: TTL - 500 }, 0);
       pollers.announced(time.now);
@@ -191,7 +194,7 @@ describe('A lock that another process left to pollers', () => {
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
 
-  it('is free for everybody once a release was published', () => {
+  it('A lock that another process left to pollers is free for everybody once a release was published', () => {
     pollers.announced(time.now);
     pollers.announcedRelease();
     expect(pollers.freeFor).toBe(0);
@@ -199,14 +202,14 @@ describe('A lock that another process left to pollers', () => {
 });
 
 describe('The message of a process about its own pause', () => {
-  it('changes nothing', () => {
+  it('The message of a process about its own pause changes nothing', () => {
     pollers.left(time.now);
     time.now++;
     pollers.announced(time.now);
     expect(pollers.freeFor).toBe(pollers.pause - 1);
   });
 
-  it('holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
+  it('The message of a process about its own pause holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
     pollers.left(time.now);
     pollers.acquired(time.now + 150);
     pollers.announced(time.now + 151);
@@ -226,12 +229,12 @@ describe('A waiter', () => {
   it.each([
     ['stays', TTL - 100],
     ['renews its lease', TTL + TTL / 3],
-  ])('polls at its usual pace while the holder %s', (_, remaining) => {
+  ])('A waiter polls at its usual pace while the holder %s', (_, remaining) => {
     seeChange(remaining);
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
 
-  it('polls faster and faster while holders change without a message, and then for a minute as others poll', () => {
+  it('A waiter polls faster and faster while holders change without a message, and then for a minute as others poll', () => {
     const waits = time.now;
     seeChange();
     expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);

@@ -48,11 +48,11 @@ describe('A time slice', () => {
     ['between them', 20, [80, 160, 320, 320]],
     ['the least', 10, [50, 100, 200, 200]],
     ['the most', 300, [400, 800, 1_600, 1_600]],
-  ])('is four intervals long where these are shorter, within limits: %s', (_, idle, expected) => {
+  ])('A time slice is four intervals long where these are shorter, within limits: %s', (_, idle, expected) => {
     expect(lengths(new TimeSlice(idle), expected.length, 1.1 * idle + 1)).toEqual(expected);
   });
 
-  it('begins again with the first length when another owner had the lock', () => {
+  it('A time slice begins again with the first length when another owner had the lock', () => {
     const slice = new TimeSlice(IDLE);
     lengths(slice, 3, PAUSE + 1);
     slice.refused('other', time.now);
@@ -60,7 +60,7 @@ describe('A time slice', () => {
     expect(lengths(slice, 2, PAUSE + 1)).toEqual([400, 800]);
   });
 
-  it('does not grow after an ordinary release', () => {
+  it('A time slice does not grow after an ordinary release', () => {
     const slice = new TimeSlice(IDLE);
     slice.acquired(time.now);
     slice.released({ ...release(), atSliceEnd: false });
@@ -68,7 +68,7 @@ describe('A time slice', () => {
     expect(use(slice)).toBe(400);
   });
 
-  it('is followed by a pause for others', () => {
+  it('A time slice is followed by a pause for others', () => {
     const slice = new TimeSlice(IDLE);
     const wait = new Wait('key', 1_000, undefined);
     use(slice);
@@ -88,24 +88,24 @@ describe('A time slice', () => {
         return slice.pollingInterval(false);
       });
 
-    it('leaves the interval as it is while one owner holds the lock, unless the caller holds other locks', () => {
+    it('A time slice of a process that waits leaves the interval as it is while one owner holds the lock, unless the caller holds other locks', () => {
       const slice = new TimeSlice(IDLE);
       expect(intervals(slice, 'aaa')).toEqual([100, 100, 100]);
       expect(slice.pollingInterval(true)).toBe(12.5);
     });
 
-    it('halves the interval with each turn that it missed, down to an eighth', () => {
+    it('A time slice of a process that waits halves the interval with each turn that it missed, down to an eighth', () => {
       expect(intervals(new TimeSlice(IDLE), 'abbacd')).toEqual([100, 50, 50, 25, 12.5, 12.5]);
     });
 
-    it('counts the first turn of another process too when it has just had a slice', () => {
+    it('A time slice of a process that waits counts the first turn of another process too when it has just had a slice', () => {
       const slice = new TimeSlice(IDLE);
       use(slice);
       slice.released(release());
       expect(intervals(slice, 'aab')).toEqual([50, 50, 25]);
     });
 
-    it('has shorter slices while it misses several turns, and one more after that', () => {
+    it('A time slice of a process that waits has shorter slices while it misses several turns, and one more after that', () => {
       const slice = new TimeSlice(IDLE);
       const used = ['ab', 'abc', 'ab', 'ab'].map((owners) => {
         intervals(slice, owners);
@@ -114,7 +114,7 @@ describe('A time slice', () => {
       expect(used).toEqual([400, 120, 120, 400]);
     });
 
-    it('begins anew when it had a turn, or when nobody waited for a while', () => {
+    it('A time slice of a process that waits begins anew when it had a turn, or when nobody waited for a while', () => {
       const slice = new TimeSlice(IDLE);
       expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);
       slice.acquired(time.now);
@@ -135,14 +135,17 @@ describe('Yielding to listeners', () => {
     ['one other: two of the longest steps', 1, 40],
     ['three others: four of them', 3, 80],
     ['many others: no longer than at most', 30, 200],
-  ])('does not leave a free lock alone for long because the reply was slow: %s', (_, others, ms) => {
-    const sharing = new YieldToListeners(50);
-    sharing.released({ ...release(others), sentAt: time.now - 900 });
-    void standBack(sharing, { hints: 0, hintedAt: 0 });
-    expect(time.delays).toEqual([ms]);
-  });
+  ])(
+    'Yielding to listeners does not leave a free lock alone for long because the reply was slow: %s',
+    (_, others, ms) => {
+      const sharing = new YieldToListeners(50);
+      sharing.released({ ...release(others), sentAt: time.now - 900 });
+      void standBack(sharing, { hints: 0, hintedAt: 0 });
+      expect(time.delays).toEqual([ms]);
+    },
+  );
 
-  it('ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
+  it('Yielding to listeners ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
     const sharing = new YieldToListeners(50);
     const { now } = time;
     sharing.released(release(30));
@@ -174,7 +177,7 @@ describe('Yielding to listeners', () => {
     ['one other, after it', 51, { others: 1 }, 0],
     ['others that cannot be counted: as two', 99, { others: 1, areCounted: false }, 4],
     ['no slice', 10, { atSliceEnd: false }, 0],
-  ])('after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
+  ])('Yielding to listeners after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
     const sharing = new YieldToListeners(50);
     sharing.released({ ...release(2), ...how });
     time.now += after;

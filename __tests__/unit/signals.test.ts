@@ -6,7 +6,7 @@ import { until } from '../support/until';
 
 const registryOn = (client: ReturnType<typeof mockRedis>) => createRegistry(client, { idleBetweenTries: 5 }).registry;
 
-it('leaves no listener on a signal after the lock was acquired or refused', async () => {
+it('A registry leaves no listener on a signal after the lock was acquired or refused', async () => {
   const redis = mockRedis();
   const lock = registryOn(redis).obtain('42');
   const { signal } = new AbortController();
@@ -18,7 +18,7 @@ it('leaves no listener on a signal after the lock was acquired or refused', asyn
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
-it('leaves no listener on the signal of a caller that a closed registry refuses', async () => {
+it('A registry leaves no listener on the signal of a caller that a closed registry refuses', async () => {
   const registry = registryOn(mockRedis());
   const lock = registry.obtain('42');
   await registry.close();
@@ -28,7 +28,7 @@ it('leaves no listener on the signal of a caller that a closed registry refuses'
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
 });
 
-it('does not end a lease when the signal of its acquisition aborts', async () => {
+it('A lease does not end when the signal of its acquisition aborts', async () => {
   const controller = new AbortController();
   const lease = await registryOn(mockRedis()).obtain('42').lock({ signal: controller.signal });
   controller.abort();
@@ -37,7 +37,7 @@ it('does not end a lease when the signal of its acquisition aborts', async () =>
   await lease.unlock();
 });
 
-it('adds one listener to a signal that a thousand callers share, and rejects all of them at once (P8)', async () => {
+it('A registry adds one listener to a signal that a thousand callers share, and rejects all of them at once (P8)', async () => {
   const redis = mockRedis();
   redis.evalSha.mockResolvedValue(refused(60_000));
   const registry = registryOn(redis);

@@ -54,7 +54,7 @@ async function waited(redis: Client, ms: number, meanwhile = () => {}): Promise<
 }
 
 describe('The connection for messages', () => {
-  it('is tried again ten seconds after it could not be made, and not before', async () => {
+  it('The connection for messages is tried again ten seconds after it could not be made, and not before', async () => {
     const redis = client(() => {
       throw new Error('no more connections');
     });
@@ -63,21 +63,21 @@ describe('The connection for messages', () => {
     expect(redis.duplicate).toHaveBeenCalledTimes(4);
   });
 
-  it('is not made anew where a message comes of each release', async () => {
+  it('The connection for messages is not made anew where a message comes of each release', async () => {
     const redis = client();
     passedAround(redis);
     await waited(redis, 20_000, () => channels.get('locks-channel:locks:key')?.('locks:key'));
     expect(redis.duplicate).toHaveBeenCalledTimes(1);
   });
 
-  it('is not made anew where one owner has the lock all the time', async () => {
+  it('The connection for messages is not made anew where one owner has the lock all the time', async () => {
     const redis = client();
     redis.evalSha.mockResolvedValue([60_000, 'another:1']);
     await waited(redis, 20_000);
     expect(redis.duplicate).toHaveBeenCalledTimes(1);
   });
 
-  it('is not made while the client is closed, and is made when it is open again', async () => {
+  it('The connection for messages is not made while the client is closed, and is made when it is open again', async () => {
     const redis = client();
     passedAround(redis);
     redis.isOpen = false;

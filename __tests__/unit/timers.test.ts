@@ -8,7 +8,7 @@ import { FakeClock } from '../support/fake-clock';
 describe('Timer', () => {
   const time = FakeClock.install();
 
-  it('can be cancelled in each of its steps', async () => {
+  it('A timer can be cancelled in each of its steps', async () => {
     let fired = 0;
     const timer = new Timer(2 * MAX_DELAY, () => {
       fired += 1;
@@ -20,7 +20,7 @@ describe('Timer', () => {
     expect(fired).toBe(0);
   });
 
-  it('costs nothing when it is infinite', () => {
+  it('A timer costs nothing when it is infinite', () => {
     const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
     expect(time.pending).toBe(0);
     timer.cancel();
@@ -40,7 +40,7 @@ describe('A shared timer', () => {
   const call = (name: string) => () => void calls.push(name);
   const schedule = (name: string, ms: number) => timer.schedule(call(name), time.now + ms);
 
-  it('makes calls together that are due within 20 ms, and none later than it is due', async () => {
+  it('A shared timer makes calls together that are due within 20 ms, and none later than it is due', async () => {
     schedule('first', 100);
     schedule('second', 120);
     schedule('third', 121);
@@ -55,7 +55,7 @@ describe('A shared timer', () => {
     expect(time.pending).toBe(0);
   });
 
-  it('makes a call once, at the earliest time that it was scheduled for', async () => {
+  it('A shared timer makes a call once, at the earliest time that it was scheduled for', async () => {
     const first = call('first');
     for (const ms of [100, 50, 200]) timer.schedule(first, time.now + ms);
     await time.advance(50);
@@ -64,7 +64,7 @@ describe('A shared timer', () => {
     expect(calls).toEqual(['first']);
   });
 
-  it('does not make a call that was cancelled, not even by another one that is made with it', async () => {
+  it('A shared timer does not make a call that was cancelled, not even by another one that is made with it', async () => {
     const [first, second] = [call('first'), call('second')];
     timer.schedule(first, time.now + 100);
     schedule('third', 100);
@@ -75,7 +75,7 @@ describe('A shared timer', () => {
     expect(calls).toEqual(['third']);
   });
 
-  it('makes a call later that a call has scheduled, though it is due soon', async () => {
+  it('A shared timer makes a call later that a call has scheduled, though it is due soon', async () => {
     timer.schedule(() => schedule('again', 10), time.now + 100);
     await time.advance(100);
     expect(calls).toEqual([]);
@@ -92,7 +92,7 @@ describe('A timer that rests', () => {
   /** Timers that keep the process alive. */
   const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
 
-  it('does not keep the process alive, and is the same one afterwards', () => {
+  it('A timer that rests does not keep the process alive, and is the same one afterwards', () => {
     const timer = new WakeTimer(() => undefined, true);
     const others = timers();
     const set = jest.spyOn(clock, 'setTimeout');
@@ -108,7 +108,7 @@ describe('A timer that rests', () => {
     expect(timers()).toBe(others);
   });
 
-  it('is that of a subscription whose listeners come and go, which ends a second after the last one left', () => {
+  it('A timer that rests is that of a subscription whose listeners come and go, which ends a second after the last one left', () => {
     let now = 0;
     jest.spyOn(clock, 'now').mockImplementation(() => now);
     const set = jest.spyOn(clock, 'setTimeout').mockImplementation(() => ({ unref: () => undefined }) as never);
@@ -148,7 +148,7 @@ describe('A heap of times', () => {
     }
   }
 
-  it('finds the earliest member, however many have joined and left before', () => {
+  it('A heap of times finds the earliest member, however many have joined and left before', () => {
     const heap = new TimeHeap<Member>();
     let expected: Member[] = [];
     // The same sequence in every run.

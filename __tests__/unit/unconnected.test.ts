@@ -88,7 +88,7 @@ describe('While its client says that it has no connection', () => {
     });
   });
 
-  it('a caller whose wait ends behind tryLock() is not told that the lock is held', async () => {
+  it('While its client says that it has no connection, a caller whose wait ends behind tryLock() is not told that the lock is held', async () => {
     disconnect();
     const ahead = settled(registry.obtain('key').tryLock());
     expect(await settled(registry.obtain('key').tryLock({ waitTime: 100 }))).toMatchObject({
@@ -164,28 +164,28 @@ describe('While its client says that it has no connection', () => {
 });
 
 describe('A single attempt', () => {
-  it('has its commandTimeout while the client is connected and Redis is silent', async () => {
+  it('A single attempt has its commandTimeout while the client is connected and Redis is silent', async () => {
     redis.evalSha.mockImplementation(silence);
     const end = await settled(registry.obtain('key').tryLock());
     expect(end?.after).toBeGreaterThanOrEqual(5_000);
     expect(end).toMatchObject({ error: { message: expect.stringContaining('Redis has not answered for 5000 ms') } });
   });
 
-  it('has it too with a client that does not say whether it is connected', async () => {
+  it('A single attempt has it too with a client that does not say whether it is connected', async () => {
     const silent = mockRedis();
     silent.evalSha.mockImplementation(silence);
     registry = new RedisLockRegistry(silent, { registryKey: 'unconnected' });
     expect((await settled(registry.obtain('key').tryLock()))?.after).toBeGreaterThanOrEqual(5_000);
   });
 
-  it('leaves no timer behind', async () => {
+  it('A single attempt leaves no timer behind', async () => {
     redis.evalSha.mockImplementation(async () => refused(1_000));
     expect(await settled(registry.obtain('key').tryLock())).toMatchObject({ value: null });
     await time.advance(60_000);
     expect(time.pending).toBe(0);
   });
 
-  it('is about the master of its key on a cluster', async () => {
+  it('A single attempt is about the master of its key on a cluster', async () => {
     const [up, down] = [true, false].map((isReady) => ({
       master: { host: '127.0.0.1', port: 1, client: { isReady } },
     }));

@@ -14,7 +14,7 @@ describe('unlock() of a lock that this process holds several times', () => {
     ['a semaphore', () => registry.semaphore('key', { permits: 3 })],
     ['a lock for reading', () => registry.readWrite('key').read],
   ])(
-    'takes a lost lease of %s for none of them: it reports the loss, and then unlocks the other one',
+    'unlock() of a lock that this process holds several times takes a lost lease of %s for none of them: it reports the loss, and then unlocks the other one',
     async (_, of) => {
       const lock = of();
       // One that a run has is not of those that unlock() ends.
@@ -32,7 +32,7 @@ describe('unlock() of a lock that this process holds several times', () => {
     },
   );
 
-  it('is refused while two of its leases are held, and unlocks neither', async () => {
+  it('unlock() of a lock that this process holds several times is refused while two of its leases are held, and unlocks neither', async () => {
     const lock = registry.semaphore('key', { permits: 3 });
     const leases = [await lock.lock(), await lock.lock()];
     await expect(lock.unlock()).rejects.toThrow(NotLockOwnerError);

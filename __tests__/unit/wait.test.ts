@@ -8,7 +8,7 @@ import { mockRedis, refused } from '../support/mock-redis';
 const time = FakeClock.install();
 
 describe('Wait', () => {
-  it('sleeps no longer than it has time', async () => {
+  it('A wait sleeps no longer than it has time', async () => {
     const wait = new Wait('key', 100, undefined);
     let awake = false;
     const slept = wait.sleep(1_000).then(() => (awake = true));
@@ -19,7 +19,7 @@ describe('Wait', () => {
     await slept;
   });
 
-  it('leaves a free lock to others for no more than half of its time, and there is time for an attempt', async () => {
+  it('A wait leaves a free lock to others for no more than half of its time, and there is time for an attempt', async () => {
     const wait = new Wait('key', 100, undefined);
     expect(wait.standBack(0)).toBeUndefined();
     let awake = false;
@@ -30,7 +30,7 @@ describe('Wait', () => {
     expect([awake, wait.remaining]).toEqual([true, 50]);
   });
 
-  it('leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
+  it('A wait leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
     const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
     const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
     wait.interrupt('enough');
@@ -43,27 +43,30 @@ describe('Wait', () => {
 });
 
 describe('a lock with a long waitTime', () => {
-  it.each([2 ** 31, 2 ** 40])('waits for %d ms, in the local queue too, and then gives up (P1)', async (waitTime) => {
-    const redis = mockRedis();
-    const lock = new RedisLockRegistry(redis, { registryKey: 'orders', renew: false, expireAfter: MAX_DELAY }).obtain(
-      '42',
-    );
-    await lock.lock({ ttl: MAX_DELAY });
-    let outcome = 'waiting';
-    const waiting = lock.tryLock({ waitTime }).then((lease) => {
-      outcome = lease === null ? 'refused' : 'granted';
-    });
-    redis.evalSha.mockResolvedValue(refused(MAX_DELAY));
-    await time.advance(MAX_DELAY / 2);
-    expect(outcome).toBe('waiting');
-    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
-    redis.evalSha.mockResolvedValue(1);
-    await time.advance(MAX_DELAY);
-    expect(outcome).toBe('granted');
-    await waiting;
-  });
+  it.each([2 ** 31, 2 ** 40])(
+    'A caller with a long waitTime waits for %d ms, in the local queue too, and then gives up (P1)',
+    async (waitTime) => {
+      const redis = mockRedis();
+      const lock = new RedisLockRegistry(redis, { registryKey: 'orders', renew: false, expireAfter: MAX_DELAY }).obtain(
+        '42',
+      );
+      await lock.lock({ ttl: MAX_DELAY });
+      let outcome = 'waiting';
+      const waiting = lock.tryLock({ waitTime }).then((lease) => {
+        outcome = lease === null ? 'refused' : 'granted';
+      });
+      redis.evalSha.mockResolvedValue(refused(MAX_DELAY));
+      await time.advance(MAX_DELAY / 2);
+      expect(outcome).toBe('waiting');
+      expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
+      redis.evalSha.mockResolvedValue(1);
+      await time.advance(MAX_DELAY);
+      expect(outcome).toBe('granted');
+      await waiting;
+    },
+  );
 
-  it('sets no timer that Node would let fire at once, also with the longest warnAfter', async () => {
+  it('A caller with a long waitTime sets no timer that Node would let fire at once, also with the longest warnAfter', async () => {
     const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'long', warnAfter: MAX_DELAY }).obtain('key');
     await lock.lock({ ttl: 60_000 });
     const waiting = expect(lock.lock({ waitTime: 1_000 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
@@ -72,7 +75,7 @@ describe('a lock with a long waitTime', () => {
     expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
   });
 
-  it('tries again every idleBetweenTries, and not more often, with any number of callers (P9)', async () => {
+  it('A caller with a long waitTime tries again every idleBetweenTries, and not more often, with any number of callers (P9)', async () => {
     const redis = mockRedis();
     redis.evalSha.mockResolvedValue(refused(60_000));
     const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
@@ -85,7 +88,7 @@ describe('a lock with a long waitTime', () => {
     expect(redis.sent).toBeLessThanOrEqual(12);
   });
 
-  it('tries again as soon as the key of the holder ends, where that is earlier', async () => {
+  it('A caller with a long waitTime tries again as soon as the key of the holder ends, where that is earlier', async () => {
     const redis = mockRedis();
     redis.evalSha.mockResolvedValueOnce(refused(30));
     const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
@@ -102,7 +105,7 @@ describe('a lock with a long waitTime', () => {
 });
 
 describe('reliableUntil', () => {
-  it('counts from before the request was sent, less 0.1 % and 1 ms (P3)', () => {
+  it('reliableUntil counts from before the request was sent, less 0.1 % and 1 ms (P3)', () => {
     expect(reliableUntil(5_000, 60_000)).toBe(64_939);
     expect(reliableUntil(0, 1)).toBeLessThan(0);
   });

@@ -109,7 +109,7 @@ function timesOf(lease: NotedLease, since: number): number[] {
 }
 
 describe('The watchdog', () => {
-  it('renews at a third of the ttl, counted from the request before', async () => {
+  it('The watchdog renews at a third of the ttl, counted from the request before', async () => {
     const since = time.now;
     const lease = grant(3_000);
     protocol.latency = 20;
@@ -117,7 +117,7 @@ describe('The watchdog', () => {
     expect(timesOf(lease, since)).toEqual([1_000, 2_000, 3_000, 4_000]);
   });
 
-  it('renews together what was taken one by one', async () => {
+  it('The watchdog renews together what was taken one by one', async () => {
     const leases: NotedLease[] = [];
     for (let i = 0; i < 100; i++) {
       leases.push(grant(3_000));
@@ -128,7 +128,7 @@ describe('The watchdog', () => {
     expect(protocol.requests.length).toBeLessThanOrEqual(4);
   });
 
-  it('never has two renewals of one lease in flight, however slow Redis is', async () => {
+  it('The watchdog never has two renewals of one lease in flight, however slow Redis is', async () => {
     // The timer fires for one lease while the renewal of the other is in flight.
     protocol.latency = 900;
     const lease = grant(3_000);
@@ -147,7 +147,7 @@ describe('The watchdog', () => {
     ['error', 5],
     ['silence', 3],
   ] as const)(
-    'after %s tries again, at least %s times, with short pauses, until the deadline (P4, P6)',
+    'The watchdog after %s tries again, at least %s times, with short pauses, until the deadline (P4, P6)',
     async (trouble, tries) => {
       const since = time.now;
       const lease = grant(3_000);
@@ -163,7 +163,7 @@ describe('The watchdog', () => {
     },
   );
 
-  it('goes back to its rhythm once Redis answers again (P6)', async () => {
+  it('The watchdog goes back to its rhythm once Redis answers again (P6)', async () => {
     const since = time.now;
     const lease = grant(3_000);
     protocol.trouble = 'error';
@@ -175,7 +175,7 @@ describe('The watchdog', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  it.each([5, 20, 100])('sends a bounded number of commands for a ttl of %s ms', async (ttl) => {
+  it.each([5, 20, 100])('The watchdog sends a bounded number of commands for a ttl of %s ms', async (ttl) => {
     const since = time.now;
     const leases = Array.from({ length: 50 }, () => grant(ttl));
     await time.advance(1_000);
@@ -185,7 +185,7 @@ describe('The watchdog', () => {
     for (const { isHeld, lostAt = 0 } of leases) expect(isHeld || lostAt - since <= ttl).toBe(true);
   });
 
-  it('sends a bounded number of commands when Redis refuses at once, and every reader finds the lease suspect', async () => {
+  it('The watchdog sends a bounded number of commands when Redis refuses at once, and every reader finds the lease suspect', async () => {
     const lease = grant(60_000);
     time.wallNow += 3_600_000; // suspended
     protocol.trouble = 'error';
@@ -196,7 +196,7 @@ describe('The watchdog', () => {
     expect(protocol.requests.length).toBeLessThanOrEqual(110);
   });
 
-  it('late by a pause of the process, never renews what is over (P5)', async () => {
+  it('The watchdog, late by a pause of the process, never renews what is over (P5)', async () => {
     const over = grant(3_000);
     const alive = grant(60_000);
     time.now += 3_100;
@@ -208,7 +208,7 @@ describe('The watchdog', () => {
     expect(timesOf(alive, 0)).toHaveLength(1);
   });
 
-  it('renews a lease early enough whose grant came late', async () => {
+  it('The watchdog renews a lease early enough whose grant came late', async () => {
     const since = time.now;
     const lease = grant(3_000, { replyTook: 2_500 });
     await time.advance(2_000);
@@ -216,7 +216,7 @@ describe('The watchdog', () => {
     expect(lease.isHeld).toBe(true);
   });
 
-  it('lets one bad key harm no other (P6)', async () => {
+  it('The watchdog lets one bad key harm no other (P6)', async () => {
     const leases = Array.from({ length: 10 }, () => grant(3_000));
     const [stolen, unknown, ...others] = leases as [NotedLease, NotedLease, ...NotedLease[]];
     protocol.verdicts.set(stolen.owner, { state: 'stolen' });
@@ -227,7 +227,7 @@ describe('The watchdog', () => {
     expect(others.every(({ isHeld }) => isHeld)).toBe(true);
   });
 
-  it('does not let leases that are short for the network take the time of the long ones', async () => {
+  it('The watchdog does not let leases that are short for the network take the time of the long ones', async () => {
     protocol.latency = 40;
     const long = grant(9_000);
     for (let i = 0; i < 400; i++) {
@@ -238,7 +238,7 @@ describe('The watchdog', () => {
     expect(long.until).toBeGreaterThan(time.now + 5_000);
   });
 
-  it('asks about every lease at once after a reconnect, and extends only those that may be renewed', async () => {
+  it('The watchdog asks about every lease at once after a reconnect, and extends only those that may be renewed', async () => {
     const [renewed, fixed] = [grant(60_000), grant(60_000, { renewFor: 0 })];
     await time.advance(5_000);
     protocol.verdicts.set(fixed.owner, { state: 'expired' });
@@ -250,7 +250,7 @@ describe('The watchdog', () => {
     expect(renewed.isHeld).toBe(true);
   });
 
-  it('asks a bounded number of times when a pool reports many connections one after the other', async () => {
+  it('The watchdog asks a bounded number of times when a pool reports many connections one after the other', async () => {
     grant(60_000);
     await time.advance(5_000);
     for (let i = 0; i < 100; i++) {
@@ -261,7 +261,7 @@ describe('The watchdog', () => {
     expect(protocol.requests.length).toBeLessThanOrEqual(11);
   });
 
-  it('does not read leases that are not due', async () => {
+  it('The watchdog does not read leases that are not due', async () => {
     let reads = 0;
     class Counted extends NotedLease {
       override get isHeld(): boolean {
@@ -278,7 +278,7 @@ describe('The watchdog', () => {
     expect(reads).toBe(0);
   });
 
-  it('asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {
+  it('The watchdog asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {
     const lease = grant(3_000);
     watchdog.remove(lease);
     await time.advance(10_000);
@@ -291,7 +291,7 @@ describe('The watchdog', () => {
     expect(time.pending).toBe(0);
   });
 
-  it('has one timer for any number of leases, and none that keeps the process alive (P8)', async () => {
+  it('The watchdog has one timer for any number of leases, and none that keeps the process alive (P8)', async () => {
     for (let i = 0; i < 100; i++) grant(3_000 + i);
     for (let turn = 0; turn < 10; turn++) {
       expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
@@ -301,7 +301,7 @@ describe('The watchdog', () => {
 });
 
 describe('A lease that was granted for a claim window', () => {
-  it('ends with the window unless its first renewal is confirmed (P4)', async () => {
+  it('A lease that was granted for a claim window ends with the window unless its first renewal is confirmed (P4)', async () => {
     const since = time.now;
     const window = 1_000;
     const unanswered = grant(9_000, { firstRenewal: { window, answer: new Promise(() => {}) } });
@@ -316,7 +316,7 @@ describe('A lease that was granted for a claim window', () => {
     expect((fixed.lostAt as number) - since).toBeCloseTo(reliableUntil(0, 9_000), -1);
   });
 
-  it('has a first renewal without an answer repeated, also if it is not to be renewed otherwise', async () => {
+  it('A lease that was granted for a claim window has a first renewal without an answer repeated, also if it is not to be renewed otherwise', async () => {
     const unknown = { state: 'unknown', cause: new Error('trouble') } as const;
     const firstRenewal = { window: 1_000, answer: Promise.resolve(unknown) };
     const lease = grant(9_000, { renewFor: Number.NEGATIVE_INFINITY, firstRenewal });

@@ -71,7 +71,7 @@ function waiting<S extends Servers>(
   afterAll(() => servers.stop());
 
   it.each(Object.entries(kinds))(
-    'ends by a message through %s, and leaves no channel and no connection',
+    'A wait ends by a message through %s, and leaves no channel and no connection',
     async (_, make) => {
       const admins = await Promise.all(servers.masters.map((node) => node.admin()));
       const registryKey = uniqueKey('registry');

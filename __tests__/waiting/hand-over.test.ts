@@ -28,30 +28,33 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
   it.each<[string, Partial<RedisLockRegistryOptions>, number, number]>([
     ['handed over', {}, 1.0, 1.1],
     ['released and acquired, with handOver: 0', { handOver: 0 }, 2.0, 2.1],
-  ])('is %s: with this number of requests for each acquisition, in FIFO order', async (_, options, least, most) => {
-    const registry = await openRegistry({ ...options, fencing: true });
-    const before = await fixture.requests();
-    const [order, tokens] = [[] as number[], [] as number[]];
-    await Promise.all(
-      Array.from({ length: CALLERS }, async (_, caller) => {
-        for (let round = 0; round < ROUNDS; round++) {
-          await registry.run('key', ({ fencingToken }) => {
-            order.push(caller);
-            tokens.push(fencingToken as number);
-          });
-        }
-      }),
-    );
-    const sent = (await fixture.requests()) - before;
-    expect(sent / (CALLERS * ROUNDS)).toBeGreaterThanOrEqual(least);
-    expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
-    // A caller that released and locks again is at the end of the queue.
-    expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
-    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-    expect(await fixture.isHeld('key')).toBe(false);
-  });
+  ])(
+    'A lock with contending callers of one process is %s: with this number of requests for each acquisition, in FIFO order',
+    async (_, options, least, most) => {
+      const registry = await openRegistry({ ...options, fencing: true });
+      const before = await fixture.requests();
+      const [order, tokens] = [[] as number[], [] as number[]];
+      await Promise.all(
+        Array.from({ length: CALLERS }, async (_, caller) => {
+          for (let round = 0; round < ROUNDS; round++) {
+            await registry.run('key', ({ fencingToken }) => {
+              order.push(caller);
+              tokens.push(fencingToken as number);
+            });
+          }
+        }),
+      );
+      const sent = (await fixture.requests()) - before;
+      expect(sent / (CALLERS * ROUNDS)).toBeGreaterThanOrEqual(least);
+      expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
+      // A caller that released and locks again is at the end of the queue.
+      expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
+      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+      expect(await fixture.isHeld('key')).toBe(false);
+    },
+  );
 
-  it('gives each holder its own signal, deadline and token', async () => {
+  it('A lock with contending callers of one process gives each holder its own signal, deadline and token', async () => {
     // A slice of `spin` is four intervals: it is not over on a machine that stands still.
     const registry = await openRegistry({ fencing: true, idleBetweenTries: 5_000 });
     const { lock } = fixture.namesOf('key');
@@ -90,7 +93,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
     expect(await fixture.isHeld('key')).toBe(false);
   });
 
-  it('is not left behind by callers that `close` rejects while it is confirmed for them (P2)', async () => {
+  it('A lock with contending callers of one process is not left behind by callers that `close` rejects while it is confirmed for them (P2)', async () => {
     const { proxy, client } = await fixture.proxied();
     // The slice does not end within the test: then the lock would be released and not passed on.
     const times = { idleBetweenTries: 20, expireAfter: LONG, handOver: LONG, commandTimeout: LONG };
@@ -116,7 +119,7 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
 describePrivate('A hand-over from one process to another', () => {
   const fixture = RedisFixture.install();
 
-  it('costs two requests: the release, and one attempt of the waiter that was notified', async () => {
+  it('A hand-over from one process to another costs two requests: the release, and one attempt of the waiter that was notified', async () => {
     const [holders, waiters] = [await fixture.process(), await fixture.process()];
     const handOver = async (): Promise<number> => {
       const lease = await holders.registry.obtain('key').lock();
@@ -140,7 +143,7 @@ describePrivate('A hand-over from one process to another', () => {
 describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock on a server without UNLINK', (lockType) => {
   const fixture = RedisFixture.install('--rename-command', 'UNLINK', '');
 
-  it('is handed over, released at the end of a time slice, and released', async () => {
+  it('A lock on a server without UNLINK is handed over, released at the end of a time slice, and released', async () => {
     const processes = await Promise.all(
       [1, 2].map(() => fixture.process({ lockType, idleBetweenTries: 10, handOver: 5 })),
     );

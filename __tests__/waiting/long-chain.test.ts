@@ -15,7 +15,7 @@ describePrivate(`Callers of one process that hand a lock over ${TURNS * ROUNDS} 
 
   // The other types queue in Redis, and hand over by their release.
   it.each(['spin', 'pub-sub', 'redisson'] as const)(
-    'leave no trace of it: a %s lock is released as at first, and the heap does not grow',
+    `Callers of one process that hand a lock over ${TURNS * ROUNDS} times leave no trace of it: a %s lock is released as at first, and the heap does not grow`,
     async (lockType) => {
       const taker = await startTaker();
       const { outcome, failures } = await takeTurns(taker, {

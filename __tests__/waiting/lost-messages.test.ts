@@ -17,7 +17,7 @@ describePrivate('A notification that is lost', () => {
   const fixture = RedisFixture.install();
   const keys = Array.from({ length: 5 }, (_, i) => `key-${i}`);
 
-  it('by CLIENT KILL TYPE pubsub, while the keys are held: no waiter waits beyond their expiry (P9)', async () => {
+  it('A notification that is lost by CLIENT KILL TYPE pubsub, while the keys are held: no waiter waits beyond their expiry (P9)', async () => {
     const { registry, warnings } = await fixture.process();
     await Promise.all(keys.map((key) => fixture.holdAsOther(key, LIFE)));
     const heldAt = performance.now();
@@ -30,7 +30,7 @@ describePrivate('A notification that is lost', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
+  it('A notification that is lost by the network: no waiter waits longer than ten poll intervals, for any ttl of the key', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
     const { waiting } = await fixture.waitBehindOther(registry);
@@ -43,7 +43,7 @@ describePrivate('A notification that is lost', () => {
     proxy.reset();
   });
 
-  it('by the network, again and again: who finds another holder, and no message, polls at every interval', async () => {
+  it('A notification that is lost by the network, again and again: who finds another holder, and no message, polls at every interval', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
     const { waiting } = await fixture.waitBehindOther(registry);
@@ -64,7 +64,7 @@ describePrivate('A notification that is lost', () => {
     proxy.reset();
   });
 
-  it('between an unsubscribe in flight and a subscribe does not occur', async () => {
+  it('A notification that is lost between an unsubscribe in flight and a subscribe does not occur', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
     const wait = async (whenWaiting: () => Promise<unknown>) => {
@@ -173,27 +173,30 @@ describePrivate('A registry that cannot receive messages', () => {
     'channels are denied': async () => fixture.registry(await ofUser('resetchannels'), options),
   };
 
-  it.each(Object.keys(reasons))('since %s: polls, with one warning of each kind (P9)', async (why) => {
-    const { registry, warnings, after } = await (reasons[why] as () => Promise<Deaf>)();
-    try {
-      for (const key of ['one', 'two']) {
-        await fixture.holdAsOther(key);
-        const waiting = registry.run(key, () => 'entered');
-        await until(() => warnings.some(({ code }) => code === 'SUBSCRIBER_UNAVAILABLE'));
-        await fixture.expectEntryAfterRelease(waiting, key);
+  it.each(Object.keys(reasons))(
+    'A registry that cannot receive messages since %s: polls, with one warning of each kind (P9)',
+    async (why) => {
+      const { registry, warnings, after } = await (reasons[why] as () => Promise<Deaf>)();
+      try {
+        for (const key of ['one', 'two']) {
+          await fixture.holdAsOther(key);
+          const waiting = registry.run(key, () => 'entered');
+          await until(() => warnings.some(({ code }) => code === 'SUBSCRIBER_UNAVAILABLE'));
+          await fixture.expectEntryAfterRelease(waiting, key);
+        }
+        await registry.close();
+      } finally {
+        await after?.();
       }
-      await registry.close();
-    } finally {
-      await after?.();
-    }
-    const isRefused = why === 'channels are denied';
-    expect(warnings.map(({ code }) => code).sort()).toEqual([
-      ...(isRefused ? ['NOTIFICATION_REFUSED'] : []),
-      'SUBSCRIBER_UNAVAILABLE',
-    ]);
-    if (why.endsWith('denied')) expect(String(warnings.map(({ message }) => message))).toMatch(/NOPERM/);
-    if (why.includes('pool')) expect(warnings[0]?.message).toContain('`subscriber`');
-    expect(await fixture.channels()).toEqual([]);
-    expect(await fixture.listeners()).toEqual([]);
-  });
+      const isRefused = why === 'channels are denied';
+      expect(warnings.map(({ code }) => code).sort()).toEqual([
+        ...(isRefused ? ['NOTIFICATION_REFUSED'] : []),
+        'SUBSCRIBER_UNAVAILABLE',
+      ]);
+      if (why.endsWith('denied')) expect(String(warnings.map(({ message }) => message))).toMatch(/NOPERM/);
+      if (why.includes('pool')) expect(warnings[0]?.message).toContain('`subscriber`');
+      expect(await fixture.channels()).toEqual([]);
+      expect(await fixture.listeners()).toEqual([]);
+    },
+  );
 });

@@ -9,7 +9,7 @@ const ROUNDS = 8;
 describePrivate.each(LOCK_TYPES)('tryLock of a %s lock that nobody holds', (lockType) => {
   const redis = PrivateRedis.install();
 
-  it('is not null, right after an unlock whose only waiter left', async () => {
+  it('tryLock of a lock that nobody holds is not null, right after an unlock whose only waiter left', async () => {
     const proxy = await redis.proxy();
     const { registry } = createRegistry(await connectTo(proxy.address), { lockType });
     proxy.replies.delay = 5;

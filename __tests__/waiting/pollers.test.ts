@@ -79,7 +79,7 @@ describePrivate('A lock that a busy process takes over and over', () => {
     return waited;
   };
 
-  it('comes to one that polls, soon, and sooner once it was noticed', async () => {
+  it('A lock that a busy process takes over and over comes to one that polls, soon, and sooner once it was noticed', async () => {
     const waits = CASES.map(async ({ lockType, callers, ...options }) => {
       const registryKey = uniqueKey('pollers');
       const busy = await startTaker();

@@ -19,7 +19,7 @@ describePrivate(`${PROCESSES} processes that take a lock over and over`, () => {
   const redis = PrivateRedis.install();
 
   it.each(CASES)(
-    'of type $lockType, with $callers callers in each, for $ms ms, have their share each',
+    `${PROCESSES} processes that take a lock over and over of type $lockType, with $callers callers in each, for $ms ms, have their share each`,
     async ({ lockType, callers, ms, least, most }) => {
       const takers = await Promise.all(Array.from({ length: PROCESSES }, () => startTaker()));
       const registryKey = uniqueKey('shares');

@@ -29,7 +29,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(performance.now() - published).toBeLessThan(SLACK + machineDelay());
   };
 
-  it('the name of a lock on its channel wakes its waiters', async () => {
+  it("In the messages of Spring Integration's RedisLockRegistry, the name of a lock on its channel wakes its waiters", async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
     const { waiting } = await fixture.waitBehindOther(registry);
@@ -38,7 +38,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     await expectToWake(channel, lock, waiting);
   });
 
-  it('any other body wakes no waiter', async () => {
+  it("In the messages of Spring Integration's RedisLockRegistry, any other body wakes no waiter", async () => {
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
     const { waiting } = await fixture.waitBehindOther(registry);
@@ -53,7 +53,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
   });
 
   it.each([false, true])(
-    'a release is published by every lock type that Spring can wait for, legacyChannel: %p',
+    "In the messages of Spring Integration's RedisLockRegistry, a release is published by every lock type that Spring can wait for, legacyChannel: %p",
     async (legacyChannel) => {
       const messages = await recordMessages();
       const names = fixture.namesOf('key');
@@ -69,7 +69,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     },
   );
 
-  it('a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`', async () => {
+  it("In the messages of Spring Integration's RedisLockRegistry, a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`", async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
     const { waiting } = await fixture.waitBehindOther(registry, 2);

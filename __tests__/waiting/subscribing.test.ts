@@ -25,7 +25,7 @@ const LINGER = 1_000;
 describePrivate('The pub/sub connection of a registry', () => {
   const fixture = RedisFixture.install();
 
-  it('is not opened before a caller waits for another process', async () => {
+  it('The pub/sub connection of a registry is not opened before a caller waits for another process', async () => {
     const client = await fixture.connect();
     const { registry } = fixture.registry(client);
     const before = await fixture.connections();
@@ -40,7 +40,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.connections()).toBe(before);
   });
 
-  it('is opened on the first contended wait, one for any number of keys and callers', async () => {
+  it('The pub/sub connection of a registry is opened on the first contended wait, one for any number of keys and callers', async () => {
     const { registry, warnings } = await fixture.process();
     const before = await fixture.connections();
     const keys = Array.from({ length: 20 }, (_, i) => `key-${i}`);
@@ -56,7 +56,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('sends one request for a message, with any number of local waiters of the key', async () => {
+  it('The pub/sub connection of a registry sends one request for a message, with any number of local waiters of the key', async () => {
     const { registry } = await fixture.process();
     await fixture.holdAsOther('key');
     const callers = Array.from({ length: 100 }, () => registry.run('key', () => undefined));
@@ -74,7 +74,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     await Promise.all(callers);
   });
 
-  it('costs fewer than 2 requests a second, and one channel, with 1,000 waiters in each process (P9)', async () => {
+  it('The pub/sub connection of a registry costs fewer than 2 requests a second, and one channel, with 1,000 waiters in each process (P9)', async () => {
     // They poll once in ten of these intervals.
     const processes = await Promise.all([1, 2].map(() => fixture.process({ idleBetweenTries: 100 })));
     await fixture.holdAsOther('key');
@@ -93,7 +93,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     await Promise.all(waiting);
   });
 
-  it('keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {
+  it('The pub/sub connection of a registry keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {
     const { registry } = await fixture.process();
     const wait = async () => {
       const { waiting } = await fixture.waitBehindOther(registry);
@@ -112,7 +112,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.calls('subscribe')).toBe(subscribed + 1);
   });
 
-  it('keeps a channel that two keys share until the last wait', async () => {
+  it('The pub/sub connection of a registry keeps a channel that two keys share until the last wait', async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
     const one = registry.run('one', () => undefined);
@@ -130,30 +130,33 @@ describePrivate('The pub/sub connection of a registry', () => {
     await until(async () => (await fixture.channels()).length === 0, { within: LINGER + WAIT_LIMIT });
   });
 
-  it.each(['while callers wait', 'while a channel lingers'])('leaves nothing behind when closed %s', async (when) => {
-    const { registry } = await fixture.process();
-    await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
-    const waiting = ['one', 'two'].map((key) => registry.obtain(key).lock());
-    const outcomes = Promise.allSettled(waiting);
-    await until(async () => (await fixture.channels()).length === 2);
-    if (when === 'while a channel lingers') {
-      for (const key of ['one', 'two']) await fixture.releaseAsOther(key);
-      for (const lease of await Promise.all(waiting)) await lease.unlock();
-      expect(await fixture.channels()).toHaveLength(2);
-    }
-    await registry.close();
-    for (const outcome of await outcomes) {
-      if (when === 'while callers wait') {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RegistryClosedError' } });
-      } else {
-        expect(outcome.status).toBe('fulfilled');
+  it.each(['while callers wait', 'while a channel lingers'])(
+    'The pub/sub connection of a registry leaves nothing behind when closed %s',
+    async (when) => {
+      const { registry } = await fixture.process();
+      await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
+      const waiting = ['one', 'two'].map((key) => registry.obtain(key).lock());
+      const outcomes = Promise.allSettled(waiting);
+      await until(async () => (await fixture.channels()).length === 2);
+      if (when === 'while a channel lingers') {
+        for (const key of ['one', 'two']) await fixture.releaseAsOther(key);
+        for (const lease of await Promise.all(waiting)) await lease.unlock();
+        expect(await fixture.channels()).toHaveLength(2);
       }
-    }
-    await until(async () => (await fixture.listeners()).length === 0);
-    expect(await fixture.channels()).toEqual([]);
-  });
+      await registry.close();
+      for (const outcome of await outcomes) {
+        if (when === 'while callers wait') {
+          expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RegistryClosedError' } });
+        } else {
+          expect(outcome.status).toBe('fulfilled');
+        }
+      }
+      await until(async () => (await fixture.listeners()).length === 0);
+      expect(await fixture.channels()).toEqual([]);
+    },
+  );
 
-  it('is closed also while it is connecting', async () => {
+  it('The pub/sub connection of a registry is closed also while it is connecting', async () => {
     const { proxy, client } = await fixture.proxied();
     const { registry, warnings } = fixture.registry(client);
     await fixture.holdAsOther('key');
@@ -173,7 +176,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('has an error listener, and outlives a socketTimeout of its client', async () => {
+  it('The pub/sub connection of a registry has an error listener, and outlives a socketTimeout of its client', async () => {
     const { registry, warnings } = await fixture.process();
     const client = await fixture.connect();
     const made: TestClient[] = [];
@@ -194,7 +197,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect([...warnings, ...waiters.warnings]).toEqual([]);
   });
 
-  it('is subscribed at once when its connection breaks while it subscribes', async () => {
+  it('The pub/sub connection of a registry is subscribed at once when its connection breaks while it subscribes', async () => {
     const { proxy, client } = await fixture.proxied();
     const { registry, warnings } = fixture.registry(client);
     await fixture.holdAsOther('key');
@@ -207,7 +210,7 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('has the socketTimeout of its client: a connection that is silently dead is replaced', async () => {
+  it('The pub/sub connection of a registry has the socketTimeout of its client: a connection that is silently dead is replaced', async () => {
     const { proxy, client } = await fixture.proxied();
     // Set after the client has connected, so that it applies to the duplicate only.
     Object.assign(client.options?.socket ?? {}, { socketTimeout: 600 });
@@ -291,21 +294,24 @@ describePrivate('A client that is closed in an outage, and connected again', () 
 describePrivate('A subscriber that the application provides', () => {
   const fixture = RedisFixture.install();
 
-  it.each([2, 3])('is used in place of a duplicate of the client, and not closed (RESP%s)', async (version) => {
-    const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
-    const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
-    const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
-    const { waiting } = await fixture.waitBehindOther(registry);
-    await fixture.expectEntryAfterRelease(waiting);
-    expect(await fixture.connections()).toBe(before.connections);
-    await registry.close();
-    expect(subscriber.isReady).toBe(true);
-    expect(await fixture.channels()).toEqual([]);
-    expect(listenersOf(subscriber)).toEqual(before.listeners);
-    expect(warnings).toEqual([]);
-  });
+  it.each([2, 3])(
+    'A subscriber that the application provides is used in place of a duplicate of the client, and not closed (RESP%s)',
+    async (version) => {
+      const subscriber = version === 2 ? await fixture.connectWithResp2() : await fixture.connect();
+      const { registry, warnings } = fixture.registry(await fixture.connect(), { subscriber });
+      const before = { listeners: listenersOf(subscriber), connections: await fixture.connections() };
+      const { waiting } = await fixture.waitBehindOther(registry);
+      await fixture.expectEntryAfterRelease(waiting);
+      expect(await fixture.connections()).toBe(before.connections);
+      await registry.close();
+      expect(subscriber.isReady).toBe(true);
+      expect(await fixture.channels()).toEqual([]);
+      expect(listenersOf(subscriber)).toEqual(before.listeners);
+      expect(warnings).toEqual([]);
+    },
+  );
 
-  it('keeps the subscriptions of the application, on the same channel too', async () => {
+  it('A subscriber that the application provides keeps the subscriptions of the application, on the same channel too', async () => {
     const subscriber = await fixture.connect();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
     const { channel, lock } = fixture.namesOf('key');
@@ -322,7 +328,7 @@ describePrivate('A subscriber that the application provides', () => {
     await until(() => messages.includes('after the registry'));
   });
 
-  it('may be shared by several registries', async () => {
+  it('A subscriber that the application provides may be shared by several registries', async () => {
     const subscriber = await fixture.connect();
     const [first, second] = [
       fixture.registry(await fixture.connect(), { subscriber }),

@@ -6,7 +6,7 @@ import { reliable, SLACK } from '../timing';
 
 export function acquiring(fixture: LockFixture): void {
   describe('acquiring', () => {
-    it('acquires a free lock at once, with the given ttl (P3)', async () => {
+    it('A free lock is acquired at once, with the given ttl (P3)', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       expect(lease.key).toBe('key');
       expect(lease.remaining).toBeLessThanOrEqual(reliable(60_000));
@@ -17,7 +17,7 @@ export function acquiring(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('refuses a second holder of a key while the first holds it', async () => {
+    it('A second holder of a key is refused while the first holds it', async () => {
       const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       const lease = await mine.lock();
       expect(await theirs.tryLock()).toBeNull();
@@ -30,7 +30,7 @@ export function acquiring(fixture: LockFixture): void {
       await next?.unlock();
     });
 
-    it('makes exactly one attempt for a tryLock, and none where a caller of this process holds the lock', async () => {
+    it('tryLock() makes exactly one attempt, and none where a caller of this process holds the lock', async () => {
       const spy = spyOn(fixture.clients[1]);
       const other = fixture.registryOn(spy);
       const free = await other.obtain('free').tryLock({ waitTime: 0 });
@@ -44,7 +44,7 @@ export function acquiring(fixture: LockFixture): void {
       await mine.unlock();
     });
 
-    it('lets different keys, and equal keys of different registryKeys, be held at once', async () => {
+    it('Different keys, and equal keys of different registryKeys, may be held at once', async () => {
       const registry = fixture.registry();
       const elsewhere = fixture.otherRegistry({ registryKey: `${fixture.registryKey}:other` });
       const leases = [
@@ -56,7 +56,7 @@ export function acquiring(fixture: LockFixture): void {
       await Promise.all(leases.map((lease) => lease?.unlock()));
     });
 
-    it('may be locked and unlocked again and again, and leaves no key behind each time', async () => {
+    it('A lock may be locked and unlocked again and again, and leaves no key behind each time', async () => {
       const registry = fixture.registry();
       for (let round = 0; round < 30; round++) {
         const lock = registry.obtain('key');
@@ -67,7 +67,7 @@ export function acquiring(fixture: LockFixture): void {
       }
     });
 
-    it('knows without a command whether this process holds it', async () => {
+    it('A lock knows without a command whether this process holds it', async () => {
       const lock = fixture.registry().obtain('key');
       const theirs = fixture.otherRegistry().obtain('key');
       expect(lock.isAcquiredInThisProcess).toBe(false);
@@ -85,7 +85,7 @@ export function acquiring(fixture: LockFixture): void {
       ['a hash tag', '{tag}:rest'],
       ['control characters', '\u0000\u0001\r\n'],
       ['10,000 letters', 'x'.repeat(10_000)],
-    ])('accepts a key with %s', async (_, key) => {
+    ])('A lock accepts a key with %s', async (_, key) => {
       const lease = await fixture.registry().obtain(key).lock();
       expect(await fixture.isInRedis(key)).toBe(true);
       expect(await fixture.otherRegistry().obtain(key).tryLock()).toBeNull();

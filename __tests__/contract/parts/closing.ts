@@ -7,7 +7,7 @@ import { SLACK } from '../timing';
 
 export function closing(fixture: LockFixture): void {
   describe('closing the registry', () => {
-    it('rejects all waiters, in the local queue and in Redis, and all later calls', async () => {
+    it('close() rejects all waiters, in the local queue and in Redis, and all later calls', async () => {
       const registry = fixture.registry();
       const theirs = await fixture.otherRegistry().obtain('theirs').lock();
       const mine = await registry.obtain('mine').lock();
@@ -29,7 +29,7 @@ export function closing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('mine')).toBe(false);
     });
 
-    it('waits for the holders, and keeps renewing their leases', async () => {
+    it('close() waits for the holders, and keeps renewing their leases', async () => {
       const registry = fixture.registry({ expireAfter: 1_500 });
       const lease = await registry.obtain('key').lock();
       let closed = false;
@@ -49,7 +49,7 @@ export function closing(fixture: LockFixture): void {
       expect(lease.signal.aborted).toBe(false);
     });
 
-    it('stops waiting after its timeout: the signals of the holders abort, and their keys expire (P8)', async () => {
+    it('close() stops waiting after its timeout: the signals of the holders abort, and their keys expire (P8)', async () => {
       const registry = fixture.registry({ expireAfter: 1_200 });
       const lease = await registry.obtain('key').lock();
       const start = performance.now();
@@ -63,7 +63,7 @@ export function closing(fixture: LockFixture): void {
       await until(async () => !(await fixture.isInRedis('key')), { within: 1_200 + WAIT_LIMIT });
     });
 
-    it('is idempotent, also by `await using`, and does not close the client', async () => {
+    it('close() is idempotent, also by `await using`, and does not close the client', async () => {
       const own = fixture.registry();
       await (await own.obtain('key').lock()).unlock();
       await Promise.all([own.close(), own.close()]);

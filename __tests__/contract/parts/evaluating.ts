@@ -10,7 +10,7 @@ export function evaluating(fixture: LockFixture): void {
     const keyWithTag = () => `{${fixture.registryKey}}`;
     const counter = () => `${keyWithTag()}:counter`;
 
-    it('runs a script under the lock, with the KEYS and ARGV of the caller', async () => {
+    it('lease.eval runs a script under the lock, with the KEYS and ARGV of the caller', async () => {
       const registry = fixture.registry();
       await registry.run(keyWithTag(), async (lease) => {
         const options = { keys: [counter(), `${counter()}:2`], arguments: ['a', 'b', 'c'] };
@@ -28,7 +28,7 @@ return { #KEYS, last(KEYS), #ARGV, last(ARGV), KEYS[3] == nil and ARGV[4] == nil
       });
     });
 
-    it('does nothing once the lock has another owner, or is gone, though the lease has not learned it', async () => {
+    it('lease.eval does nothing once the lock has another owner, or is gone, though the lease has not learned it', async () => {
       const registry = fixture.registry();
       const name = fixture.nameOf(keyWithTag());
       const states = [
@@ -49,7 +49,7 @@ return { #KEYS, last(KEYS), #ARGV, last(ARGV), KEYS[3] == nil and ARGV[4] == nil
       expect(await fixture.admin.exists(counter())).toBe(0);
     });
 
-    it('rejects after the unlock, without a command', async () => {
+    it('lease.eval rejects after the unlock, without a command', async () => {
       const lease = await fixture.registry().obtain(keyWithTag()).lock();
       await lease.unlock();
       await expect(lease.eval(INCREMENT, { keys: [counter()] })).rejects.toBeInstanceOf(NotLockOwnerError);

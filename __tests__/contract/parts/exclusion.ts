@@ -7,7 +7,7 @@ const INCREMENTS = 5;
 
 export function exclusion(fixture: LockFixture): void {
   describe('mutual exclusion', () => {
-    it('holds for 16 concurrent tasks that count; without the lock the same tasks miscount', async () => {
+    it('Mutual exclusion holds for 16 concurrent tasks that count; without the lock the same tasks miscount', async () => {
       const registries = [fixture.registry(), fixture.otherRegistry()] as const;
       const counter = `${fixture.registryKey}:counter`;
       const oracle = fixture.oracle();

@@ -7,7 +7,7 @@ import { reliable, SLACK } from '../timing';
 
 export function expiring(fixture: LockFixture): void {
   describe('a lease with a ttl', () => {
-    it('ends by itself, with its signal, slightly before the key does (P3, P4)', async () => {
+    it('A lease with a ttl ends by itself, with its signal, slightly before the key does (P3, P4)', async () => {
       const asked = performance.now();
       const lease = await fixture.registry().obtain('key').lock({ ttl: 200 });
       const granted = performance.now();
@@ -30,7 +30,7 @@ export function expiring(fixture: LockFixture): void {
       expect(() => lease.assertHeld()).toThrow(LockLostError);
     });
 
-    it('frees the lock in this process too: the next local caller acquires it without an unlock', async () => {
+    it('A lease with a ttl frees the lock in this process too: the next local caller acquires it without an unlock', async () => {
       const lock = fixture.registry().obtain('key');
       const first = await lock.lock({ ttl: 300 });
       const second = await lock.lock({ waitTime: 300 + WAIT_LIMIT });
@@ -42,7 +42,7 @@ export function expiring(fixture: LockFixture): void {
       expect(lock.isAcquiredInThisProcess).toBe(false);
     });
 
-    it('does not affect the ttl of the next lease of the key', async () => {
+    it('A lease with a ttl does not affect the ttl of the next lease of the key', async () => {
       const lock = fixture.registry({ expireAfter: 20_000 }).obtain('key');
       await (await lock.lock({ ttl: 60_000 })).unlock();
       await lock.lock();

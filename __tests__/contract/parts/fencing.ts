@@ -3,13 +3,13 @@ import type { LockFixture } from '../lock-fixture';
 
 export function fencing(fixture: LockFixture): void {
   describe('fencing tokens', () => {
-    it('exist only with the option `fencing`', async () => {
+    it('Fencing tokens exist only with the option `fencing`', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       expect(lease.fencingToken).toBeUndefined();
       await lease.unlock();
     });
 
-    it('rise with every acquisition, by any process and any method (P10)', async () => {
+    it('Fencing tokens rise with every acquisition, by any process and any method (P10)', async () => {
       const registries = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })] as const;
       const oracle = fixture.oracle();
       for (let round = 0; round < 5; round++) {
@@ -24,7 +24,7 @@ export function fencing(fixture: LockFixture): void {
       expect(oracle.violations).toEqual([]);
     });
 
-    it('rise after an expiry, and under contention (P10)', async () => {
+    it('Fencing tokens rise after an expiry, and under contention (P10)', async () => {
       const [mine, theirs] = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })];
       const oracle = fixture.oracle();
       oracle.write((await mine.obtain('key').lock({ ttl: 300 })).fencingToken);
@@ -36,7 +36,7 @@ export function fencing(fixture: LockFixture): void {
       expect(oracle.violations).toEqual([]);
     });
 
-    it('do not change by a renewal or by a refused attempt', async () => {
+    it('Fencing tokens do not change by a renewal or by a refused attempt', async () => {
       const lease = await fixture.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
       const { fencingToken } = lease;
       expect(await fixture.otherRegistry({ fencing: true }).obtain('key').tryLock()).toBeNull();

@@ -6,7 +6,7 @@ import { SLACK } from '../timing';
 
 export function holding(fixture: LockFixture): void {
   describe('minHold', () => {
-    it('keeps an unlocked lock from everybody until it ends, and its waiters get it then', async () => {
+    it('minHold keeps an unlocked lock from everybody until it ends, and its waiters get it then', async () => {
       const registry = fixture.registry();
       const lock = registry.obtain('key');
       const taken = performance.now();
@@ -29,7 +29,7 @@ export function holding(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('leaves a key without a holder, which `inspect` shows and `close` does not wait for (P7)', async () => {
+    it('minHold leaves a key without a holder, which `inspect` shows and `close` does not wait for (P7)', async () => {
       const registry = fixture.registry();
       const name = fixture.nameOf('key');
       await registry.run('key', () => undefined, { minHold: 30_000 });

@@ -10,7 +10,7 @@ const TTL = 1_200;
 
 export function keepingAlive(fixture: LockFixture): void {
   describe('the watchdog', () => {
-    it('renews every lease that was acquired without a ttl, or with `renew: true`, beyond its first ttl', async () => {
+    it('The watchdog renews every lease that was acquired without a ttl, or with `renew: true`, beyond its first ttl', async () => {
       const [registry, other] = [fixture.registry({ expireAfter: TTL }), fixture.otherRegistry()];
       const keys = Array.from({ length: 30 }, (_, i) => `key ${i}`);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
@@ -25,7 +25,7 @@ export function keepingAlive(fixture: LockFixture): void {
       await Promise.all(leases.map((lease) => lease.unlock()));
     });
 
-    it('sends nothing for a lease that is released soon, and nothing after its release (P7)', async () => {
+    it('The watchdog sends nothing for a lease that is released soon, and nothing after its release (P7)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const registry = fixture.registryOn(spy, { expireAfter: TTL });
       await (await registry.obtain('key').lock()).unlock();
@@ -38,7 +38,7 @@ export function keepingAlive(fixture: LockFixture): void {
       expect(spy.sent).toBe(before + 2);
     });
 
-    it('does not renew a lease that was acquired with a ttl, or with `renew: false`', async () => {
+    it('The watchdog does not renew a lease that was acquired with a ttl, or with `renew: false`', async () => {
       const registry = fixture.registry({ expireAfter: 150 });
       const fixed = await registry.obtain('fixed').lock({ ttl: 150 });
       const unrenewed = await registry.obtain('unrenewed').lock({ renew: false });
@@ -49,7 +49,7 @@ export function keepingAlive(fixture: LockFixture): void {
       expect(unrenewed.signal.reason).toMatchObject({ reason: 'expired' });
     });
 
-    it('stops renewing after maxHold, so that the lease ends with its ttl', async () => {
+    it('The watchdog stops renewing after maxHold, so that the lease ends with its ttl', async () => {
       const start = performance.now();
       const lease = await fixture.registry({ expireAfter: 200, maxHold: 80 }).obtain('key').lock();
       await until(() => lease.signal.aborted, { within: 280 + WAIT_LIMIT });
@@ -58,7 +58,7 @@ export function keepingAlive(fixture: LockFixture): void {
       await until(async () => !(await fixture.isInRedis('key')), { within: WAIT_LIMIT });
     });
 
-    it('detects a deleted or stolen key, does not restore it, and does not touch the key of another owner (P6)', async () => {
+    it('The watchdog detects a deleted or stolen key, does not restore it, and does not touch the key of another owner (P6)', async () => {
       const registry = fixture.registry({ expireAfter: TTL });
       const [gone, stolen] = await Promise.all(['gone', 'stolen'].map((key) => registry.obtain(key).lock()));
       if (gone === undefined || stolen === undefined) throw new Error('not reached');

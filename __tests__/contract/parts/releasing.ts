@@ -5,7 +5,7 @@ import type { LockFixture } from '../lock-fixture';
 
 export function releasing(fixture: LockFixture): void {
   describe('releasing', () => {
-    it('does nothing the second time, not even a command; a call at the same time shares the first (P7)', async () => {
+    it('unlock() does nothing the second time, not even a command; a call at the same time shares the first (P7)', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       await (await lock.lock()).unlock(); // loads the scripts into the server
@@ -22,7 +22,7 @@ export function releasing(fixture: LockFixture): void {
       await next.unlock();
     });
 
-    it('is refused to a caller that does not hold the lock, and changes nothing', async () => {
+    it('unlock() is refused to a caller that does not hold the lock, and changes nothing', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       const theirs = fixture.otherRegistry().obtain('key');
       await expect(theirs.unlock()).rejects.toThrow(NotLockOwnerError);
@@ -32,7 +32,7 @@ export function releasing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('reports an expired lease, and never deletes the key of the next holder (P7)', async () => {
+    it('unlock() reports an expired lease, and never deletes the key of the next holder (P7)', async () => {
       const lock = fixture.registry().obtain('key');
       const late = await lock.lock({ ttl: 300 });
       const next = await fixture.otherRegistry().obtain('key').lock({ ttl: 60_000 });
@@ -44,7 +44,7 @@ export function releasing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('works after SCRIPT FLUSH', async () => {
+    it('unlock() works after SCRIPT FLUSH', async () => {
       const registry = fixture.registry();
       for (let round = 0; round < 3; round++) {
         const lease = await registry.obtain('key').lock();
@@ -57,7 +57,7 @@ export function releasing(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('frees the key at once when an `await using` block ends, in any way', async () => {
+    it('The key is free at once when an `await using` block ends, in any way', async () => {
       const registry = fixture.registry();
       const normally = async () => {
         await using lease = await registry.obtain('key').lock();

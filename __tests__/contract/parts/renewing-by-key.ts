@@ -6,7 +6,7 @@ import { reliable, SLACK } from '../timing';
 
 /** Of the locks that `obtain` gives. */
 export function renewingByKey(fixture: LockFixture): void {
-  it('renewing explicitly works on the registry by key, only for locks that it holds', async () => {
+  it('Renewing explicitly works on the registry by key, only for locks that it holds', async () => {
     const registry = fixture.registry();
     await expect(registry.renewLock('key', 1_000)).rejects.toThrow(NotLockOwnerError);
     const lock = registry.obtain('key');

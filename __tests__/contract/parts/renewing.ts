@@ -7,7 +7,7 @@ import { reliable, SLACK } from '../timing';
 
 export function renewing(fixture: LockFixture): void {
   describe('renewing explicitly', () => {
-    it('makes the lease last the new ttl from now, not added to the old one', async () => {
+    it('lease.renew() makes the lease last the new ttl from now, not added to the old one', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await lease.renew(10_000);
       expect(lease.remaining).toBeLessThanOrEqual(reliable(10_000));
@@ -17,7 +17,7 @@ export function renewing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('never makes it shorter than it was', async () => {
+    it('lease.renew() never makes the lease shorter than it was', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.renew(100);
       expect(lease.remaining).toBeGreaterThan(60_000 - SLACK - machineDelay());
@@ -25,7 +25,7 @@ export function renewing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('uses the ttl of the lease where none is given', async () => {
+    it('lease.renew() uses the ttl of the lease where none is given', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 5_000 });
       await until(() => lease.remaining < reliable(5_000) - 300);
       const before = lease.remaining;
@@ -34,7 +34,7 @@ export function renewing(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('rejects after the lease has ended, and does not restore the key', async () => {
+    it('lease.renew() rejects after the lease has ended, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 300 });
       await until(async () => !(await fixture.isInRedis('key')));
       await expect(lease.renew(60_000)).rejects.toMatchObject({ reason: 'expired' });
@@ -42,7 +42,7 @@ export function renewing(fixture: LockFixture): void {
     });
 
     it.each(['renew', 'unlock'] as const)(
-      'reports at once a deleted or stolen key, as unlock does, and does not touch that of another owner (P6): %s',
+      'lease.renew() reports at once a deleted or stolen key, as unlock does, and does not touch that of another owner (P6): %s',
       async (method) => {
         const registry = fixture.registry();
         const gone = await registry.obtain('gone').lock({ ttl: 60_000 });
@@ -60,7 +60,7 @@ export function renewing(fixture: LockFixture): void {
       },
     );
 
-    it('is refused after unlock, and does not restore the key', async () => {
+    it('lease.renew() is refused after unlock, and does not restore the key', async () => {
       const lease = await fixture.registry().obtain('key').lock({ ttl: 60_000 });
       await lease.unlock();
       await expect(lease.renew()).rejects.toThrow(NotLockOwnerError);

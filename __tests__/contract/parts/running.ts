@@ -6,7 +6,7 @@ import type { LockFixture } from '../lock-fixture';
 
 export function running(fixture: LockFixture): void {
   describe('run', () => {
-    it('returns the result of a synchronous or asynchronous task, and holds the lock meanwhile', async () => {
+    it('lock.run() returns the result of a synchronous or asynchronous task, and holds the lock meanwhile', async () => {
       const registry = fixture.registry();
       const lock = registry.obtain('key');
       expect(await lock.run(() => 'at once')).toBe('at once');
@@ -19,7 +19,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('rejects with the error of the task, and releases the lock', async () => {
+    it('lock.run() rejects with the error of the task, and releases the lock', async () => {
       const registry = fixture.registry();
       const error = new Error('of the task');
       const throwing = () => {
@@ -31,7 +31,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('with tryRun runs the task if the lock is free, and says whether it ran', async () => {
+    it('tryRun() runs the task if the lock is free, and says whether it ran', async () => {
       const registry = fixture.registry();
       const inside = await registry.tryRun('key', async (lease) => {
         lease.assertHeld();
@@ -49,7 +49,7 @@ export function running(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
-    it('with tryRun waits for up to its waitTime', async () => {
+    it('tryRun() waits for up to its waitTime', async () => {
       const registry = fixture.registry();
       const lease = await registry.obtain('key').lock();
       const waiting = fixture.otherRegistry().tryRun('key', () => 'ran', { waitTime: 60_000 });
@@ -57,7 +57,7 @@ export function running(fixture: LockFixture): void {
       expect(await waiting).toEqual({ ran: true, value: 'ran' });
     });
 
-    it('does not run the task when the lock was not acquired', async () => {
+    it('lock.run() does not run the task when the lock was not acquired', async () => {
       const lease = await fixture.registry().obtain('key').lock();
       let ran = false;
       const task = () => {
@@ -68,7 +68,7 @@ export function running(fixture: LockFixture): void {
       await lease.unlock();
     });
 
-    it('reports a loss during a task that succeeded, with its result; the error of a task takes precedence (P7)', async () => {
+    it('lock.run() reports a loss during a task that succeeded, with its result; the error of a task takes precedence (P7)', async () => {
       const lock = fixture.registry().obtain('key');
       const runBeyondTtl = async (ending: () => string) =>
         lock.run(
@@ -87,7 +87,7 @@ export function running(fixture: LockFixture): void {
       await expect(failed).rejects.toThrow('of the task');
     });
 
-    it('reports a loss that stopped the task by the signal, with the AbortError as the cause (P7)', async () => {
+    it('lock.run() reports a loss that stopped the task by the signal, with the AbortError as the cause (P7)', async () => {
       const lock = fixture.registry().obtain('key');
       const stopped = lock.run(({ signal }) => sleep(60_000, undefined, { signal }), { ttl: 300 });
       const lost = await stopped.catch((error: unknown) => error);
@@ -95,7 +95,7 @@ export function running(fixture: LockFixture): void {
       expect(lost).toMatchObject({ reason: 'expired', key: 'key', cause: { name: 'AbortError' } });
     });
 
-    it('reports a loss that only the release detects, with the result', async () => {
+    it('lock.run() reports a loss that only the release detects, with the result', async () => {
       const task = async () => {
         await fixture.admin.set(fixture.nameOf('key'), 'somebody else', { PX: 60_000 });
         return 42;

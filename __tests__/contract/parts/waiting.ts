@@ -15,26 +15,29 @@ async function allAnswered(client: HoldableClient): Promise<void> {
 
 export function waiting(fixture: LockFixture): void {
   describe('waiting', () => {
-    it.each(['the same', 'another'])('acquires the lock soon after its release in %s process', async (where) => {
-      const registry = fixture.registry();
-      const lease = await registry.obtain('key').lock({ ttl: 60_000 });
-      const spy = spyOn(fixture.clients[1]);
-      const waiter = where === 'another' ? fixture.registryOn(spy) : registry;
-      let entered = false;
-      const next = waiter.obtain('key').lock();
-      void next.then(() => {
-        entered = true;
-      });
-      // Its first attempt was refused; in one process it waits in the local queue.
-      if (where === 'another') await until(() => spy.sent >= (fixture.kind.requestsOfWaiter ?? 2));
-      expect(entered).toBe(false);
-      const released = performance.now();
-      await lease.unlock();
-      await (await next).unlock();
-      expect(performance.now() - released).toBeLessThan(SLACK + machineDelay());
-    });
+    it.each(['the same', 'another'])(
+      'A waiting caller acquires the lock soon after its release in %s process',
+      async (where) => {
+        const registry = fixture.registry();
+        const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+        const spy = spyOn(fixture.clients[1]);
+        const waiter = where === 'another' ? fixture.registryOn(spy) : registry;
+        let entered = false;
+        const next = waiter.obtain('key').lock();
+        void next.then(() => {
+          entered = true;
+        });
+        // Its first attempt was refused; in one process it waits in the local queue.
+        if (where === 'another') await until(() => spy.sent >= (fixture.kind.requestsOfWaiter ?? 2));
+        expect(entered).toBe(false);
+        const released = performance.now();
+        await lease.unlock();
+        await (await next).unlock();
+        expect(performance.now() - released).toBeLessThan(SLACK + machineDelay());
+      },
+    );
 
-    it('acquires the lock when the ttl of a vanished holder ends, neither before nor much later', async () => {
+    it('A waiting caller acquires the lock when the ttl of a vanished holder ends, neither before nor much later', async () => {
       const taken = performance.now();
       await fixture.registry().obtain('key').lock({ ttl: 200 });
       const next = await fixture.otherRegistry().obtain('key').lock();
@@ -44,26 +47,29 @@ export function waiting(fixture: LockFixture): void {
       await next.unlock();
     });
 
-    it.each(['the same', 'another'])('waits no longer than waitTime for a holder in %s process (P1)', async (where) => {
-      const holders = fixture.registry();
-      const lease = await holders.obtain('key').lock();
-      const lock = (where === 'another' ? fixture.otherRegistry() : holders).obtain('key');
-      const start = performance.now();
-      await Promise.all([
-        expect(lock.lock({ waitTime: 200 })).rejects.toBeInstanceOf(LockTimeoutError),
-        expect(lock.lock({ waitTime: 200 })).rejects.toMatchObject({ waitTime: 200, key: 'key' }),
-        expect(lock.tryLock({ waitTime: 200 })).resolves.toBeNull(),
-      ]);
-      const waited = performance.now() - start;
-      expect(waited).toBeGreaterThanOrEqual(200 - EARLY);
-      expect(waited).toBeLessThan(200 + SLACK + machineDelay());
-      lease.assertHeld();
-      await lease.unlock();
-      // Through a pool, the release may still be handed over to callers that are leaving.
-      await until(async () => !(await fixture.isInRedis('key')));
-    });
+    it.each(['the same', 'another'])(
+      'A waiting caller waits no longer than waitTime for a holder in %s process (P1)',
+      async (where) => {
+        const holders = fixture.registry();
+        const lease = await holders.obtain('key').lock();
+        const lock = (where === 'another' ? fixture.otherRegistry() : holders).obtain('key');
+        const start = performance.now();
+        await Promise.all([
+          expect(lock.lock({ waitTime: 200 })).rejects.toBeInstanceOf(LockTimeoutError),
+          expect(lock.lock({ waitTime: 200 })).rejects.toMatchObject({ waitTime: 200, key: 'key' }),
+          expect(lock.tryLock({ waitTime: 200 })).resolves.toBeNull(),
+        ]);
+        const waited = performance.now() - start;
+        expect(waited).toBeGreaterThanOrEqual(200 - EARLY);
+        expect(waited).toBeLessThan(200 + SLACK + machineDelay());
+        lease.assertHeld();
+        await lease.unlock();
+        // Through a pool, the release may still be handed over to callers that are leaving.
+        await until(async () => !(await fixture.isInRedis('key')));
+      },
+    );
 
-    it('sends nothing for a signal that has aborted already, and rejects with its reason', async () => {
+    it('A signal that has aborted already rejects the call with its reason, and nothing is sent', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');
       const reason = { why: 'cancelled' };
@@ -75,7 +81,7 @@ export function waiting(fixture: LockFixture): void {
     });
 
     it.each(['the same', 'another'])(
-      'rejects a waiting caller at once when its signal aborts, and does not acquire for it later: holder in %s process (P2)',
+      'A waiting caller is rejected at once when its signal aborts, and gets no lock later: holder in %s process (P2)',
       async (where) => {
         const holders = fixture.registry();
         const lease = await holders.obtain('key').lock();
@@ -99,7 +105,7 @@ export function waiting(fixture: LockFixture): void {
       },
     );
 
-    it('serves the callers of one process in FIFO order, also when some of them abort', async () => {
+    it('The callers of one process are served in FIFO order, also when some of them abort', async () => {
       const client = new HoldableClient(fixture.clients[0]);
       const lock = (fixture.kind.mayReorder ? fixture.registryOn(client) : fixture.registry()).obtain('key');
       const first = await lock.lock();
@@ -123,7 +129,7 @@ export function waiting(fixture: LockFixture): void {
       expect(order).toEqual(Array.from({ length: 20 }, (_, i) => i).filter((i) => i % 4 !== 1));
     });
 
-    it('ends also when the holder releases just as the wait begins', async () => {
+    it('A wait ends also when the holder releases just as it begins', async () => {
       const [mine, theirs] = [fixture.registry().obtain('key'), fixture.otherRegistry().obtain('key')];
       for (let round = 0; round < 20; round++) {
         const lease = await mine.lock();
