@@ -155,7 +155,7 @@ function shared(kind: LockKind): void {
   });
 
   if (kind === 'redisson') {
-    it('fencing tokens rise from one to the other', async () => {
+    it('Fencing tokens rise from one to the other', async () => {
       const tokens: string[] = [];
       for (const language of ['Java', 'Node', 'Java', 'Node'] as const) {
         tokens.push(await peers[language].ask(kind, 'a', LONG, 'token', key));
@@ -165,7 +165,7 @@ function shared(kind: LockKind): void {
   }
 
   if (kind === 'redisson-fair') {
-    it('waiters of both are served in order, without those that leave', async () => {
+    it('Waiters of both are served in order, without those that leave', async () => {
       const queue = `redisson_lock_queue:{${key}}`;
       const order: string[] = [];
       const queued = new Set<string>();

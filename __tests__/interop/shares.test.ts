@@ -25,6 +25,6 @@ beforeAll(async () => {
 
 afterAll(() => server.stop());
 
-it('both sides have their share, and neither is without a turn for long', async () => {
+it('Both sides have their share, and neither is without a turn for long', async () => {
   await holdAll(COMPETITIONS, port, AT_A_TIME);
 }, 900_000);

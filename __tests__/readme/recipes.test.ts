@@ -37,7 +37,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   });
 
   it(
-    'a leader is followed at once after SIGTERM, and after the ttl when it is killed; there is one at a time',
+    'A leader is followed at once after SIGTERM, and after the ttl when it is killed; there is one at a time',
     async () => {
       const candidates = await start('leader', 3);
       const leaders = () => candidates.filter(({ lines }) => lines.includes('leads'));
@@ -72,7 +72,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     TEST_LIMIT,
   );
 
-  it('a job of cron runs once for all machines, also for one that starts it later', async () => {
+  it('A job of cron runs once for all machines, also for one that starts it later', async () => {
     const early = await start('cleanup', 3);
     const outputs = [];
     for (const one of early) outputs.push(...(await one.succeeds()));
@@ -83,7 +83,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     expect(await programs.admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
   });
 
-  it('a rate limit is kept by all processes together', async () => {
+  it('A rate limit is kept by all processes together', async () => {
     for (const sender of await start('sent', 2)) await sender.succeeds();
     const times = (await programs.admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
     expect(times).toHaveLength(4);
@@ -93,7 +93,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   });
 
   it(
-    'a migration runs once, and again when its process was killed; all others wait for it',
+    'A migration runs once, and again when its process was killed; all others wait for it',
     async () => {
       const services = await start('migration', 3);
       const begun = () => services.filter(({ lines }) => lines.includes('migrates'));
@@ -109,7 +109,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   );
 
   it(
-    'queue workers do every message once that is delivered twice',
+    'Queue workers do every message once that is delivered twice',
     async () => {
       const ids = Array.from({ length: 20 }, (_, i) => `message-${i}`);
       await programs.admin.rPush(
@@ -124,7 +124,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   );
 
   it(
-    'an order is placed once, and a process that was paused while it paid is refused',
+    'An order is placed once, and a process that was paused while it paid is refused',
     async () => {
       const data = await mkdtemp(join(tmpdir(), 'orders-'));
       const env = { DATABASE: join(data, 'shop.sqlite') };
