@@ -4,6 +4,7 @@ import { type AnyLock, EVERY_LOCK } from '../support/every-lock';
 import { LOCK_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -75,8 +76,9 @@ describePrivate('the application closes its client, and connects it again', () =
         lockType,
       });
       const held = await keepOut(other, 'key', {});
+      const before = await scriptsRun(redis.admin);
       const rejected = expect(acquire(registry, 'key', {})).rejects.toMatchObject(REJECTED);
-      await sleep(100); // it was refused, and waits
+      await until(async () => (await scriptsRun(redis.admin)) > before); // it was refused, and waits
       client.destroy();
       await rejected;
       await sleep(CLOSED_FOR);

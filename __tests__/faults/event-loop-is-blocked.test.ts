@@ -1,10 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, RedisClient } from '../../lib';
 import { block } from '../support/block';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -180,13 +180,14 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock whose holder computes past a dea
       [0, 1].map(async () => createRegistry(await redis.connect(), { registryKey, lockType }).registry),
     );
     const held = await holder?.obtain('key').lock();
+    const before = await scriptsRun(redis.admin);
     const working = other?.run('key', async (lease) => {
       block(1_200);
       const found = observe(lease);
       await until(() => lease.remaining > 0 || lease.signal.aborted);
       return { found, later: observe(lease) };
     });
-    await sleep(300); // it was refused, and waits
+    await until(async () => (await scriptsRun(redis.admin)) > before); // it was refused, and waits
     await held?.unlock();
     const { found, later } = (await working) as {
       found: ReturnType<typeof observe>;

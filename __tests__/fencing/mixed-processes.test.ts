@@ -1,9 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -34,8 +34,9 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
       for (let round = 0; round < 2; round++) {
         const held = await plain.lock();
         expect(held.fencingToken).toBeUndefined();
+        const before = await scriptsRun(redis.admin);
         const waiting = fenced.lock().catch((error: Error) => error);
-        await sleep(150); // it was refused, and waits
+        await until(async () => (await scriptsRun(redis.admin)) > before); // it was refused, and waits
         await held.unlock();
         const outcome = await waiting;
         if (outcome instanceof Error) {
@@ -58,9 +59,9 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
     const ahead = 2 * 1_000 * Date.now();
     await redis.admin.set(`{${nameOf(KEY)}}:fence`, String(ahead));
     const held = await plain.obtain(KEY).lock();
+    const before = await scriptsRun(redis.admin);
     const waiting = fenced.obtain(KEY).lock();
-    await until(async () => (await plain.obtain(KEY).inspect()).waiting !== 0); // where it is known
-    await sleep(150);
+    await until(async () => (await scriptsRun(redis.admin)) > before); // it was refused, and waits
     await held.unlock();
     const lease = await waiting;
     expect(lease.fencingToken).toBeGreaterThan(ahead);

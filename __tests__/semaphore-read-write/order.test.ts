@@ -4,6 +4,7 @@ import type { DistributedLock, LockOptions } from '../../lib';
 import { ENTER } from '../../lib/protocols/semaphore-read-write/shared-scripts';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { describeReal } from '../support/redis';
+import { untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
 import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
 
@@ -126,7 +127,7 @@ describeReal('Shared locks in Redis', () => {
     const second = enter(there, 'second', order);
     await queued(here, 2);
     await until(async () => (await fixture.client.pubSubNumSub(channel))[channel] === 2);
-    await sleep(200); // the attempts that follow the subscriptions
+    await untilQuiet(fixture.client); // after the attempts that follow the subscriptions
     const tickets = (await fixture.client.hKeys(waiters)).filter((field) => field !== 'permits');
     const ticket = tickets.find((field) => field !== before) as string;
     // The position of a caller before it, which it took over and has not said yet that it called later.

@@ -6,6 +6,7 @@ type Run = RedisClient['eval'];
 /** Replies of the scripts of a spin lock. In ms: the life of the key of another holder, and what a key lasts. */
 export const granted = 1;
 export const refused = (life: number, ...by: string[]): unknown[] => [life, ...by];
+export const renewed = 1;
 export const released = 1;
 export const stolen = -1;
 export const lastsFor = (ms: number): number[] => [ms];

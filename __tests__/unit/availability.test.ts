@@ -2,7 +2,16 @@ import { describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Availability } from '../../lib/core/availability';
 import { FakeClock } from '../support/fake-clock';
-import { granted, lateReply, mockRedis, released, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
+import {
+  granted,
+  lateReply,
+  mockRedis,
+  refused,
+  released,
+  sharedGranted,
+  sharedRefused,
+  silence,
+} from '../support/mock-redis';
 import { until } from '../support/until';
 
 describe('While a question is unanswered', () => {
@@ -69,7 +78,7 @@ it('An attempt that its caller left is no silence of Redis to those who come rig
   }
   await rejected;
   await new Promise((resolve) => setTimeout(resolve, 5));
-  for (const answer of answers) answer([60_000]);
+  for (const answer of answers) answer(refused(60_000));
   expect(await Promise.allSettled(tries)).toEqual(Array(20).fill({ status: 'fulfilled', value: null }));
 });
 

@@ -81,7 +81,7 @@ describe('What abandoned calls may have left in Redis', () => {
     const forNext = (lease: Lease) => Promise.all([lock.lock({ ttl: 60_000, waitTime: 100 }), lease.unlock()]);
     const byRenewal = (lease: Lease) => lease.renew(60_000).catch(() => lease.unlock());
     for (const askForLongerLife of [forNext, byRenewal]) {
-      redis.evalSha.mockImplementation(async () => 1);
+      redis.evalSha.mockImplementation(async () => granted);
       const lease = await lock.lock({ ttl: 300 });
       disconnected();
       const asking = Promise.allSettled([askForLongerLife(lease)]);

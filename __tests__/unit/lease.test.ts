@@ -1,7 +1,7 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LockError } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { lastsFor, lateReply, mockRedis, silence, stolen } from '../support/mock-redis';
+import { lastsFor, lateReply, mockRedis, renewed, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -40,7 +40,7 @@ it('A lease counts the answer to a renewal that comes after its timeout', async 
   redis.evalSha.mockImplementation(silence).mockReturnValueOnce(reply.promise);
   // It is sent after 1 s, and has half of what is left then to be answered.
   await time.advance(2_500);
-  reply.resolve(1);
+  reply.resolve(renewed);
   await time.advance(1_000);
   lease.assertHeld();
   expect(lease.remaining).toBe(4_000 - 4 - 3_500);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis } from '../support/mock-redis';
+import { mockRedis, refused } from '../support/mock-redis';
 
 /** ms; a process that has no connection for messages tries again after this time. */
 const RETRY_AFTER = 10_000;
@@ -37,7 +37,7 @@ type Client = ReturnType<typeof client>;
 const TURN = 700;
 
 function passedAround(redis: Client): void {
-  redis.evalSha.mockImplementation(async () => [60_000, `another:${Math.floor(time.now / TURN)}`]);
+  redis.evalSha.mockImplementation(async () => refused(60_000, `another:${Math.floor(time.now / TURN)}`));
 }
 
 /** A caller that waits for `ms`, in vain. `meanwhile` is called after each turn. */
@@ -72,7 +72,7 @@ describe('The connection for messages', () => {
 
   it('The connection for messages is not made anew where one owner has the lock all the time', async () => {
     const redis = client();
-    redis.evalSha.mockResolvedValue([60_000, 'another:1']);
+    redis.evalSha.mockResolvedValue(refused(60_000, 'another:1'));
     await waited(redis, 20_000);
     expect(redis.duplicate).toHaveBeenCalledTimes(1);
   });

@@ -3,7 +3,7 @@ import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
 import { MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis, refused } from '../support/mock-redis';
+import { granted, mockRedis, refused } from '../support/mock-redis';
 
 const time = FakeClock.install();
 
@@ -59,7 +59,7 @@ describe('a lock with a long waitTime', () => {
       await time.advance(MAX_DELAY / 2);
       expect(outcome).toBe('waiting');
       expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
-      redis.evalSha.mockResolvedValue(1);
+      redis.evalSha.mockResolvedValue(granted);
       await time.advance(MAX_DELAY);
       expect(outcome).toBe('granted');
       await waiting;
