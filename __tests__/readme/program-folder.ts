@@ -4,11 +4,14 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { transformSync } from 'esbuild';
+import { createClient } from 'redis';
 import manifest from '../../package.json';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { BUILT_PACKAGE } from '../support/built-package';
+import { connected } from '../support/connected';
 import { connectTo } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { startUpstashServer, upstashOptions } from '../support/upstash-server';
 import { ROOT } from './pages';
 import { type Program, withRedis } from './programs';
 
@@ -26,6 +29,8 @@ export interface Programs {
   readonly folder: ProgramFolder;
   /** A connection of the test's own. */
   readonly admin: TestClient;
+  /** The environment of the programs: where @upstash/redis finds the same Redis. */
+  readonly env: NodeJS.ProcessEnv;
 }
 
 /**
@@ -48,8 +53,18 @@ export class ProgramFolder {
   static install(name: string): Programs {
     const programs = {} as { -readonly [key in keyof Programs]: Programs[key] };
     let server: RedisServer;
+    let stopUpstash: () => void;
     beforeAll(async () => {
       server = await startRedis({ port: true });
+      const socket = server.address as { host: string; port: number };
+      const redis = await connected(createClient({ socket, RESP: 2 }));
+      const upstash = await startUpstashServer(redis);
+      const { url, token } = upstashOptions(upstash);
+      programs.env = { ...process.env, UPSTASH_REDIS_REST_URL: url, UPSTASH_REDIS_REST_TOKEN: token };
+      stopUpstash = () => {
+        upstash.stop();
+        redis.destroy();
+      };
       programs.folder = await ProgramFolder.create(name, server);
     });
     beforeEach(async () => {
@@ -58,6 +73,7 @@ export class ProgramFolder {
     });
     afterEach(() => programs.admin.destroy());
     afterAll(async () => {
+      stopUpstash();
       await server.stop();
       await programs.folder.remove();
     });

@@ -46,7 +46,10 @@ ifBuilt(describePrivate)('The code of the README and of every page of docs', () 
       // A program that nothing checks would prove nothing.
       if (promised.length === 0) expect(program.code).toContain("from 'node:assert/strict'");
       const script = await programs.folder.script(program);
-      const { stdout, stderr } = await run(process.execPath, [QUIET, script], { timeout: RUN_LIMIT });
+      const { stdout, stderr } = await run(process.execPath, [QUIET, script], {
+        env: programs.env,
+        timeout: RUN_LIMIT,
+      });
       expect(stderr).toBe('');
       expect(stdout.split('\n').slice(0, -1)).toEqual(promised);
     },

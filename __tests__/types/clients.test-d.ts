@@ -2,6 +2,8 @@
  * Compiled by `npm run typecheck`, never run: which clients fit without casts, and which do not.
  */
 
+import { Redis as Upstash } from '@upstash/redis';
+import { Redis as UpstashInWorkers } from '@upstash/redis/cloudflare';
 import type { GlideClient, GlideClusterClient } from '@valkey/valkey-glide';
 import { Redis } from 'ioredis';
 import * as ioredis6 from 'ioredis6';
@@ -18,6 +20,7 @@ import {
 import * as redis5 from 'redis5';
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
+import { fromUpstash } from '../../lib/upstash';
 import { fromGlide } from '../../lib/valkey-glide';
 
 const options = { registryKey: 'orders' };
@@ -61,6 +64,12 @@ export const ofIoredis: readonly Accepted[] = [
   fromIoredis(new ioredis6.Cluster(nodes)),
   fromIoredis(new iovalkey.Redis()),
   fromIoredis(new iovalkey.Cluster(nodes)),
+];
+
+export const ofUpstash: readonly Accepted[] = [
+  fromUpstash(Upstash.fromEnv()),
+  fromUpstash(new Upstash({ url: 'https://example.org', token: 'token', automaticDeserialization: false })),
+  fromUpstash(new UpstashInWorkers({ url: 'https://example.org', token: 'token' })),
 ];
 
 /** As applications declare what they are given. */
@@ -135,6 +144,10 @@ export function refused(glide: GlideClient) {
   fromIoredis('redis://localhost:6379');
   // @ts-expect-error: nothing of ioredis
   fromIoredis({ evalsha: async () => 1 });
+  // @ts-expect-error: not without the adapter
+  new RedisLockRegistry(Upstash.fromEnv(), options);
+  // @ts-expect-error: nothing of @upstash/redis
+  fromUpstash({ eval: async () => 1 });
   // @ts-expect-error: nothing of valkey-glide
   fromGlide({ eval: async () => 1 });
 }

@@ -1,7 +1,7 @@
 import type { MessageListener, RedisSubscriber } from '../api/options';
 import { type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
-import { answered, isErrorLike } from '../redis/failure';
+import { answered, isErrorLike, ReplyError } from '../redis/failure';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
 export interface BunRedis {
@@ -54,11 +54,6 @@ function isBunRedis(value: unknown): value is BunInternals {
 
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
-
-/** An error that the server answered. Its name is what `isErrorReply` knows. */
-class ReplyError extends Error {
-  override readonly name = 'ReplyError';
-}
 
 /** The error as the library knows it, where it is an answer of the server. */
 function asServerError(error: unknown): unknown {

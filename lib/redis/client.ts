@@ -11,7 +11,7 @@ export interface RedisCommands {
 
 /**
  * What the library needs from a Redis client, by structure. A client, pool, cluster and sentinel of node-redis 5 and 6
- * have it. `fromIoredis`, `fromGlide` and `fromBun` make it of other clients, and an adapter of a few lines of any.
+ * have it. `fromIoredis`, `fromGlide`, `fromBun` and `fromUpstash` make it of other clients, and an adapter of a few lines of any.
  */
 export interface RedisClient extends RedisCommands {
   /** node-redis: the same client with other options for its commands. */
@@ -22,6 +22,8 @@ export interface RedisClient extends RedisCommands {
   readonly isOpen?: boolean;
   /** `false` while the client has no connection and tries to make one. */
   readonly isReady?: boolean;
+  /** An adapter for a client that gets no messages: ms between two polls, by default. Locks are of type `spin`. */
+  readonly pollInterval?: number;
   /** node-redis: the events of connections that are lost and made again. */
   on?(event: string, listener: () => void): unknown;
   off?(event: string, listener: () => void): unknown;
@@ -68,6 +70,7 @@ export function describeValue(value: unknown): string {
   if (has('evalsha', 'defineCommand')) return wrap('an ioredis or iovalkey client', 'fromIoredis(redis)', 'ioredis');
   if (has('invokeScript', 'customCommand')) return wrap('a valkey-glide client', 'fromGlide(client)', 'valkey-glide');
   if (has('send', 'evalsha', 'duplicate', 'connected')) return wrap('a client of Bun', 'fromBun(client)', 'bun');
+  if (has('evalsha', 'createScript')) return wrap('a client of @upstash/redis', 'fromUpstash(redis)', 'upstash');
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
 }

@@ -121,6 +121,11 @@ export function isServerAnswer(error: unknown): boolean {
   return serverErrorCode(error) !== undefined;
 }
 
+/** For clients other than node-redis and ioredis: an error that the server answered. */
+export class ReplyError extends Error {
+  override readonly name = 'ReplyError';
+}
+
 /**
  * The server answered with an error, whatever its text: a script may return any. By the name of its class, as
  * node-redis (ErrorReply) and ioredis (ReplyError) have it.

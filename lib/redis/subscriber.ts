@@ -170,10 +170,12 @@ export class Subscriber {
 
   /**
    * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
-   * next waiter may find it open again.
+   * next waiter may find it open again. Always for a client that gets no messages.
    */
   subscribe(channels: readonly string[], onMessage: (message: string) => void): Subscription | undefined {
-    if (this.#isClosed || this.#client.isOpen === false || clock.now() < this.#unavailableUntil) return undefined;
+    const { isOpen, pollInterval } = this.#client;
+    if (pollInterval !== undefined && this.#options.connection === undefined) return undefined;
+    if (this.#isClosed || isOpen === false || clock.now() < this.#unavailableUntil) return undefined;
     const subscription = new Subscription(channels, onMessage, (idle) => void this.#end(idle));
     this.#subscriptions.add(subscription);
     void inBackground(() => this.#open(subscription));

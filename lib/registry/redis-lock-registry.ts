@@ -50,7 +50,10 @@ export class RedisLockRegistry extends BackedLockRegistry {
    */
   constructor(client: RedisClientOrFromIoredis, options: RedisLockRegistryOptions) {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
-    const settings = registrySettings(checkedOptions(CHECKS, options), 'spin');
+    const { pollInterval } = client;
+    const checked = checkedOptions(CHECKS, options);
+    const settings = registrySettings(pollInterval ? { idleBetweenTries: pollInterval, ...checked } : checked, 'spin');
+    if (pollInterval && settings.lockType !== 'spin') throw new TypeError(needsMessages(settings.lockType));
     super(settings, redisBackend(client, settings));
   }
 
@@ -76,6 +79,10 @@ const CHECKS: Checks<RedisLockRegistryOptions> = {
   replicaTimeout: duration,
   subscriber,
 };
+
+function needsMessages(lockType: LockType): string {
+  return `Expected \`lockType\` to be "spin", as this client gets no messages, got "${lockType}", which waits for them`;
+}
 
 function subscriber(name: string, value: unknown): RedisSubscriber {
   if (isSubscriber(value)) return value;
