@@ -42,7 +42,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Reference',
-    pages: ['docs/guarantees.md', 'CHANGELOG.md'],
+    pages: ['docs/guarantees.md', 'AGENTS.md', 'CHANGELOG.md'],
   },
   {
     text: 'For contributors',
