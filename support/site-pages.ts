@@ -53,7 +53,6 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
       'docs/proof.md',
       'docs/torture.md',
       'docs/benchmarks.md',
-      'docs/growth.md',
     ],
   },
 ];

@@ -67,7 +67,6 @@ describe('A link', () => {
       'docs/architecture.md',
       'docs/benchmarks.md',
       'docs/dashboard.md',
-      'docs/growth.md',
       'docs/proof.md',
       'docs/torture.md',
       'docs/examples/README.md',

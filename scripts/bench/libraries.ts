@@ -71,6 +71,8 @@ const OURS: readonly Candidate[] = [
     observe();
     return ourLocks(registry);
   }),
+  ours({ id: 'fenced', title: 'ours: spin, fencing' }, { lockType: 'spin', fencing: true }),
+  ours({ id: 'released', title: 'ours: spin, handOver 0' }, { lockType: 'spin', handOver: 0 }),
   ours({ id: 'replicated', title: 'ours: spin, minReplicas 1' }, { lockType: 'spin', minReplicas: 1 }),
   ours(
     { id: 'spin-ioredis', title: 'ours: spin (ioredis)', packages: ['ioredis'], floor: 'floor-ioredis' },

@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
-import { withSection } from '../../support/sections';
 import { candidates } from './libraries';
+import { writePage } from './page';
 import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
 import { keepProcessorsAwake, startProcess } from './processes';
@@ -22,7 +22,7 @@ const USAGE = `npm run bench -- [options]
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
   --profile      in place of the scenarios: how many functions of ours an uncontended call visits
-  --page         writes the sections of docs/benchmarks.md and docs/growth.md about what was measured
+  --page         writes what was measured into docs/benchmarks.json, and the tables of docs/benchmarks.md
 Scenarios:
 ${[...titles].map(([id, title]) => `  ${id.padEnd(3)} ${title}`).join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
@@ -114,23 +114,14 @@ async function measureAll({ selected, only, quick, rounds }: Options, server: Be
   return results;
 }
 
-/** Pictures of curves, and with --page the sections of the pages. What the pages say beside them is kept. */
+/** Pictures of curves, and with --page the page and the figures behind it. */
 async function write({ page }: Options, results: readonly report.ScenarioResult[], measured: string): Promise<void> {
   for (const [curve, points] of report.curvesOf(results)) {
     const picture = join(page ? DOCS : cache, report.pictureOf(curve));
     writeFileSync(picture, await plot(curve, points));
     console.log(`drawn: ${relative(process.cwd(), picture)}`);
-    if (page) replaceSection('growth.md', report.curveSection(curve, points, measured));
   }
-  if (!page) return;
-  for (const result of results.filter(({ scenario }) => scenario.point === undefined))
-    replaceSection('benchmarks.md', report.scenarioSection(result, measured));
-  replaceSection('benchmarks.md', report.versionsSection());
-}
-
-function replaceSection(name: string, section: string): void {
-  const file = join(DOCS, name);
-  writeFileSync(file, withSection(readFileSync(file, 'utf8'), section, /^## Method$/m));
+  if (page) writePage(results, measured);
 }
 
 /** Exit code: 0, also when a goal was missed; 1 when mutual exclusion was violated or the bench failed; 2 for a wrong option. */

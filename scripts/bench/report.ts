@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import Table from 'cli-table3';
 import type { Metric } from './figures';
 import { candidates } from './libraries';
-import type { Outcome, Row, Spread } from './runner';
+import type { Outcome, Row } from './runner';
 import type { Curve, Goal, Scenario } from './scenarios';
 
 export interface ScenarioResult {
@@ -13,11 +13,11 @@ export interface ScenarioResult {
 }
 
 /** Three significant digits, with thousands separators. */
-function figure(value = Number.NaN): string {
+export function figure(value = Number.NaN): string {
   return Number.isFinite(value) ? value.toLocaleString('en', { maximumSignificantDigits: 3 }) : '–';
 }
 
-function ratio(value = Number.NaN): string {
+export function ratio(value = Number.NaN): string {
   return `${value >= 100 ? figure(value) : value.toFixed(2)} ×`;
 }
 
@@ -45,16 +45,12 @@ export function markdownTable(head: Cells, rows: readonly Cells[], isNumber = (c
   return [line(head), line(head.map((_, i) => (isNumber(i) ? '---:' : '---'))), ...rows.map(line)].join('\n');
 }
 
-/** What each candidate of a scenario has, as `show` shows it, with the ratio to the floor in another line. */
-function cellsOf(
-  { scenario: { metrics }, rows }: ScenarioResult,
-  show: (spread: Spread, format: typeof figure) => string,
-  newLine: string,
-): Cells[] {
+/** The medians of each candidate of a scenario, with the ratio to the floor in another line. */
+function cellsOf({ scenario: { metrics }, rows }: ScenarioResult): Cells[] {
   const cell = ({ values, ratios }: Row, metric: Metric) => {
     const [value, toFloor] = [values[metric], ratios[metric]];
     if (value === undefined) return '–';
-    return show(value, figure) + (toFloor === undefined ? '' : newLine + show(toFloor, ratio));
+    return figure(value.median) + (toFloor === undefined ? '' : `\n${ratio(toFloor.median)}`);
   };
   return rows.map((row) => [row.candidate.title, ...metrics.map((metric) => cell(row, metric))]);
 }
@@ -64,13 +60,11 @@ export function scenarioTable(result: ScenarioResult): string {
   const { id, title, metrics, floor } = result.scenario;
   const head = metrics.map((metric) => metric.replaceAll(', ', '\n').replace(' for ', '\nfor '));
   const ratios = floor === undefined ? '' : ` (× ${floor} of the same round)`;
-  const cells = cellsOf(result, ({ median }, format) => format(median), '\n');
-  return [`\nScenario ${id}: ${title}${ratios}`, terminalTable(['', ...head], cells), ...remarks(result.rows)].join(
-    '\n',
-  );
+  const table = terminalTable(['', ...head], cellsOf(result));
+  return [`\nScenario ${id}: ${title}${ratios}`, table, ...remarks(result.rows)].join('\n');
 }
 
-function remarks(rows: readonly Row[]): string[] {
+export function remarks(rows: readonly Row[]): string[] {
   const cold = rows.filter(({ isCold }) => isCold).map(({ candidate }) => candidate.title);
   const ofRows = rows.flatMap(({ candidate: { title }, fault, violations }) => [
     fault === undefined ? '' : `${title} was not measured: ${fault}.`,
@@ -99,6 +93,17 @@ function goalLine([, metric, bound, limit, to]: Goal, scenario: string, row: Row
   return `${verdict.padEnd(12)} ${scenario.padEnd(3)} ${row.candidate.title}: ${metric} ${wanted}: ${figure(value)}`;
 }
 
+/** The goals of a scenario for a figure, in a few words. */
+export function goalOf({ goals = [] }: Scenario, metric: Metric): string {
+  return goals
+    .filter((goal) => goal[1] === metric)
+    .map(([names, , bound, limit, to]) => {
+      const others = to === undefined ? '' : ` × ${to}`;
+      return `${names.length > 2 ? 'all' : names.join(', ')} ${bound} ${figure(limit)}${others}`;
+    })
+    .join('; ');
+}
+
 /** The curves among the results, each with its points. */
 export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, ScenarioResult[]> {
   const curves = new Map<Curve, ScenarioResult[]>();
@@ -107,48 +112,6 @@ export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, Scenari
     if (point !== undefined) curves.set(point.curve, [...(curves.get(point.curve) ?? []), result]);
   }
   return curves;
-}
-
-/** The median, with the least and the greatest where they differ. */
-function spread({ median, least, greatest }: Spread, format = figure): string {
-  const [middle, low, high] = [median, least, greatest].map((value) => format(value));
-  return low === high ? String(middle) : `${middle} (${low} – ${high})`;
-}
-
-/** The section of a scenario in docs/benchmarks.md. */
-export function scenarioSection(result: ScenarioResult, measured: string): string {
-  const { scenario, rows } = result;
-  const floor = rows.find(({ candidate }) => candidate.id === scenario.floor)?.candidate.title;
-  return [
-    `## ${scenario.id}. ${scenario.title}`,
-    ...(floor === undefined ? [] : [`Ratios (×) to \`${floor}\` in the same round.`]),
-    markdownTable(['', ...scenario.metrics], cellsOf(result, spread, '<br>')),
-    ...remarks(rows),
-    measured,
-  ].join('\n\n');
-}
-
-/** The section of a curve in docs/growth.md. */
-export function curveSection(curve: Curve, points: readonly ScenarioResult[], measured: string): string {
-  const [{ scenario, rows }] = points as [ScenarioResult];
-  const cell =
-    (metric: Metric, { candidate }: Row) =>
-    (point: ScenarioResult) => {
-      const value = point.rows.find((row) => row.candidate === candidate)?.values[metric];
-      return value === undefined ? '–' : spread(value);
-    };
-  const table = (metric: Metric) =>
-    markdownTable(
-      [`${metric}; ${curve.unit}:`, ...curve.sizes.map((size) => figure(size))],
-      rows.map((row) => [row.candidate.title, ...points.map(cell(metric, row))]),
-    );
-  return [
-    `## ${curve.id}. ${curve.title}`,
-    `![${curve.title}](${pictureOf(curve)})`,
-    ...scenario.metrics.map(table),
-    ...points.flatMap((point) => remarks(point.rows).map((remark) => `${point.scenario.title}: ${remark}`)),
-    measured,
-  ].join('\n\n');
 }
 
 /** The name of the picture of a curve, beside the page. */
@@ -165,12 +128,11 @@ export function environment(redis: string): string {
   return `${today}, ${machine}, ${platform()} ${arch()}; Node ${process.version}, ${redis}${busy}`;
 }
 
-/** The section with the versions of this package and of all compared ones. */
-export function versionsSection(): string {
+/** The versions of this package and of all compared ones. */
+export function versions(): Record<string, string> {
   const names = [...new Set(candidates.flatMap(({ packages }) => packages))].sort();
   const own = ['redis-lock-registry', versionOf(join(__dirname, '..', '..', 'package.json'))];
-  const others = names.map((name) => [name, installedVersion(name)]);
-  return ['## Versions', markdownTable(['package', 'version'], [own, ...others])].join('\n\n');
+  return Object.fromEntries([own, ...names.map((name) => [name, installedVersion(name)])]);
 }
 
 /** Of a package that is compared. */

@@ -107,7 +107,7 @@ const IN_SERVICE = { pause: 10, pauseJitter: 20 };
 
 /** Four processes with ten callers on one key. */
 const fourProcesses = (load: Omit<Callers, 'load' | 'callers'>, window: number) => ({
-  candidates: ['floor-fifo', 'floor-token', 'floor-fair', ...LIBRARIES],
+  candidates: ['floor-fifo', 'floor-token', 'floor-fair', 'fenced', 'released', ...LIBRARIES],
   metrics: CONTENDED,
   loads: callers({ callers: 10, ...load }, 4),
   timing: { ...FOUR_PROCESSES, window },
@@ -198,7 +198,7 @@ export const scenarios: readonly Scenario[] = [
     id: '3',
     title: '100 callers on one key in one process, empty section',
     floor: 'floor-hand-over',
-    candidates: ['floor-fifo', 'floor-fair', 'async-mutex', ...LIBRARIES],
+    candidates: ['floor-fifo', 'floor-fair', 'async-mutex', 'fenced', 'released', ...LIBRARIES],
     metrics: CONTENDED,
     loads: callers({ callers: 100, work: 0 }),
     // The longest slice of `spin` and the pause after it, so that each window has one pause.

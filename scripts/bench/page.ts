@@ -1,0 +1,169 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { withSection } from '../../support/sections';
+import type { Metric } from './figures';
+import { candidateNamed } from './libraries';
+import { figure, goalOf, markdownTable, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
+import type { Spread } from './runner';
+import { scenarios } from './scenarios';
+
+/**
+ * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
+ * of docs/benchmarks.md are made of that file and show the medians that somebody may want to read.
+ */
+
+const DOCS = join(__dirname, '..', '..', 'docs');
+const DATA = join(DOCS, 'benchmarks.json');
+const PAGE = join(DOCS, 'benchmarks.md');
+
+interface Figure extends Spread {
+  /** To the floor of the same round. */
+  readonly ratio?: number;
+}
+
+interface Measured {
+  /** When and where, and how many rounds. */
+  readonly measured: string;
+  readonly remarks: readonly string[];
+  /** By the id of a candidate and by metric. */
+  readonly figures: Readonly<Record<string, Readonly<Record<string, Figure>>>>;
+}
+
+interface Data {
+  versions: Record<string, string>;
+  /** By the id of a scenario; those of a curve by its id and the size. */
+  scenarios: Record<string, Measured>;
+}
+
+export function readData(): Data {
+  return JSON.parse(readFileSync(DATA, 'utf8')) as Data;
+}
+
+/** Puts what was measured into the file and the page. What was not measured now stays as it is. */
+export function writePage(results: readonly ScenarioResult[], measured: string): void {
+  const data = readData();
+  data.versions = versions();
+  for (const result of results) {
+    const { id, point } = result.scenario;
+    data.scenarios[point === undefined ? id : `${id} ${point.size}`] = keptOf(result, measured);
+  }
+  writeFileSync(DATA, textOf(data));
+  const page = readFileSync(PAGE, 'utf8');
+  writeFileSync(PAGE, withSection(withSection(page, figuresSection(data)), growthSection(data)));
+}
+
+function keptOf({ rows }: ScenarioResult, measured: string): Measured {
+  const figures = rows.map(({ candidate, values, ratios }) => {
+    const all = Object.entries(values).map(([metric, { median, least, greatest }]) => {
+      const toFloor = ratios[metric as Metric]?.median;
+      const spread = { median: rounded(median), least: rounded(least), greatest: rounded(greatest) };
+      return [metric, toFloor === undefined ? spread : { ...spread, ratio: rounded(toFloor) }];
+    });
+    return [candidate.id, Object.fromEntries(all)];
+  });
+  return { measured, remarks: remarks(rows), figures: Object.fromEntries(figures) };
+}
+
+const rounded = (value: number) => Number(value.toPrecision(3));
+
+/** JSON with a line for each figure, so that a difference shows what has changed. */
+function textOf(data: Data): string {
+  return `${JSON.stringify(data, null, 2).replace(/\{\s+("median"[^}]*?)\s+\}/g, (_, fields: string) => `{ ${fields.replace(/\s+/g, ' ')} }`)}\n`;
+}
+
+/** The columns of the first table: the floor of each scenario, ours, and the peers that are used most. */
+const COLUMNS = ['floor', 'spin', 'pub-sub', 'fair', 'redlock', 'redis-semaphore', 'verrou'];
+const OURS = COLUMNS.slice(1, 4);
+
+/** The figures of a scenario that the first table shows. */
+const SHOWN: readonly (readonly [scenario: string, ...metrics: Metric[]])[] = [
+  ['1', 'p50, µs', 'p99, µs', 'client CPU for each, µs'],
+  ['2', 'cycles, /s', 'client CPU for each, µs', 'server CPU for each, µs'],
+  ['3', 'acquisitions, /s', 'requests for each', 'longest wait, ms'],
+  ['4a', 'acquisitions, /s', 'longest wait, ms'],
+  ['4b', 'acquisitions, /s', 'requests for each', 'wait, p99, ms', 'longest wait, ms'],
+  ['4t', 'acquisitions, /s', 'wait, p99, ms'],
+  ['5', 'requests, /s'],
+  ['6', 'requests, /s', 'client CPU, ms/s'],
+  ['7', 'idle, B', 'held, B', 'waiter, B'],
+  ['8', 'hand-over in PINGs'],
+  ['12a', 'p50, µs'],
+  ['12b', 'p50, µs'],
+  ['12c', 'acquisitions, /s', 'wait, p99.9, ms'],
+  ['12d', 'acquisitions, /s', 'wait, p99.9, ms'],
+  ['14', 'heap, B', 'time, µs'],
+];
+
+/** Candidates that the second table shows, each with the scenario and the figures that are about it. */
+const OTHERS: readonly (readonly [scenario: string, candidates: readonly string[], ...metrics: Metric[]])[] = [
+  ['1', ['spin-ioredis', 'observed'], 'p50, µs', 'client CPU for each, µs'],
+  ['3', ['fenced', 'released'], 'acquisitions, /s', 'requests for each'],
+  ['4a', ['fenced', 'released'], 'acquisitions, /s', 'longest wait, ms'],
+  ['4b', ['fenced', 'released'], 'acquisitions, /s', 'longest wait, ms'],
+  ['10', ['spin', 'replicated'], 'cycles, /s', 'p50, µs'],
+  ['11', ['semaphore', 'redis-semaphore-semaphore'], 'acquisitions, /s', 'requests for each', 'wait, p99.9, ms'],
+  ['13', ['read-write'], 'reads, /s', 'writes, /s', 'wait of readers, p99.9, ms', 'wait of writers, p99.9, ms'],
+];
+
+const scenarioNamed = (name: string) => scenarios.find(({ id }) => id === name) as (typeof scenarios)[number];
+
+function figuresSection(data: Data): string {
+  const all = data.scenarios;
+  const rows = SHOWN.flatMap(([id, ...metrics]) => {
+    const scenario = scenarioNamed(id);
+    const figures = all[id]?.figures ?? {};
+    return metrics.flatMap((metric, i) => {
+      const cells = COLUMNS.map((name) => {
+        const one = figures[name === 'floor' ? (scenario.floor ?? '') : name]?.[metric];
+        if (one === undefined) return '–';
+        const toFloor = one.ratio === undefined || !OURS.includes(name) ? '' : ` (${ratio(one.ratio)})`;
+        return figure(one.median) + toFloor;
+      });
+      if (cells.every((cell) => cell === '–')) return [];
+      return [[i === 0 ? `**${id}**` : '', metric, ...cells, goalOf(scenario, metric)]];
+    });
+  });
+  const others = OTHERS.flatMap(([id, names, ...metrics]) =>
+    names.flatMap((name) => {
+      const figures = all[id]?.figures[name];
+      if (figures === undefined) return [];
+      const measured = metrics.filter((metric) => figures[metric] !== undefined);
+      const shown = measured.map((metric) => `${metric}: ${figure(figures[metric]?.median)}`);
+      return [[`**${id}**`, candidateNamed(name).title, shown.join('; ')]];
+    }),
+  );
+  const ids = new Set([...SHOWN, ...OTHERS].map(([id]) => id));
+  return [
+    '## Figures',
+    markdownTable(['', '', ...COLUMNS, 'goal'], rows, (column) => column > 1 && column < COLUMNS.length + 2),
+    ...(others.length === 0 ? [] : [markdownTable(['', 'others', ''], others, () => false)]),
+    [...ids].map((id) => `- **${id}**: ${scenarioNamed(id).title}`).join('\n'),
+    measuredLines(data, ids).join('\n\n'),
+    `Packages: ${Object.entries(data.versions)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(', ')}.`,
+  ].join('\n\n');
+}
+
+/** When the scenarios were measured, those of one run together. */
+function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): string[] {
+  const runs = new Map<string, string[]>();
+  for (const id of ids) {
+    const run = all[id]?.measured ?? 'Not measured since the core was changed';
+    runs.set(run, [...(runs.get(run) ?? []), id]);
+  }
+  return [...runs].map(([run, of]) => `${run}: ${of.join(', ')}.`);
+}
+
+function growthSection({ scenarios: all }: Data): string {
+  const curves = [...new Set(scenarios.flatMap(({ point }) => point?.curve ?? []))];
+  const pictures = curves.flatMap((curve) => {
+    const { measured } = all[`${curve.id} ${curve.sizes.at(-1)}`] ?? {};
+    return measured === undefined ? [] : [`![${curve.title}](${pictureOf(curve)})`, `**${curve.id}.** ${measured}`];
+  });
+  const intro =
+    pictures.length > 0
+      ? 'How cost grows with size. Both scales of a picture are logarithmic.'
+      : 'Not measured since the core was changed: `npm run bench -- --scenario 9 --page` draws how cost grows with size.';
+  return ['## Growth', intro, ...pictures].join('\n\n');
+}
