@@ -142,8 +142,13 @@ ifBuilt(describePrivate)('docs/grafana-dashboard.json', () => {
     };
     const rules = file.groups.flatMap((group) => group.rules);
 
-    it('docs/prometheus-alerts.yml has three rules, with the fields that Prometheus wants, and no other', () => {
-      expect(rules.map(({ alert }) => alert)).toEqual(['LockHeldForLong', 'LockLost', 'LockRedisSilent']);
+    it('docs/prometheus-alerts.yml has four rules, with the fields that Prometheus wants, and no other', () => {
+      expect(rules.map(({ alert }) => alert)).toEqual([
+        'LockHeldForLong',
+        'LockLost',
+        'LockRedisSilent',
+        'LockCannotBeTaken',
+      ]);
       const fields = new Set(rules.flatMap((rule) => Object.keys(rule)));
       expect([...fields].sort()).toEqual(['alert', 'annotations', 'expr', 'for', 'labels']);
     });

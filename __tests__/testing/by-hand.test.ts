@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { LockInspectionError, LockLostError, RedisLockRegistry } from '../../lib';
+import { LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
 import { LOCK_TYPES } from '../support/lock-types';
@@ -112,6 +112,25 @@ describe('InMemoryLocks', () => {
     await until(() => lease.signal.aborted && locks.holder('key') === undefined);
     locks.comeBack();
     (await waiting).assertHeld();
+  });
+
+  it('A registry in memory whose locks go silent warns once with what that affects, of long waits in time, and once afterwards', async () => {
+    const warnings: LockWarning[] = [];
+    const onWarning = (warning: LockWarning): void => void warnings.push(warning);
+    const { locks, ours, theirs } = openTwo({ warnAfter: 200, unavailableAfter: 4_000, onWarning });
+    await ours.obtain('held').lock();
+    await theirs.obtain('busy').lock();
+    const waiting = expect(ours.obtain('busy').lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    locks.goSilent();
+    await until(() => warnings.length >= 2, { within: 5_000 });
+    expect(warnings).toMatchObject([
+      { code: 'LONG_WAIT', key: 'busy' },
+      { code: 'REDIS_SILENT', silence: { leases: 1, waiters: 1, isOver: false } },
+    ]);
+    await waiting;
+    locks.comeBack();
+    await until(() => warnings.length >= 3);
+    expect(warnings[2]).toMatchObject({ code: 'REDIS_SILENT', silence: { isOver: true } });
   });
 
   it('InMemoryLocks come back, also when a request of the silence is for a lock that is used as something else', async () => {

@@ -17,9 +17,12 @@ afterEach(() => watchdog.close());
 const time = FakeClock.install();
 let watchdog: Watchdog;
 let protocol: FakeProtocol;
+/** How often the watchdog has found a lease overdue. */
+let overdue: number;
 
 beforeEach(() => {
-  watchdog = new Watchdog(COMMAND_TIMEOUT);
+  watchdog = new Watchdog(COMMAND_TIMEOUT, () => overdue++);
+  overdue = 0;
   protocol = new FakeProtocol();
 });
 

@@ -9,6 +9,7 @@ export type LockWarningCode =
   | 'SUBSCRIBER_UNAVAILABLE'
   | 'NOTIFICATION_REFUSED'
   | 'NOT_REPLICATED'
+  | 'REDIS_SILENT'
   | 'SEGMENTS_SHARE_SLOT'
   | 'WARNING_LISTENER_FAILED';
 
@@ -27,6 +28,20 @@ export interface LockHolder {
   readonly isAroundCaller: boolean;
 }
 
+/** For how long Redis has not answered a registry, and what that affects. */
+export interface SilenceOfRedis {
+  /** ms since the first request that was not answered; where only renewals fail, since the last one that did not. */
+  readonly duration: number;
+  /** Leases that cannot be renewed, or whose server is silent. */
+  readonly leases: number;
+  /** Callers that wait for a lock of such a server. For a lock of several keys, each key that is asked for counts. */
+  readonly waiters: number;
+  /** ms until the first of the leases ends, if it is not renewed; `undefined`: there are none. */
+  readonly firstLeaseEndsIn: number | undefined;
+  /** Redis answers again. */
+  readonly isOver: boolean;
+}
+
 /** Something went wrong that no call can report: no call rejects because of it. */
 export interface LockWarning {
   /** A stable name for the kind of warning. */
@@ -34,7 +49,9 @@ export interface LockWarning {
   readonly message: string;
   readonly key?: string | undefined;
   readonly cause?: unknown;
-  /** With `LONG_WAIT`, where Redis answered who it is. */
+  /** With `REDIS_SILENT`. */
+  readonly silence?: SilenceOfRedis | undefined;
+  /** With `LONG_WAIT`, where it is known: by an answer of Redis, which may be the last one before it became silent. */
   readonly holder?: LockHolder | undefined;
   /** With `LONG_HOLD` and the option `captureStack`: where the lock was asked for. */
   readonly stack?: string | undefined;

@@ -73,6 +73,8 @@ export interface LockBackend {
   onReconnect(listener: () => void): () => void;
   /** `close` has no time: what is not answered now fails. Absent where that takes `commandTimeout`. */
   cutOff?(): void;
+  /** Calls back when requests seem to be unanswered for `SILENT_FOR` ms, and again meanwhile. Returns what stops it. */
+  onSilence(listener: () => void): () => void;
   /** Ends timers, subscriptions and connections of its own. */
   close(): Promise<void>;
 }

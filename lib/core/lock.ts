@@ -207,6 +207,12 @@ export class RedisLock implements DistributedLock {
     return this.lease?.heldFor;
   }
 
+  /** @internal As WaitedLock. */
+  get lastHolder(): { readonly owner: string; readonly remaining: number } | undefined {
+    const lock = this.cached();
+    return lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
+  }
+
   // For a lock of several keys
 
   /** @internal Another caller of this process has it, or asks for it. */
@@ -217,9 +223,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal The error of a wait that is over. */
   timeoutError({ waitTime }: LockRequest): LockTimeoutError {
-    const lock = this.cached();
-    const holder = lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
-    return new LockTimeoutError(this.key, waitTime, holder);
+    return new LockTimeoutError(this.key, waitTime, this.lastHolder);
   }
 
   /** @internal What a task under a lease of this lock runs under. */
@@ -449,7 +453,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */
-  protected get leases(): readonly RedisLease[] {
+  get leases(): readonly RedisLease[] {
     return this.lease === undefined ? [] : [this.lease];
   }
 

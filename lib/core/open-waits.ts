@@ -1,9 +1,11 @@
 import type { LockState } from '../api/distributed-lock';
 import { registryClosed } from '../api/errors';
-import { isKept, isNamedByDefault } from '../api/owner-name';
+import { isKept, isNamedByDefault, nameIn } from '../api/owner-name';
 import { type LockHolder, type WarningListener, warn } from '../api/warnings';
-import { clock, MAX_DELAY } from '../internal/clock';
+import { backgroundPause, clock, MAX_DELAY } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
+import type { Connection } from '../redis/connection';
+import { SILENT } from './availability';
 import type { Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */
@@ -23,13 +25,15 @@ export class OpenWaits {
   readonly #warnAfter: number;
   readonly #together: number;
   readonly #onWarning: WarningListener;
+  readonly #connection: Connection;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   #whenNone: (() => void) | undefined;
 
   /** `warnAfter` in ms. */
-  constructor(warnAfter: number, onWarning: WarningListener) {
+  constructor(warnAfter: number, onWarning: WarningListener, connection: Connection) {
     this.#warnAfter = warnAfter;
+    this.#connection = connection;
     this.#together = Math.min(TOGETHER, warnAfter / 10);
     this.#onWarning = onWarning;
   }
@@ -54,6 +58,11 @@ export class OpenWaits {
 
   endReentry(wait: Wait): void {
     this.#reentries.remove(wait);
+  }
+
+  /** The names of the locks that callers wait for, once for each caller. */
+  get awaited(): string[] {
+    return [...this.#waits].flatMap(({ lock, isOver }) => (lock === undefined || isOver ? [] : [lock.names.lock]));
   }
 
   /** Interrupts all waits, and refuses later ones. */
@@ -106,30 +115,44 @@ export class OpenWaits {
   }
 
   async #report(lock: WaitedLock | undefined, waits: readonly Wait[]): Promise<void> {
-    const state = await lock?.inspect().catch(() => undefined);
+    const isSilent = (): boolean => this.#silenceAbout(lock) >= SILENT;
+    // The warning does not wait for a Redis that is silent.
+    const inspected = lock === undefined || isSilent() ? undefined : lock.inspect().catch(() => undefined);
+    const state = await Promise.race([inspected, backgroundPause(SILENT).then(() => undefined)]);
     const [first] = waits.filter((wait) => !wait.isOver);
     if (first === undefined) return;
     const { key } = first;
-    const holder = lock && state && holderOf(lock, state, waits);
+    const holder = lock && holderOf(lock, state, waits);
     const seconds = Math.round((clock.now() - first.startedAt) / 1000);
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
-    const message = `${callers} waited for lock "${key}" for ${seconds} s: ${describe(holder, state)}`;
+    const silence = isSilent() ? `. Redis has not answered for ${Math.round(this.#silenceAbout(lock) / 1000)} s` : '';
+    const message = `${callers} waited for lock "${key}" for ${seconds} s: ${describe(holder, state)}${silence}`;
     warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
+  }
+
+  /** ms for which the server of the lock has not answered. */
+  #silenceAbout(lock: WaitedLock | undefined): number {
+    const now = clock.now();
+    return now - ((lock && this.#connection.unansweredSince(lock.names.lock)) ?? now);
   }
 }
 
-function holderOf(lock: WaitedLock, state: LockState, waits: readonly Wait[]): LockHolder | undefined {
-  const { owner, name, remaining } = state;
-  if (owner === undefined) return undefined;
+/** By the state, or, where that is not known, by the last answer. */
+function holderOf(lock: WaitedLock, state: LockState | undefined, waits: readonly Wait[]): LockHolder | undefined {
+  const { owner, remaining } = state ?? lock.lastHolder ?? {};
+  if (owner === undefined || remaining === undefined) return undefined;
+  const name = nameIn(owner);
   const isAroundCaller = waits.some(({ scope }) => scope?.isInside(lock.names.lock));
-  const isThisProcess = state.isOurs || isAroundCaller || isNamedByDefault(name);
-  const heldFor = state.isOurs ? lock.heldFor : undefined;
+  const isOurs = state?.isOurs ?? lock.heldFor !== undefined;
+  const isThisProcess = isOurs || isAroundCaller || isNamedByDefault(name);
+  const heldFor = isOurs ? lock.heldFor : undefined;
   return { owner, name, remaining, isThisProcess, heldFor, isAroundCaller };
 }
 
 function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
   const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
+  const lately = state === undefined ? ' by the last answer' : '';
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
   const end =
     remaining === Number.POSITIVE_INFINITY
@@ -142,5 +165,5 @@ function describe(holder: LockHolder | undefined, state: LockState | undefined):
     : isThisProcess
       ? '. If the caller is the holder, this is a deadlock: only `run` is re-entrant'
       : '';
-  return `${who} (owner ${owner}, ${end})${deadlock}`;
+  return `${who}${lately} (owner ${owner}, ${end})${deadlock}`;
 }

@@ -11,6 +11,8 @@ export interface WaitedLock {
   inspect(): Promise<LockState>;
   /** ms for which this registry has held it; `undefined`: it does not, or it has several leases. */
   readonly heldFor: number | undefined;
+  /** Who holds it, by the last answer that said so, and for how many ms unless it is renewed. */
+  readonly lastHolder: { readonly owner: string; readonly remaining: number } | undefined;
   readonly names: { readonly lock: string };
 }
 

@@ -1,5 +1,6 @@
 import { clock, drift, MIN_RENEWED_TTL, wasSuspended } from '../internal/clock';
 import { type Timed, TimeHeap, WakeTimer } from '../internal/timers';
+import { SILENT } from './availability';
 
 /**
  * ms; the shortest interval between two renewals of a lease, however short its ttl: it limits the commands a second.
@@ -12,6 +13,8 @@ export interface WatchedLease extends Timed {
   readonly ttl: number;
   /** The deadline: the lease ends then, unless it is renewed. */
   readonly until: number;
+  /** When the last request was sent that Redis confirmed. */
+  readonly sentAt: number;
   readonly isHeld: boolean;
   /** Renewals in flight whose answer has not been read. */
   readonly unread: number;
@@ -39,6 +42,7 @@ export interface WatchedLease extends Timed {
  */
 export class Watchdog {
   readonly #commandTimeout: number;
+  readonly #onOverdue: () => void;
   /**
    * Leases that will be renewed or asked about, by that time or their deadline, whichever comes first. An entry may be
    * due earlier than its lease; the tick inserts it again then.
@@ -51,8 +55,10 @@ export class Watchdog {
   readonly #timer = new WakeTimer(() => this.#tick(), false);
   #askedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(commandTimeout: number) {
+  /** `onOverdue` is called when a renewal of a lease that is overdue has failed. */
+  constructor(commandTimeout: number, onOverdue: () => void) {
     this.#commandTimeout = commandTimeout;
+    this.#onOverdue = onOverdue;
   }
 
   /** A renewal of it may be in flight already. */
@@ -68,6 +74,7 @@ export class Watchdog {
   renewed(lease: WatchedLease, sentAt: number, isConfirmed: boolean): void {
     if (!lease.isHeld) return;
     const now = clock.now();
+    if (!isConfirmed && isOverdue(lease, now)) this.#onOverdue();
     const interval = renewalInterval(lease);
     const retry = Math.min(interval, lease.until - sentAt) / 6;
     this.#schedule(lease, sentAt + Math.max(isConfirmed ? interval : retry, LEAST_INTERVAL));
@@ -214,4 +221,10 @@ function isSoon(lease: WatchedLease, now: number): boolean {
 
 function renewalInterval({ ttl }: WatchedLease): number {
   return Math.max(ttl / 3, LEAST_INTERVAL);
+}
+
+/** A third of its ttl is left, since it could not be renewed, for so long that Redis counts as silent. */
+export function isOverdue(lease: WatchedLease, now: number): boolean {
+  const interval = renewalInterval(lease);
+  return lease.mayRenewAt(now) && lease.until - now <= interval && now - lease.sentAt >= interval + SILENT;
 }

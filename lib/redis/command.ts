@@ -4,7 +4,7 @@ import { WakeTimer } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
 import { CommandTimeoutError, isErrorLike, isNoScript, NOT_ASKED, NotSentError, UnexpectedReplyError } from './failure';
 import type { LockScript, Script } from './script';
-import type { Line } from './silence';
+import { type Line, SILENT_FOR } from './silence';
 
 /** A command that runs a script, and receives the answer of Redis. */
 export interface Command {
@@ -104,7 +104,13 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
     this.#resolve = resolve;
     this.#reject = reject;
     deadlines.append(this);
-    deadlines.timer.by(this.at, now);
+    deadlines.timer.by(this.wakeAt(now), now);
+  }
+
+  /** When something may be to do about it: Redis is silent, or its deadline has passed. */
+  wakeAt(now: number): number {
+    const silentAt = this.at - this.#timeout + SILENT_FOR;
+    return silentAt > now ? Math.min(this.at, silentAt) : this.at;
   }
 
   /** Its deadline has passed. */
@@ -207,18 +213,26 @@ export class Batch implements Command {
  */
 export class Deadlines extends LinkedList<ScriptCommand> {
   readonly timer = new WakeTimer(() => this.#tick(), false);
+  readonly #onTick: () => void;
+
+  /** `onTick` is called when a call has been in flight for `SILENT_FOR`, or until its deadline; and may be at other times. */
+  constructor(onTick: () => void) {
+    super();
+    this.#onTick = onTick;
+  }
 
   #tick(): void {
     const now = clock.now();
     let earliest = Number.POSITIVE_INFINITY;
     for (const call of this) {
       if (call.at > now) {
-        earliest = Math.min(earliest, call.at);
+        earliest = Math.min(earliest, call.wakeAt(now));
       } else {
         this.remove(call);
         call.missed();
       }
     }
     this.timer.by(earliest, now);
+    this.#onTick();
   }
 }

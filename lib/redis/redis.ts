@@ -9,7 +9,7 @@ import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
-import { Line, Silence } from './silence';
+import { Line, SILENT_FOR, Silence } from './silence';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
@@ -37,7 +37,8 @@ export class Redis implements Connection {
   readonly isCluster: boolean;
   readonly #commands: RedisCommands;
   readonly #commandTimeout: number;
-  readonly #deadlines = new Deadlines();
+  readonly #deadlines = new Deadlines(() => this.#noticeSilence());
+  #onSilence: () => void = () => undefined;
   readonly #silence: Silence;
   /** By the address of the server. Of what is not a cluster, or does not say which server has a key, there is one. */
   readonly #lines = new Map<string, Line>();
@@ -116,6 +117,22 @@ export class Redis implements Connection {
 
   unansweredSince(key: string): number | undefined {
     return this.#lineTo(key).unansweredSince;
+  }
+
+  /** As LockBackend. */
+  onSilence(listener: () => void): () => void {
+    this.#onSilence = listener;
+    return () => (this.#onSilence = () => undefined);
+  }
+
+  #noticeSilence(): void {
+    const long = clock.now() - SILENT_FOR;
+    for (const { unansweredSince: since } of this.#lines.values()) {
+      if (since !== undefined && since <= long) {
+        this.#onSilence();
+        return;
+      }
+    }
   }
 
   slotOf(key: string): number | undefined {

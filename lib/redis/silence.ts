@@ -6,6 +6,9 @@ import { isErrorReply } from './failure';
 /** ms; a server that did not answer anything for longer may have been frozen, and replaced meanwhile. */
 const LONG = 500;
 
+/** ms without an answer after which Redis is called silent in a warning. */
+export const SILENT_FOR = 3_000;
+
 /** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
 export const LEARNS_REPLACEMENT = 120;
 
@@ -17,8 +20,6 @@ export class Silence {
   /** Answers come in the order of the commands, so one that took long is no silence if there were others before it. */
   readonly #isOneConnection: boolean;
   #heardAt = Number.NEGATIVE_INFINITY;
-  /** When the first command was sent that was lost with its connection, if none was answered since. */
-  lostSince: number | undefined;
   /** The answer to what was sent before then may come from a server that does not know that it was replaced. */
   outdatedUntil = Number.NEGATIVE_INFINITY;
 
@@ -26,18 +27,12 @@ export class Silence {
     this.#isOneConnection = isOneConnection;
   }
 
-  /** A command that was sent then was answered, or failed. */
-  settled(sentAt: number, error?: unknown): void {
-    if (error !== undefined && !isErrorReply(error)) {
-      this.lostSince = Math.min(this.lostSince ?? sentAt, sentAt);
-      return;
-    }
+  /** A server answered. `askedAt`: when the command was sent, or an earlier one to that server that was lost. */
+  answered(askedAt: number): void {
     const now = clock.now();
-    const asked = this.lostSince === undefined ? sentAt : Math.min(sentAt, this.lostSince);
-    const since = this.#isOneConnection ? Math.max(asked, this.#heardAt) : asked;
+    const since = this.#isOneConnection ? Math.max(askedAt, this.#heardAt) : askedAt;
     if (now - since > LONG) this.outdatedUntil = now + LEARNS_REPLACEMENT;
     this.#heardAt = now;
-    this.lostSince = undefined;
   }
 }
 
@@ -63,6 +58,8 @@ export class Line {
   #unanswered = 0;
   /** When the first command was sent, of those since the last answer. */
   #askedAt: number | undefined;
+  /** When the first command was sent that was lost with its connection, if none was answered since. */
+  #lostSince: number | undefined;
   #held: ScriptCommand[] = [];
   #probeAt = 0;
   /** ms until the next probe after that. */
@@ -76,7 +73,7 @@ export class Line {
 
   /** When the first command was sent, of those since the last answer; `undefined`: nothing is unanswered. */
   get unansweredSince(): number | undefined {
-    return this.#silence.lostSince ?? this.#askedAt;
+    return this.#lostSince ?? this.#askedAt;
   }
 
   /** Whether it is held back, to be sent later; not any more when its time is over. */
@@ -95,7 +92,12 @@ export class Line {
 
   /** The client does not keep a command any more. `sentAt`: it was answered, or failed; else it was not sent. */
   settled(keys: number, sentAt?: number, error?: unknown): void {
-    if (sentAt !== undefined) this.#silence.settled(sentAt, error);
+    if (sentAt !== undefined) {
+      const askedAt = Math.min(sentAt, this.#lostSince ?? sentAt);
+      const isAnswered = error === undefined || isErrorReply(error);
+      this.#lostSince = isAnswered ? undefined : askedAt;
+      if (isAnswered) this.#silence.answered(askedAt);
+    }
     this.#unanswered -= keys;
     this.#askedAt = undefined;
     this.#pause = TICK;

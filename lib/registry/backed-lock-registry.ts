@@ -12,6 +12,7 @@ import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
 import { Orphans } from '../core/orphans';
+import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
 import { Watchdog } from '../core/watchdog';
 import { clock, within } from '../internal/clock';
@@ -43,6 +44,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
   readonly #shared: SharedLocks;
+  readonly #silence: SilenceWarning;
   /**
    * The part of this registry's owner values before their number: its name and a random part. It tells which process
    * holds a key in Redis.
@@ -57,9 +59,13 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     super();
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
-    const watchdog = new Watchdog(settings.commandTimeout);
+    const { onWarning, warnAfter, warnHeldAfter } = settings;
+    const inUse = () => ({ locks: this.#inUse, awaited: waits.awaited });
+    const silence = new SilenceWarning(connection, inUse, onWarning);
+    const waits = new OpenWaits(warnAfter, onWarning, connection);
+    const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
+    this.#silence = silence;
     this.#backend = backend;
-    const { onWarning, warnHeldAfter } = settings;
     this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
     this.#services = {
       settings,
@@ -74,14 +80,15 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       orphans: new Orphans(connection, settings.commandTimeout),
       loopTurn: new LoopTurn(),
       unconnected: new Unconnected(connection),
-      waits: new OpenWaits(settings.warnAfter, onWarning),
+      waits,
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       protocols: this.#cache,
       cache: this.#cache,
     };
     this.#shared = new SharedLocks(this.#services, backend);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
-    this.#stopMonitoring = backend.onReconnect(() => watchdog.askAboutAll());
+    const stops = [backend.onReconnect(() => watchdog.askAboutAll()), backend.onSilence(() => silence.notice())];
+    this.#stopMonitoring = () => stops.forEach((stop) => void stop());
   }
 
   /**
@@ -172,11 +179,15 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     await this.close();
   }
 
+  get #inUse(): RedisLock[] {
+    return [...this.#cache.inUse, ...this.#shared.inUse];
+  }
+
   async #close(timeout: number): Promise<void> {
     const { orphans, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     waits.close();
-    const locks = [...this.#cache.inUse, ...this.#shared.inUse];
+    const locks = this.#inUse;
     // Without a timer for 0: one that a test has faked may never fire.
     const free = Promise.all(locks.map((lock) => lock.free()));
     if (timeout > 0) await within(timeout, free);
@@ -184,6 +195,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     if (given.length > 0) warnGivenUp(settings, timeout, given);
     watchdog.close();
     waits.stopWarning();
+    this.#silence.close();
     this.#services.longHolds?.close();
     // Releases in flight are answered, and what attempts in flight leave in Redis is removed, before this settles: the
     // application closes its client next.

@@ -28,7 +28,7 @@ class SharedLock extends RedisLock {
     return true;
   }
 
-  protected override get leases(): readonly RedisLease[] {
+  override get leases(): readonly RedisLease[] {
     return [...this.#leases];
   }
 

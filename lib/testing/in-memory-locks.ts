@@ -6,10 +6,13 @@ import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
+import { clock } from '../internal/clock';
+import { WakeTimer } from '../internal/timers';
 import { checkedOptions, nonEmptyString, string, ttl } from '../internal/validation';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
+import { SILENT_FOR } from '../redis/silence';
 import { installFakeableClock } from './fakeable-clock';
 import { type StoredKind, StoredLock, type Use } from './stored-lock';
 
@@ -56,12 +59,19 @@ export class InMemoryLocks {
   readonly #locks = new Map<string, StoredLock>();
   readonly #registryKeys = new Set<string>();
   readonly #reconnected = new Set<() => void>();
+  readonly #silent = new Set<() => void>();
+  /** Runs while a request has not been answered. */
+  readonly #silenceTimer = new WakeTimer(() => {
+    for (const listener of [...this.#silent]) listener();
+  }, false);
   /** Executes what was requested in the silence, in that order. */
   readonly #unanswered: (() => void)[] = [];
   /** Beyond this number, locks that nobody holds or waits for are removed. */
   #sweepAt = 16;
   /** @internal */
   isSilent = false;
+  /** @internal When the first request was sent that is not answered, on the monotonic clock. */
+  silentSince: number | undefined;
   #lastToken = 0;
 
   constructor() {
@@ -108,6 +118,8 @@ export class InMemoryLocks {
    */
   comeBack(): void {
     this.isSilent = false;
+    this.silentSince = undefined;
+    this.#silenceTimer.cancel();
     for (const lock of this.#locks.values()) lock.expireAndGrant();
     for (const execute of this.#unanswered.splice(0)) execute();
     for (const listener of [...this.#reconnected]) listener();
@@ -127,6 +139,14 @@ export class InMemoryLocks {
   onReconnect(listener: () => void): () => void {
     this.#reconnected.add(listener);
     return () => this.#reconnected.delete(listener);
+  }
+
+  /** @internal */
+  onSilence(listener: () => void): () => void {
+    this.#silent.add(listener);
+    return () => {
+      if (this.#silent.delete(listener) && this.#silent.size === 0) this.#silenceTimer.cancel();
+    };
   }
 
   /** @internal The lock of this name. */
@@ -153,6 +173,8 @@ export class InMemoryLocks {
   send<T>(execute: () => T, timeout: number, cutOff: AbortSignal): Promise<T> {
     const executed = () => new Promise<T>((resolve) => resolve(execute()));
     if (!this.isSilent) return executed();
+    this.silentSince ??= clock.now();
+    this.#silenceTimer.by(clock.now() + SILENT_FOR);
     const reply = new Promise<T>((resolve, reject) => {
       this.#unanswered.push(() => void executed().then(resolve, reject));
       cutOff.addEventListener('abort', () => reject(cutOff.reason));
@@ -191,7 +213,7 @@ const heldScripts: ScriptRunner = {
 };
 
 /** Nothing is lost on the way to locks in memory, and nothing comes in another order. */
-const CONNECTION: Connection = {
+const connectionTo = (locks: InMemoryLocks): Connection => ({
   connectionEpoch: 0,
   disruptions: 0,
   isClosed: false,
@@ -199,10 +221,10 @@ const CONNECTION: Connection = {
   isDisconnected: () => false,
   lastError: undefined,
   mayBeOutdated: () => false,
-  unansweredSince: () => undefined,
+  unansweredSince: () => locks.silentSince,
   inOrder: (ask) => ask(),
   slotOf: () => undefined,
-};
+});
 
 /**
  * @internal The locks of one registry in memory. They refuse the names that Redis refuses for locks of the type that was
@@ -241,7 +263,7 @@ export function inMemoryBackend(
     },
   };
   return {
-    connection: CONNECTION,
+    connection: connectionTo(locks),
     inspector,
     heldScripts,
     shared: { inspector, open, heldScripts: () => heldScripts },
@@ -254,6 +276,7 @@ export function inMemoryBackend(
     /** The in-memory error already names both uses. */
     explainWrongType: (error) => Promise.resolve(error),
     onReconnect: (listener) => locks.onReconnect(listener),
+    onSilence: (listener) => locks.onSilence(listener),
     close: () => Promise.resolve(),
     /** `close` needs no timer then, which a test may have faked. */
     cutOff: () => closed.abort(new ClientClosedError('The registry was closed before Redis answered')),

@@ -1,0 +1,212 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { clock } from '../../lib/internal/clock';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, silence } from '../support/mock-redis';
+
+let registry: RedisLockRegistry;
+
+// Before the clock is restored.
+afterEach(async () => {
+  const closing = registry.close({ timeout: 0 });
+  await time.advance(10_000);
+  await closing;
+});
+
+const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+let warnings: LockWarning[];
+/** Answers what was sent in the silence. */
+let answers: (() => void)[];
+
+beforeEach(() => {
+  redis = mockRedis();
+  answers = [];
+});
+
+function open(options: Partial<RedisLockRegistryOptions> = {}): void {
+  warnings = [];
+  const onWarning = (warning: LockWarning) => void warnings.push(warning);
+  registry = new RedisLockRegistry(redis, { registryKey: 'silent', warnAfter: Infinity, onWarning, ...options });
+}
+
+function goSilent(): void {
+  redis.evalSha.mockImplementation(() => new Promise((resolve) => answers.push(() => resolve(1))));
+}
+
+async function comeBack(): Promise<void> {
+  redis.evalSha.mockImplementation(async () => 1);
+  for (const answer of answers.splice(0)) answer();
+  await time.advance(1_000);
+}
+
+const codes = () => warnings.map(({ code }) => code);
+
+/** Calls that wait, and may fail. */
+const callers = (...keys: string[]) =>
+  keys.map((key) => registry.run(key, () => 'entered').catch((error: Error) => error.name));
+
+describe('Redis is silent', () => {
+  it('A silence is warned of once after 3 s in which callers wait, with what it affects; and once when Redis is back', async () => {
+    open();
+    for (const ttl of [60_000, 30_000]) await registry.obtain(`held ${ttl}`).lock({ ttl });
+    await time.advance(1_000);
+    goSilent();
+    const waiting = callers('a', 'b', 'b');
+    await time.advance(2_900);
+    expect(warnings).toEqual([]);
+    await time.advance(200);
+    expect(codes()).toEqual(['REDIS_SILENT']);
+    const [{ silence: said, message } = {} as LockWarning] = warnings;
+    expect(said).toMatchObject({ leases: 2, waiters: 3, isOver: false });
+    expect(said?.duration).toBeGreaterThanOrEqual(3_000);
+    expect(said?.firstLeaseEndsIn).toBeGreaterThan(25_000);
+    expect(said?.firstLeaseEndsIn).toBeLessThan(26_000);
+    expect(message).toMatch(
+      /not answered for 3\.\d s: .*2 leases and 3 waiting callers; .*first lease ends in 2[56]\.\d s/,
+    );
+    await time.advance(5_000);
+    expect(warnings).toHaveLength(1);
+    await comeBack();
+    expect(codes()).toEqual(['REDIS_SILENT', 'REDIS_SILENT']);
+    expect(warnings[1]?.silence).toMatchObject({ waiters: 0, isOver: true });
+    expect(warnings[1]?.message).toMatch(/answers again, [89]\.\d s after the first request/);
+    expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered']);
+    goSilent();
+    void callers('c');
+    await time.advance(3_200);
+    expect(warnings).toHaveLength(3);
+  });
+
+  it('A silence is warned of when a lease could not be renewed for a third of its ttl, though nobody waits', async () => {
+    open({ expireAfter: 15_000 });
+    const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
+    goSilent();
+    await time.advance(9_900);
+    expect(warnings).toEqual([]);
+    await time.advance(200);
+    expect(codes()).toEqual(['REDIS_SILENT']);
+    expect(warnings[0]?.silence).toMatchObject({ leases: 2, waiters: 0, isOver: false });
+    expect(warnings[0]?.silence?.firstLeaseEndsIn).toBeGreaterThan(4_500);
+    await comeBack();
+    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
+    expect(leases.every(({ signal }) => !signal.aborted)).toBe(true);
+  });
+
+  it('Renewals that Redis answers with errors are warned of like a silence, and the warning says so', async () => {
+    open({ expireAfter: 15_000 });
+    await registry.obtain('key').lock();
+    redis.evalSha.mockRejectedValue(new Error('LOADING Redis is loading the dataset in memory'));
+    await time.advance(9_900);
+    expect(warnings).toEqual([]);
+    await time.advance(2_000);
+    expect(codes()).toEqual(['REDIS_SILENT']);
+    expect(warnings[0]?.message).toMatch(/confirmed no renewal for 1\d\.\d s: .*1 lease and 0 waiting callers/);
+  });
+
+  it('A silence is over when Redis answers, and not when all callers have left', async () => {
+    open({ unavailableAfter: 4_000 });
+    goSilent();
+    const [waiting] = callers('key');
+    await time.advance(9_000);
+    expect(await waiting).toBe('CannotAcquireLockError');
+    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false]);
+    await comeBack();
+    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
+  });
+
+  it('A silence is not warned of where a lease is not to be renewed, and nobody waits', async () => {
+    open();
+    await registry.obtain('key').lock({ ttl: 15_000 });
+    goSilent();
+    await time.advance(14_000);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('Redis is not silent', () => {
+  it('No silence is warned of while others hold the lock, and Redis says so', async () => {
+    open();
+    redis.evalSha.mockImplementation(async () => [60_000, 'another:1']);
+    void callers('key');
+    await time.advance(20_000);
+    expect(warnings).toEqual([]);
+  });
+
+  it('No silence is warned of after a block of the event loop, where the answers only have to be read', async () => {
+    open();
+    redis.evalSha.mockImplementation(
+      () => new Promise((resolve) => answers.push(() => resolve([60_000, 'another:1']))),
+    );
+    void callers('key');
+    const { immediate } = clock;
+    clock.immediate = () => {
+      for (const answer of answers.splice(0)) answer();
+      return immediate();
+    };
+    await time.advance(4_000);
+    expect(warnings).toEqual([]);
+  });
+
+  it('No silence is warned of by a registry that is closed, which leaves no timer behind', async () => {
+    open();
+    goSilent();
+    void callers('key');
+    await time.advance(2_900);
+    const closing = registry.close({ timeout: 0 });
+    await time.advance(10_000);
+    await closing;
+    expect(warnings).toEqual([]);
+    expect(time.pending).toBe(0);
+  });
+});
+
+describe('LONG_WAIT', () => {
+  it('A wait that is long is warned of in time while Redis is silent, with the holder by the last answer', async () => {
+    open({ warnAfter: 2_000 });
+    redis.evalSha.mockImplementationOnce(async () => [60_000, 'web-7:1:abc:5']);
+    redis.evalSha.mockImplementation(silence);
+    void callers('key');
+    await time.advance(2_200);
+    expect(codes()).toEqual(['LONG_WAIT']);
+    expect(warnings[0]?.holder).toMatchObject({ owner: 'web-7:1:abc:5', isThisProcess: false });
+    expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
+    expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
+  });
+
+  it('A wait that is long is warned of in time where only the question who holds the lock is not answered', async () => {
+    open({ warnAfter: 2_000 });
+    let attempt: string | undefined;
+    redis.evalSha.mockImplementation((sha) => {
+      attempt ??= sha;
+      return sha === attempt ? Promise.resolve([60_000, 'web-7:1:abc:5']) : silence();
+    });
+    void callers('key');
+    await time.advance(2_500);
+    expect(warnings).toMatchObject([{ code: 'LONG_WAIT', holder: { owner: 'web-7:1:abc:5' } }]);
+  });
+
+  it('A wait that ends before it is known who holds the lock is not warned of', async () => {
+    open({ warnAfter: 2_000 });
+    let attempt: string | undefined;
+    let question: string | undefined;
+    let isFree = false;
+    redis.evalSha.mockImplementation(async (sha) => {
+      attempt ??= sha;
+      if (sha === attempt) return isFree ? 1 : [60_000, 'web-7:1:abc:5'];
+      question ??= sha;
+      if (sha !== question) return 1;
+      return new Promise((resolve) => answers.push(() => resolve([60_000, 'web-7:1:abc:5', '', ''])));
+    });
+    const [waiting] = callers('key');
+    await time.advance(2_000);
+    await time.advance(100);
+    expect(answers).toHaveLength(1);
+    isFree = true;
+    await time.advance(100);
+    expect(await waiting).toBe('entered');
+    for (const answer of answers.splice(0)) answer();
+    await time.advance(1_000);
+    expect(warnings).toEqual([]);
+  });
+});
