@@ -59,6 +59,17 @@ export const MUTATIONS = {
       ['if (this.#minHoldUntil === 0) return undefined;', 'if (this.#minHoldUntil >= 0) return undefined;'],
     ],
   },
+  'kept-for-ever': {
+    finding: 'a server up to 7.0 deletes a lock that it is to keep for 1 ms, and it is written anew without an expiry',
+    simulation: ['redisson', 'redisson-fair'],
+    replacements: [
+      ["redis.call('HDEL', lock, '')", "redis.call('PEXPIRE', lock, left)"],
+      [
+        "redis.call('HDEL', lock, owner)\n-- Last: see script-parts.ts.\nredis.call('PEXPIRE', lock, left)",
+        "redis.call('HDEL', lock, owner)",
+      ],
+    ],
+  },
   'kept-under-its-owner': {
     finding: 'a late release or renewal finds a lock that is kept for its minHold',
     simulation: ['pub-sub'],
@@ -111,6 +122,36 @@ export const MUTATIONS = {
       ],
     ],
   },
+  'reason-taken-for-an-answer': {
+    finding: 'a caller aborts with an error that reads like an answer of Redis, and its attempt is not followed up',
+    simulation: ['spin', 'pub-sub', 'semaphore'],
+    replacements: [['    if (wait.isInterrupted) {\n', '    if (wait.isInterrupted && !isServerAnswer(error)) {\n']],
+  },
+  'given-up-with-the-client': {
+    finding: 'a client is closed and connected again: what was to be removed stays until its ttl ends',
+    simulation: ['spin', 'redisson-fair', 'semaphore'],
+    replacements: [
+      [
+        "return isClientClosed(error) ? 'client is closed' : 'not removed';",
+        "return isClientClosed(error) ? 'gone' : 'not removed';",
+      ],
+    ],
+  },
+  'asked-for-nobody': {
+    finding: 'a closed client turns a caller away, and its ticket is polled for ever',
+    simulation: ['fair'],
+    replacements: [['error instanceof NotSentError || isClientClosed(error);', 'error instanceof NotSentError;']],
+  },
+  'deaf-after-a-closed-client': {
+    finding: 'a client gives up, and is connected again: no process of its registry listens any more',
+    simulation: ['pub-sub', 'fair', 'redisson'],
+    replacements: [['void destroy(own);\n      if (isCurrent()) this.#lost();', 'void destroy(own);']],
+  },
+  'listens-again-at-once': {
+    finding: 'a SUBSCRIBE that is refused is tried again every 10 ms',
+    simulation: ['pub-sub', 'redisson'],
+    replacements: [['const RETRY_AFTER = 10_000;', 'const RETRY_AFTER = 10;']],
+  },
   'removals-queued-again': {
     finding: 'while Redis is away, each acquisition that was given up queues another removal every 6 s',
     simulation: ['pub-sub', 'fair'],
@@ -119,6 +160,7 @@ export const MUTATIONS = {
   'removed-again-and-again': {
     finding:
       'after one lost connection, each acquisition is removed again every few ms for as long as its key may live',
+    simulation: ['spin'],
     soak: { types: ['pub-sub', 'spin'], kinds: ['too many commands'] },
     replacements: [
       ['const AGAIN_AFTER = [1_000, 10_000];', 'const AGAIN_AFTER: number[] = new Array(10_000).fill(5);'],
@@ -155,6 +197,25 @@ export const MUTATIONS = {
     finding: 'a single attempt fails where the last attempt in front had too little time',
     simulation: ['mixed', 'pub-sub', 'spin'],
     replacements: [['if (!isContended) throw this.#unavailable();', 'throw this.#unavailable();']],
+  },
+
+  // Promptness
+  'final-answers-retried': {
+    finding: 'a call that Redis refuses for good goes on until its wait is over',
+    simulation: ['spin', 'pub-sub', 'fair', 'semaphore'],
+    replacements: [['if (code !== undefined) return !TRANSIENT.has(code);', 'if (code !== undefined) return false;']],
+  },
+  'renewal-without-limit': {
+    finding: 'renew() of an application goes on when its lease is over',
+    simulation: ['spin', 'redisson'],
+    replacements: [['settings.commandTimeout, this.#until - now, limit)', 'settings.commandTimeout, limit)']],
+  },
+  'release-retried': {
+    finding: 'an unlock that Redis refuses for good is tried again until its time is over',
+    simulation: ['spin', 'fair'],
+    replacements: [
+      ['if (isFinal(error) || clock.now() + interval >= endsAt) {', 'if (clock.now() + interval >= endsAt) {'],
+    ],
   },
 
   // Passing on within a process
@@ -304,7 +365,27 @@ redis.call('ZADD', queue, score, ticket)`,
     replacements: [['return this.#all.get(name)?.deref();', 'return undefined;']],
   },
 
+  // redisson-fair
+  'place-by-its-timeout': {
+    finding: 'a waiter whose queue was deleted is never entered again, since it still has a timeout',
+    simulation: ['redisson-fair'],
+    replacements: [
+      ["not (isQueued and redis.call('ZSCORE', timeouts, owner))", "not redis.call('ZSCORE', timeouts, owner)"],
+      ["if not head then\n  ${deleteBy(\"'UNLINK'\", 'timeouts')}\nend", ''],
+    ],
+  },
+
   // Shared locks
+  'queue-without-an-expiry': {
+    finding: 'the queue of a shared lock stays in Redis when its processes have died',
+    simulation: ['semaphore', 'read-write'],
+    replacements: [
+      [
+        "if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end",
+        'local _ = keptFor',
+      ],
+    ],
+  },
   'one-permit-too-many': {
     finding: 'one more than the permits of a semaphore enter',
     simulation: ['semaphore'],

@@ -5,10 +5,10 @@ import type { SimulatedClient } from './client/simulated-client';
 import { lockOf } from './host';
 import { keysOf } from './plan';
 import type { Fault, Target } from './plan-faults';
-import { type Host, lockName, quietFor, type World } from './world';
+import { type Host, lockName, quietFor, RECOVERY, type World } from './world';
 
-/** ms that a process needs after a fault until its connections are as before. */
-const RECOVERY = 100;
+/** What is kept beside a lock, but for marks that tell commands which are repeated. */
+const COMPANION = /(^\{.*\}:(fence|queue|tickets|waiters)$)|^redisson_lock_(queue|timeout|token):/;
 
 /** ms after a disturbance in which a command may still be on its way. */
 const RECENTLY = 3_500;
@@ -43,6 +43,9 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
     case 'delete':
       leases.excuse([fault.key], false);
       server.keys.delete(lockName(fault.key));
+      return;
+    case 'delete companion':
+      deleteCompanion(world, leases, fault.key, fault.which);
       return;
     default:
       applyToProcess(world, leases, fault, hosts[fault.process] as Host);
@@ -95,7 +98,45 @@ function applyToProcess(
       return;
     case 'close':
       process.post('task', () => void close(world, leases, host, fault.timeout));
+      return;
+    case 'reopen':
+      reopen(world, host, fault);
+      return;
+    case 'refuse':
+      host.refusal = { ...fault, from: timeline.now, until: timeline.now + fault.duration };
   }
+}
+
+function deleteCompanion(world: World, leases: LeaseChecks, key: string, which: number): void {
+  const { server, history, lostCompanions, timeline } = world;
+  const lock = lockName(key);
+  const companions = server.keys.keys().filter((name) => COMPANION.test(name) && name.includes(`{${lock}}`));
+  const name = companions[Math.floor(which * companions.length)];
+  if (name === undefined) return;
+  history.note('FAULT', () => `${name} is deleted`);
+  lostCompanions.set(lock, timeline.now);
+  leases.excuseTokens(key);
+  world.permits.lost();
+  server.keys.delete(name);
+}
+
+/** The application loses its client, and connects it again when Redis can be reached. */
+function reopen(world: World, host: Host, { how, duration }: Extract<Fault, { kind: 'reopen' }>): void {
+  const { timeline } = world;
+  const { client, directory, process, moments } = host;
+  disturb(world, [host], duration + RECOVERY);
+  if (how !== 'destroy') {
+    const tries = how === 'give up' ? moments.whole(0, 4) : Number.POSITIVE_INFINITY;
+    directory.outage = { until: timeline.now + duration, tries };
+    for (const { connection } of directory.clients) connection?.cut('executed');
+  }
+  const destroy = (): void => process.post('task', () => client.isOpen && client.destroy());
+  if (how !== 'give up') timeline.after(how === 'destroy' ? 0 : Math.min(100, duration / 2), destroy);
+  timeline.after(duration, () =>
+    process.post('task', () => {
+      if (!client.isOpen && host.closing !== 'closed') client.connect().catch(() => undefined);
+    }),
+  );
 }
 
 /** A silent end (the machine lost its power): the server does not notice for a while. */
@@ -133,7 +174,7 @@ export async function close(world: World, leases: LeaseChecks, host: Host, timeo
   host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;
   checkLeftovers(world, 'when its registry was closed', host);
   world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
-  host.client.destroy();
+  if (host.client.isOpen) host.client.destroy();
   host.whenClosed();
 }
 

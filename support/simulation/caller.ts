@@ -1,13 +1,16 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DistributedLock, Lease, LockOptions } from '../../lib';
 import { LEARNS_REPLACEMENT } from '../../lib/redis/silence';
+import { abortReason } from '../abort-reasons';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
 import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
 import type { OrderChecks } from './checks/order';
 import type { SharedOrderChecks } from './checks/shared-order';
+import type { StepChecks } from './checks/steps';
 import { lockOf } from './host';
-import type { CallerPlan, Moment, Round } from './plan';
+import type { CallerPlan, Round } from './plan';
+import type { Moment } from './plan-faults';
 import type { LibraryInstance } from './process/library';
 import { type Host, lockName, type World } from './world';
 
@@ -21,6 +24,7 @@ interface CallerServices {
   readonly calls: CallChecks;
   readonly order: OrderChecks;
   readonly sharedOrder: SharedOrderChecks;
+  readonly steps: StepChecks;
 }
 
 /** A script of the application's. It says whose it is, and which one of its caller. */
@@ -42,13 +46,14 @@ export class Caller {
   /** Those that it has sent. */
   #scripts = 0;
   readonly #sharedOrder: SharedOrderChecks;
+  readonly #steps: StepChecks;
 
   constructor(
     name: string,
     plan: CallerPlan,
     host: Host,
     library: LibraryInstance['library'],
-    { world, leases, calls, order, sharedOrder }: CallerServices,
+    { world, leases, calls, order, sharedOrder, steps }: CallerServices,
   ) {
     this.name = name;
     this.#plan = plan;
@@ -60,6 +65,7 @@ export class Caller {
     this.#calls = calls;
     this.#order = order;
     this.#sharedOrder = sharedOrder;
+    this.#steps = steps;
   }
 
   /** Its process runs. */
@@ -86,13 +92,14 @@ export class Caller {
     this.#note(
       () => `${round.method}${round.kind === undefined ? '' : ` ${round.kind}`}("${this.#key}"${describe(round)})`,
     );
+    this.#host.counts.calls++;
     this.#reached('call', round);
     if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
     try {
       if (round.method === 'run') await this.#runTask(round, call, controller);
       else await this.#lockAndUnlock(round, call, controller);
     } catch (error) {
-      this.#failed(error, call);
+      this.#failed(error, call, controller?.signal);
     }
   }
 
@@ -173,11 +180,23 @@ export class Caller {
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
     if (round.evals === 'first') this.#evaluate(lease);
+    if (round.renews) void this.#renew(lease);
     for (let left = round.hold; left > 0; left -= round.chunk || left) {
       if (round.chunk > 0) await process.block(round.chunk);
       await this.#sleep(round.chunk > 0 ? 1 : left);
     }
     if (round.evals === 'last') this.#evaluate(lease);
+  }
+
+  async #renew(lease: Lease): Promise<void> {
+    const step = this.#steps.begin(this.name, 'the renewal', this.#host, lease.remaining);
+    try {
+      await lease.renew();
+    } catch (error) {
+      this.#note(() => String(error));
+    } finally {
+      this.#steps.end(step);
+    }
   }
 
   #evaluate(lease: Lease): void {
@@ -187,10 +206,17 @@ export class Caller {
 
   async #unlock(lease: Lease, open: readonly OpenLease[]): Promise<void> {
     this.#note(() => `unlocks "${this.#key}"`);
+    const step = this.#steps.begin(
+      this.name,
+      'the unlock',
+      this.#host,
+      this.#host.registryOptions.commandTimeout ?? 5_000,
+    );
     try {
       await lease.unlock();
       this.#note(() => `unlocked "${this.#key}"`);
     } finally {
+      this.#steps.end(step);
       for (const one of open) this.#leases.closed(one);
     }
   }
@@ -204,12 +230,13 @@ export class Caller {
     this.#host.process.setTimeout(() => {
       if (!this.#calls.pending.has(call)) return;
       call.abortedAt = this.#world.timeline.now;
-      this.#note(() => `aborts its wait for "${this.#key}"`);
-      controller.abort(new Error('aborted by the caller'));
+      const { reason } = call.round;
+      this.#note(() => `aborts its wait for "${this.#key}"${reason === 'error' ? '' : ` with ${reason}`}`);
+      controller.abort(abortReason(reason, this.#library));
     }, ms);
   }
 
-  #failed(error: unknown, call: PendingCall): void {
+  #failed(error: unknown, call: PendingCall, signal: AbortSignal | undefined): void {
     const {
       CannotAcquireLockError,
       LockTimeoutError,
@@ -220,9 +247,10 @@ export class Caller {
     } = this.#library;
     const { violations, plan, timeline } = this.#world;
     const wasPending = this.#calls.pending.has(call);
-    if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError, true);
+    const isAborted = call.abortedAt !== undefined && error === signal?.reason;
+    if (wasPending) this.#calls.end(call, error instanceof LockTimeoutError && !isAborted, true);
     this.#note(() => `${error instanceof Error ? `${error.name}: ${error.message}` : String(error)}`);
-    if (call.abortedAt !== undefined && (error as Error).message === 'aborted by the caller') return;
+    if (isAborted) return;
     if (!(error instanceof LockError)) {
       violations.report('strange error', this.name, error instanceof Error ? (error.stack ?? '') : String(error));
       return;

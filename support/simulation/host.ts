@@ -1,4 +1,4 @@
-import type { DistributedLock } from '../../lib';
+import type { DistributedLock, RedisLockRegistry } from '../../lib';
 import { Random } from '../random';
 import type { ClientDirectory } from './client/client-directory';
 import { SimulatedClient } from './client/simulated-client';
@@ -27,7 +27,10 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     network,
     process,
     clients: new Set(),
+    outage: { until: 0, tries: Number.POSITIVE_INFINITY },
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
+    asked: () => host.counts.commands++,
+    duplicated: () => host.counts.connections++,
     replied: () => (host.lastReply = timeline.now),
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
     // What it says of its process, such as whether messages reach it, may be of the past.
@@ -50,27 +53,35 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
           plan.client.repeats,
         );
   const subscriber = plan.connections > 1 && plan.givesSubscriber ? connect(true) : undefined;
-  const registry = new instance.library.RedisLockRegistry(client, {
-    ...plan.options,
-    ...(subscriber === undefined ? {} : { subscriber }),
-    registryKey: REGISTRY_KEY,
-    name: 'simulated',
-    onWarning: ({ code, message }) => history.note(process.name, () => `warning ${code}: ${message}`),
-  });
+  const make = (): RedisLockRegistry =>
+    new instance.library.RedisLockRegistry(client, {
+      ...plan.options,
+      ...(subscriber === undefined ? {} : { subscriber }),
+      registryKey: REGISTRY_KEY,
+      name: 'simulated',
+      onWarning: ({ code, message }) => history.note(process.name, () => `warning ${code}: ${message}`),
+    });
+  const [registry, entries] = instance.counting(make);
   const host: Host = {
     index,
     process,
     registry,
     client,
     directory,
+    entries,
+    counts: { commands: 0, calls: 0, connections: 0 },
     clientId: registry.id,
     registryOptions: plan.options,
     closing: 'no',
     leftByClose: new Set(),
     closedInTrouble: false,
-    whenClosed: () => subscriber?.destroy(),
+    whenClosed: () => {
+      if (subscriber?.isOpen) subscriber.destroy();
+    },
     disturbedUntil: 0,
     cutOffUntil: 0,
+    refusal: undefined,
+    lastDelayed: Number.NEGATIVE_INFINITY,
     lastCutOff: Number.NEGATIVE_INFINITY,
     moments: new Random(world.plan.seed, `moments ${index}`),
     lastDisturbed: Number.NEGATIVE_INFINITY,

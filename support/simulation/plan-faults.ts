@@ -4,6 +4,11 @@ import type { CutMode } from './client/connection';
 /** Which connections of a process a fault concerns. */
 export type Target = 'commands' | 'subscriber' | 'all';
 
+/** Of an acquisition. */
+export const MOMENTS = ['call', 'lease', 'unlock'] as const;
+
+export type Moment = (typeof MOMENTS)[number];
+
 interface OfProcess {
   readonly at: number;
   readonly process: number;
@@ -27,6 +32,19 @@ export type Fault =
   | (OfProcess & { readonly kind: 'wall clock'; readonly step: number })
   | (OfProcess & { readonly kind: 'evict' })
   | (OfProcess & { readonly kind: 'close'; readonly timeout: number })
+  /** The application's client is closed, or gives up to reconnect. After `duration` it is connected again. */
+  | (OfProcess & {
+      readonly kind: 'reopen';
+      readonly how: 'destroy' | 'destroy in an outage' | 'give up';
+      readonly duration: number;
+    })
+  /** The server answers its scripts, or its SUBSCRIBE, with this error. */
+  | (OfProcess & {
+      readonly kind: 'refuse';
+      readonly duration: number;
+      readonly error: string;
+      readonly command: 'EVAL' | 'SUBSCRIBE';
+    })
   /** Unlocks by force, whoever has it. */
   | (OfProcess & { readonly kind: 'force'; readonly key: string })
   | { readonly at: number; readonly kind: 'restart'; readonly duration: number; readonly losesData: boolean }
@@ -34,7 +52,9 @@ export type Fault =
   | { readonly at: number; readonly kind: 'flush scripts' }
   /** The clock of the server is set back. */
   | { readonly at: number; readonly kind: 'server clock'; readonly ms: number }
-  | { readonly at: number; readonly kind: 'delete'; readonly key: string };
+  | { readonly at: number; readonly kind: 'delete'; readonly key: string }
+  /** `which` of the keys beside that of the lock: from 0 up to below 1. */
+  | { readonly at: number; readonly kind: 'delete companion'; readonly key: string; readonly which: number };
 
 /** ms in which faults begin. */
 const SPAN = 6_000;

@@ -3,10 +3,13 @@ import type { SharedKind } from '../../lib/api/lock-types';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
+import { withBlocks } from './plan-blocks';
 import {
   type Fault,
   type FaultScale,
   type LongOutage,
+  MOMENTS,
+  type Moment,
   planFault,
   planFaults,
   planMoreFaults,
@@ -48,6 +51,8 @@ export interface Round {
   readonly takes: number;
   /** After the call; the signal aborts then, if the caller still waits. */
   readonly abortAfter: number | undefined;
+  /** With what it aborts: one of `ABORT_REASONS`. */
+  readonly reason: string;
   readonly hold: number;
   /** For how long the task blocks its event loop as soon as it has the lock. */
   readonly block: number;
@@ -55,6 +60,8 @@ export interface Round {
   readonly chunk: number;
   /** A script of the application's runs when it has the lock, or is on its way when it unlocks. */
   readonly evals: 'first' | 'last' | undefined;
+  /** It renews its lease once, and does not wait for that. */
+  readonly renews: boolean;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
   readonly aimed: AimedFault | undefined;
 }
@@ -65,10 +72,6 @@ export interface AimedFault {
   readonly after: number;
   readonly fault: Fault;
 }
-
-export const MOMENTS = ['call', 'lease', 'unlock'] as const;
-
-export type Moment = (typeof MOMENTS)[number];
 
 export interface CallerPlan {
   readonly process: number;
@@ -96,6 +99,8 @@ export interface Plan {
   /** Without faults of the network, the server and the processes. */
   readonly isCalm: boolean;
   readonly messageFaults: { readonly lost: number; readonly doubled: number };
+  /** The clock of the server may go on between two readings in one command, as with Redis up to 7.0. */
+  readonly ticks: boolean;
   readonly processes: readonly ProcessPlan[];
   readonly callers: readonly CallerPlan[];
   readonly faults: readonly Fault[];
@@ -156,7 +161,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
   const pollers = new Random(seed, 'pollers').chance(0.15);
   const computing = new Random(seed, 'computing');
   const computes = computing.chance(0.15) ? computing.pick(['in chunks', 'at renewals'] as const) : undefined;
-  return {
+  return withBlocks({
     seed,
     lockType,
     isCalm,
@@ -164,6 +169,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
       lost: hasMessageFaults ? random.between(0, 0.3) : 0,
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
     },
+    ticks: false,
     processes: processes.map(({ client, options, ...one }) => ({
       ...one,
       client: { ...client, repeats },
@@ -187,7 +193,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
       ...(isCalm ? [] : planMoreFaults(new Random(seed, 'more faults'), scale, pollers)),
       ...(outage === undefined ? [] : [outage]),
     ].sort((a, b) => a.at - b.at),
-  };
+  });
 }
 
 /** Shared locks do not depend on the lock type. */
@@ -288,6 +294,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
             : undefined,
       minHold: holding?.chance(0.5) ? holding.between(0, mostHeld) : undefined,
       abortAfter,
+      reason: 'error',
       hold: random.pick([
         0,
         random.between(0, 5),
@@ -298,6 +305,7 @@ function planCaller(random: Random, scale: CallerScale): CallerPlan {
       block: !isCalm && random.chance(0.07) ? random.between(50, 1_500) : 0,
       chunk: 0,
       evals: undefined,
+      renews: false,
       aimed: random.chance(0.15) ? planAimed(random, scale, abortAfter) : undefined,
     };
   });

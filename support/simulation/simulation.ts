@@ -1,6 +1,7 @@
 import { Random } from '../random';
 import { applyFault, close, cutOff } from './apply-fault';
 import { Caller, EVALUATED } from './caller';
+import { BoundChecks } from './checks/bounds';
 import { CallChecks } from './checks/calls';
 import { CommandChecks } from './checks/commands';
 import { ForcedUnlocks } from './checks/forced-unlocks';
@@ -10,6 +11,7 @@ import { checkLeftovers } from './checks/leftovers';
 import { OrderChecks } from './checks/order';
 import { PermitChecks } from './checks/permits';
 import { SharedOrderChecks } from './checks/shared-order';
+import { StepChecks } from './checks/steps';
 import type { Connection, Network } from './client/connection';
 import { describeRun } from './describe-run';
 import { History } from './history';
@@ -22,7 +24,7 @@ import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
 import { Trace, type TraceEvent } from './trace';
 import { type Violation, Violations } from './violations';
-import { type Host, isCutOff, isDisturbed, lockName, type World } from './world';
+import { type Host, isCutOff, isDelayed, isDisturbed, lockName, type World } from './world';
 
 /** Virtual ms in which every call has settled. */
 const BOUND = 120_000;
@@ -61,10 +63,14 @@ export class Simulation {
   readonly #world: World;
   readonly #leases: LeaseChecks;
   readonly #calls: CallChecks;
+  readonly #steps: StepChecks;
+  readonly #bounds: BoundChecks;
   readonly #commands: CommandChecks;
   readonly #callers: readonly Caller[];
   readonly #trace: Trace | undefined;
   #events = 0;
+  /** Everybody is done. */
+  #isOver = false;
 
   constructor(plan: Plan, { instances, engine, isRecorded, isTraced }: SimulationOptions) {
     const timeline = new Timeline();
@@ -85,6 +91,7 @@ export class Simulation {
       sharedOrder.ran(run);
       history.note('server', () => describeRun(run, hosts, instances));
     });
+    if (plan.ticks) server.ticks = new Random(plan.seed, 'ticks');
     const hostWith = (connection: Connection): Host | undefined =>
       hosts.find(({ directory }) => directory.has(connection));
     const scripts = instances[0]?.scripts ?? new Map<string, string>();
@@ -100,6 +107,11 @@ export class Simulation {
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
       asked: (command) => this.#commands.asked(command),
+      refusal: (connection, [name = '']) => {
+        const { refusal } = hostWith(connection) ?? {};
+        const isIts = refusal !== undefined && name.startsWith(refusal.command) && timeline.now < refusal.until;
+        return isIts ? refusal.error : undefined;
+      },
       executing: (sentAt) => this.#trace?.executing(sentAt),
       sent: (connection, [name, script = '']) => {
         if (!scriptNames.get(script)?.startsWith('renew')) return;
@@ -109,7 +121,7 @@ export class Simulation {
       },
     };
     const permits = new PermitChecks({ plan, timeline, server });
-    this.#world = { plan, timeline, history, server, network, hosts, violations, permits };
+    this.#world = { plan, timeline, history, server, network, hosts, violations, permits, lostCompanions: new Map() };
     this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);
     const grants = new Grants();
@@ -117,9 +129,18 @@ export class Simulation {
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);
+    this.#steps = new StepChecks(this.#world);
+    this.#bounds = new BoundChecks(this.#world, this.#calls, this.#leases);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
     const sharedOrder = new SharedOrderChecks(this.#world, grants, this.#calls);
-    const services = { world: this.#world, leases: this.#leases, calls: this.#calls, order, sharedOrder };
+    const services = {
+      world: this.#world,
+      leases: this.#leases,
+      calls: this.#calls,
+      steps: this.#steps,
+      order,
+      sharedOrder,
+    };
     plan.processes.forEach((one, index) => {
       const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);
       host.process.onPause = (ms) => this.#leases.paused(host, ms);
@@ -156,7 +177,9 @@ export class Simulation {
     const quiet = Math.max(timeline.now, ...hosts.map(({ disturbedUntil }) => disturbedUntil));
     this.#runUntil(() => timeline.now >= quiet + FOLLOW_UP, quiet + FOLLOW_UP + 1_000);
     history.note('', () => 'everybody is done');
+    this.#isOver = true;
     checkLeftovers(this.#world, 'after everybody was done');
+    for (const host of hosts) this.#bounds.checkIdle(host);
     this.#closeAll();
     return {
       violations: violations.all,
@@ -227,6 +250,7 @@ export class Simulation {
 
   #checkNow(): void {
     for (const host of this.#world.hosts) {
+      if (isDelayed(this.#world, host)) host.lastDelayed = this.#world.timeline.now;
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
       if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;
       host.lastPaused = Math.min(this.#world.timeline.now, host.process.pausedUntil);
@@ -238,9 +262,13 @@ export class Simulation {
 
   #lookNowAndThen(): void {
     this.#world.timeline.after(CHECK_INTERVAL, () => {
-      this.#calls.check();
-      this.#commands.check();
-      if (!this.#areDone()) this.#lookNowAndThen();
+      this.#bounds.check();
+      if (!this.#areDone()) {
+        this.#calls.check();
+        this.#commands.check();
+        this.#steps.check();
+      }
+      if (!this.#isOver) this.#lookNowAndThen();
     });
   }
 

@@ -14,6 +14,7 @@ export const VIOLATION_KINDS = [
   'refused though free',
   'overtaken',
   'not settled',
+  'not waiting',
   'late',
   'silence',
   'failed though calm',
@@ -25,6 +26,8 @@ export const VIOLATION_KINDS = [
   'foreign context',
   'unhandled rejection',
   'timer left',
+  'left behind',
+  'too many connections',
   'too many commands',
 ] as const;
 

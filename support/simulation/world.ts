@@ -20,6 +20,10 @@ export interface Host {
   readonly registry: RedisLockRegistry;
   readonly client: SimulatedClient | SimulatedPool;
   readonly directory: ClientDirectory;
+  /** What is in the maps and sets of its registry. */
+  readonly entries: () => number;
+  /** So far: commands of the library, calls of its callers, connections of the library's own. */
+  readonly counts: { commands: number; calls: number; connections: number };
   /** How the library's owner values begin in this process. */
   readonly clientId: string;
   /** `close` was called, and whether it has settled. */
@@ -35,6 +39,10 @@ export interface Host {
   cutOffUntil: number;
   /** When something else than a pause was last seen wrong; -Infinity: never. */
   lastCutOff: number;
+  /** What the server answers it in place of a reply, and when. */
+  refusal: Refusal | undefined;
+  /** When it was last seen disturbed, but for answers that refuse; -Infinity: never. */
+  lastDelayed: number;
   /** Decides about faults that happen just when it does something. */
   readonly moments: Random;
   /** When it was last seen disturbed; -Infinity: never. */
@@ -48,6 +56,13 @@ export interface Host {
   readonly registryOptions: ProcessPlan['options'];
 }
 
+interface Refusal {
+  readonly error: string;
+  readonly command: 'EVAL' | 'SUBSCRIBE';
+  readonly from: number;
+  readonly until: number;
+}
+
 /** What one simulation consists of. */
 export interface World {
   readonly plan: Plan;
@@ -58,7 +73,12 @@ export interface World {
   readonly hosts: readonly Host[];
   readonly violations: Violations;
   readonly permits: PermitChecks;
+  /** By lock: when a key beside its own was last deleted. */
+  readonly lostCompanions: Map<string, number>;
 }
+
+/** ms that a process needs after a fault until its connections are as before. */
+export const RECOVERY = 100;
 
 export const REGISTRY_KEY = 'r';
 
@@ -133,13 +153,23 @@ export function hostOf(world: World, owner: string | undefined): Host | undefine
 
 /** Something is, or may be, wrong between this process and the server. */
 export function isDisturbed(world: World, host: Host): boolean {
-  return world.timeline.now < host.disturbedUntil || host.process.isPaused || isCutOff(world, host);
+  return isDelayed(world, host) || isCutOff(world, host);
+}
+
+/** Answers may be late, or not come. */
+export function isDelayed(world: World, host: Host): boolean {
+  return world.timeline.now < host.disturbedUntil || host.process.isPaused || isAway(world, host);
 }
 
 /** The same, and not only because the process is paused. */
-export function isCutOff({ timeline, server, network }: World, host: Host): boolean {
+export function isCutOff(world: World, host: Host): boolean {
+  return world.timeline.now < (host.refusal?.until ?? 0) + RECOVERY || isAway(world, host);
+}
+
+function isAway({ timeline, server, network }: World, host: Host): boolean {
   if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
   if (network.inbox.isFrozen) return true;
+  if (!host.client.isOpen && host.closing === 'no') return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;
 }
@@ -147,4 +177,12 @@ export function isCutOff({ timeline, server, network }: World, host: Host): bool
 /** ms for which nothing has disturbed the process. */
 export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
   return timeline.now - host.lastDisturbed;
+}
+
+/**
+ * ms for which nothing but an answer that no attempt can mend could come to what began then; 0: that may be otherwise.
+ */
+export function refusedFor({ timeline }: World, { refusal, lastDelayed }: Host, since: number): number {
+  if (refusal === undefined || refusal.command !== 'EVAL' || !/^(NOPERM|NOAUTH|OOM)/.test(refusal.error)) return 0;
+  return timeline.now < refusal.until ? timeline.now - Math.max(since, refusal.from, lastDelayed) : 0;
 }

@@ -1,8 +1,9 @@
 import type { SharedKind } from '../../../lib/api/lock-types';
 import { isShared, keysOf, type Round } from '../plan';
-import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 import { Vacancies } from './vacancies';
+import { WaiterChecks } from './waiters';
 
 /** A call of `lock`, `tryLock` or `run` between its beginning and its lease, or its error. */
 export interface PendingCall {
@@ -37,6 +38,10 @@ const CLAIMED_WITHIN = 500;
 /** ms that a call may be late: timers, immediates and a round trip. */
 const SLACK = 60;
 
+/** ms in which a call ends that Redis refuses for good: it stands back before, or polls first. */
+const REFUSED_AT_ONCE = 600;
+const REFUSED_BY_POLL = 2_500;
+
 /** ms that a lock of several keys has, when its time is over, to give locks back and to renew those that it has. */
 const ROUND_TRIPS = 100;
 
@@ -50,6 +55,7 @@ export class CallChecks {
   readonly #leases: LeaseChecks;
   readonly #keys: readonly string[];
   readonly #vacancies: Vacancies;
+  readonly #waiters: WaiterChecks;
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
 
   constructor(world: World, leases: LeaseChecks) {
@@ -57,6 +63,7 @@ export class CallChecks {
     this.#leases = leases;
     this.#keys = keysOf(world.plan);
     this.#vacancies = new Vacancies(world, leases);
+    this.#waiters = new WaiterChecks(world, leases);
   }
 
   begin(caller: string, host: Host, keys: readonly string[], round: Round): PendingCall {
@@ -147,11 +154,13 @@ export class CallChecks {
   /** Now and then. */
   check(): void {
     for (const key of this.#keys) this.#checkClaim(key);
+    this.#waiters.check(this.pending);
     for (const call of this.pending) {
       if (!call.host.process.isAlive || call.host.process.isPaused) continue;
       this.#checkDeadline(call);
       this.#checkProgress(call);
       this.#checkSilence(call);
+      this.#checkPromptness(call);
     }
   }
 
@@ -231,6 +240,16 @@ export class CallChecks {
   /** Redisson's queue keeps the first position for a process that is dead, or cannot be reached, until its timeout. */
   #mayBeFirst(host: Host, bound: number): boolean {
     return host.process.isAlive && !host.closedInTrouble && quietFor(this.#world, host) > bound;
+  }
+
+  #checkPromptness({ host, keys, caller, startedAt, isSecond }: PendingCall): void {
+    const { violations } = this.#world;
+    const bound = startedAt >= (host.refusal?.from ?? 0) ? REFUSED_AT_ONCE : REFUSED_BY_POLL;
+    // One behind another caller of its process waits for that.
+    if (isSecond || this.#lastHeld(host, keys) >= startedAt) return;
+    const ms = refusedFor(this.#world, host, startedAt);
+    const text = `${caller} waits for "${keys.join(' + ')}", and Redis has refused all that it asks for ${ms.toFixed(0)} ms`;
+    if (ms > bound) violations.report('late', caller, text);
   }
 
   #checkSilence({ host, keys, caller, startedAt, waitTime }: PendingCall): void {

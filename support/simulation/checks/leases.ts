@@ -188,9 +188,14 @@ export class LeaseChecks {
       entry.isWiped ||= losesCounters && this.#world.plan.processes[entry.host.index]?.connections === 1;
     }
     if (losesCounters) this.#world.permits.lost();
-    if (!losesCounters) return;
-    if (this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson')) this.#lastToken.clear();
-    for (const last of this.#lastToken.values()) last.isForgotten = true;
+    if (losesCounters) for (const key of this.#lastToken.keys()) this.excuseTokens(key);
+  }
+
+  /** The counter behind the tokens of the key may be lost. Redisson's begins again. */
+  excuseTokens(key: string): void {
+    if (this.#isRedissons) this.#lastToken.delete(key);
+    const last = this.#lastToken.get(key);
+    if (last !== undefined) last.isForgotten = true;
   }
 
   /** Somebody has ended the acquisition by force. */
@@ -255,6 +260,10 @@ export class LeaseChecks {
     const { lease, key, caller } = entry;
     const token = lease.fencingToken;
     if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
+    const lostAt = this.#world.lostCompanions.get(lockName(key)) ?? Number.NEGATIVE_INFINITY;
+    // The counter has begun again, and the grant of one from before may have been on its way.
+    const isForgotten = this.#world.timeline.now - lostAt < LONGEST_TTL;
+    if (this.#isRedissons && isForgotten) return;
     const last = this.#lastToken.get(key);
     // Without its counter, tokens go on by the clock of the server. That may be behind the last one (P10).
     const isExcused = last?.isForgotten && this.#world.server.isSetBack;
@@ -262,7 +271,11 @@ export class LeaseChecks {
       const text = `${caller} got token ${token} of "${key}" after ${last.caller} had ${last.token}`;
       this.#world.violations.report('token', key, text);
     }
-    this.#lastToken.set(key, { token, caller, isForgotten: false });
+    this.#lastToken.set(key, { token, caller, isForgotten });
+  }
+
+  get #isRedissons(): boolean {
+    return this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson') ?? false;
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */

@@ -4,6 +4,9 @@ import { type Host, hostOf, type World } from '../world';
 /** What is kept on purpose when nobody holds anything: counters behind fencing tokens. */
 const COUNTER = /(:fence|redisson_lock_token.*)$/;
 
+/** In Redisson's format these have none. */
+const ENDLESS = /^redisson_lock_(queue|timeout):/;
+
 /** What stands before an owner of a shared lock. */
 const KIND = /^(semaphore|read|write):/;
 
@@ -12,6 +15,8 @@ export function checkLeftovers(world: World, when: string, one?: Host): void {
   const { server, violations } = world;
   for (const key of server.keys.keys()) {
     if (COUNTER.test(key)) continue;
+    if (server.keys.expiresAt(key) === Number.POSITIVE_INFINITY && !ENDLESS.test(key))
+      violations.report('left in Redis', key, `${when}, ${key} has no expiry: ${texts(server, key).join(', ')}`);
     for (const text of texts(server, key)) {
       const owner = text.replace(KIND, '');
       const host = hostOf(world, owner);

@@ -16,7 +16,13 @@ export interface ClientDirectory {
   readonly network: Network;
   readonly process: SimulatedProcess;
   readonly clients: Set<SimulatedClient>;
+  /** Until when nothing can be connected, and after how many tries its clients give up. */
+  outage: { readonly until: number; readonly tries: number };
   has(connection: Connection): boolean;
+  /** The library gives a command to its client. */
+  asked(): void;
+  /** The library makes a connection of its own. */
+  duplicated(): void;
   /** A reply to a command of the library was read. */
   replied(): void;
   /** As that of ConnectionListener. */

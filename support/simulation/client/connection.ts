@@ -75,6 +75,8 @@ export interface Network {
   asked(command: readonly string[]): void;
   /** A client wrote a command. */
   sent(connection: Connection, command: readonly string[]): void;
+  /** The error that a command is answered with in place of being executed. */
+  refusal(connection: Connection, command: readonly string[]): string | undefined;
   /** The server is about to execute a command that was written then. */
   executing(sentAt: number): void;
 }
@@ -155,7 +157,8 @@ export class Connection implements ServerConnection {
     if (this.#losesCommands || !this.#isOpenToServer) return;
     if (this.#lateBy > 0) this.#listener.cameLate(command);
     this.#network.executing(sentAt);
-    const reply = this.#network.server.execute(this, command);
+    const err = this.#network.refusal(this, command);
+    const reply = err === undefined ? this.#network.server.execute(this, command) : { err };
     this.#reply(() => this.#listener.replied(reply));
   }
 

@@ -26,19 +26,23 @@ export class SimulatedClient extends EventEmitter {
   #isWriting = false;
   connection: Connection | undefined;
   #connected: ((error?: unknown) => void) | undefined;
+  /** Of what makes a connection: `destroy` ends it, and `connect` begins another one. */
+  #opening = 0;
+  /** Those in vain. */
+  #tries = 0;
 
   constructor(directory: ClientDirectory, traits: ClientTraits, isSubscriber = false) {
     super();
     this.#directory = directory;
     this.#traits = traits;
     this.isSubscriber = isSubscriber;
-    directory.clients.add(this);
     // As every application has: without a listener, an error is thrown.
     this.on('error', () => undefined);
   }
 
   /** For a subscriber of the library's own. */
   duplicate(): SimulatedClient {
+    this.#directory.duplicated();
     return new SimulatedClient(this.#directory, { ...this.#traits, disableOfflineQueue: false }, true);
   }
 
@@ -50,6 +54,7 @@ export class SimulatedClient extends EventEmitter {
 
   connect(): Promise<void> {
     this.isOpen = true;
+    this.#directory.clients.add(this);
     this.#open();
     return new Promise((resolve, reject) => {
       this.#connected = (error) => (error === undefined ? resolve() : reject(error));
@@ -104,6 +109,7 @@ export class SimulatedClient extends EventEmitter {
   send(words: readonly string[]): Promise<unknown> {
     if (!this.isOpen) return Promise.reject(new ClientClosedError());
     if (!this.isReady && this.#traits.disableOfflineQueue) return Promise.reject(new ClientOfflineError());
+    this.#directory.asked();
     this.#directory.network.asked(words);
     return new Promise((resolve, reject) => {
       this.#toWrite.push({ words, resolve, reject });
@@ -131,15 +137,12 @@ export class SimulatedClient extends EventEmitter {
     const { network, process } = this.#directory;
     const { timeline } = network;
     const { least } = this.#traits.delays;
+    const opening = ++this.#opening;
     timeline.after(2 * least, () =>
       process.post('input', () => {
-        if (!this.isOpen) return;
-        if (!network.server.isUp) {
-          this.emit('error', new Error('connect ECONNREFUSED'));
-          this.#reopen();
-          return;
-        }
-        this.#opened();
+        if (!this.isOpen || opening !== this.#opening) return;
+        if (network.server.isUp && timeline.now >= this.#directory.outage.until) this.#opened();
+        else this.#refused(new Error('connect ECONNREFUSED'));
       }),
     );
   }
@@ -166,6 +169,7 @@ export class SimulatedClient extends EventEmitter {
   #ready(connection: Connection): void {
     if (this.connection !== connection || !this.isOpen) return;
     this.isReady = true;
+    this.#tries = 0;
     this.#connected?.();
     this.#connected = undefined;
     this.emit('ready');
@@ -200,13 +204,37 @@ export class SimulatedClient extends EventEmitter {
     this.#rejectAll(rejected, error);
     this.emit('error', error);
     this.emit('reconnecting');
-    this.#reopen();
+    this.#reopen(false);
   }
 
-  #reopen(): void {
+  #refused(error: Error): void {
+    if (++this.#tries > this.#directory.outage.tries) {
+      this.#giveUp(error);
+      return;
+    }
+    this.emit('error', error);
+    this.#reopen(true);
+  }
+
+  /** Its reconnectStrategy ends it, until it is connected again. */
+  #giveUp(error: Error): void {
+    this.isOpen = false;
+    this.#tries = 0;
+    this.#directory.clients.delete(this);
+    this.emit('error', error);
+    this.#rejectAll([...this.#waiting.splice(0), ...this.#toWrite.splice(0)], error);
+    this.#connected?.(error);
+    this.#connected = undefined;
+  }
+
+  /** `isAgain`: it has tried before. */
+  #reopen(isAgain: boolean): void {
     const { network, process } = this.#directory;
+    const opening = this.#opening;
     network.timeline.after(this.#traits.reconnectAfter, () =>
       process.post('timer', () => {
+        if (!this.isOpen || opening !== this.#opening) return;
+        if (isAgain) this.emit('reconnecting');
         if (this.isOpen) this.#open();
       }),
     );

@@ -32,9 +32,14 @@ export class SimulatedPool extends EventEmitter {
     return this.#isClosed() ?? this.#idle().eval(script, options);
   }
 
+  async connect(): Promise<void> {
+    this.isOpen = true;
+    await Promise.all(this.#clients.map((client) => client.connect()));
+  }
+
   destroy(): void {
     this.isOpen = false;
-    for (const client of this.#clients) client.destroy();
+    for (const client of this.#clients) if (client.isOpen) client.destroy();
   }
 
   #isClosed(): Promise<never> | undefined {

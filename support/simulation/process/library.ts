@@ -21,6 +21,8 @@ export interface Surroundings {
 export interface LibraryInstance {
   readonly library: typeof Library;
   surroundings: Surroundings;
+  /** What `make` makes, and a function that counts what is in the maps and sets that were made with it. */
+  counting<T>(make: () => T): readonly [T, count: () => number];
   /** The sources of its Lua scripts with a name for each. */
   readonly scripts: ReadonlyMap<string, string>;
 }
@@ -70,7 +72,7 @@ const SCRIPT_CONSTANT = /^var (\w+) = (?:new (?:Lock)?Script|release\d*|(?:lock|
 /** Evaluates the bundle whenever it is called: instances share nothing. */
 export function libraryLoader(bundle: string): () => LibraryInstance {
   const names = [...bundle.matchAll(SCRIPT_CONSTANT)].map(([, name]) => name);
-  const text = `(function (exports, module, require, Math, WeakRef, performance, Date, setTimeout, setInterval, setImmediate) {
+  const text = `(function (exports, module, require, Math, WeakRef, Map, Set, performance, Date, setTimeout, setInterval, setImmediate) {
 ${bundle}
 module.exports.scripts = { ${names.join(', ')} };
 })`;
@@ -78,11 +80,33 @@ module.exports.scripts = { ${names.join(', ')} };
   return () => {
     const module: { exports: Record<string, unknown> } = { exports: {} };
     const instance = { surroundings: absent } as { -readonly [K in keyof LibraryInstance]: LibraryInstance[K] };
+    let collections: { readonly size: number }[] | undefined;
+    class CountedMap<K, V> extends Map<K, V> {
+      constructor(entries?: Iterable<readonly [K, V]>) {
+        super(entries);
+        collections?.push(this);
+      }
+    }
+    class CountedSet<T> extends Set<T> {
+      constructor(values?: Iterable<T>) {
+        super(values);
+        collections?.push(this);
+      }
+    }
+    instance.counting = (make) => {
+      const made: { readonly size: number }[] = [];
+      collections = made;
+      const one = make();
+      collections = undefined;
+      return [one, () => made.reduce((sum, { size }) => sum + size, 0)];
+    };
     const math = Object.defineProperties({}, Object.getOwnPropertyDescriptors(Math)) as typeof Math;
     math.random = () => instance.surroundings.random();
     const load = (name: string): unknown =>
       name === 'node:crypto' ? { ...crypto, randomUUID: () => instance.surroundings.randomUUID() } : require(name);
-    script.runInThisContext()(module.exports, module, load, math, LastingRef, { timeOrigin: 0 });
+    script.runInThisContext()(module.exports, module, load, math, LastingRef, CountedMap, CountedSet, {
+      timeOrigin: 0,
+    });
     const { clock, scripts, ...library } = module.exports as { clock: object; scripts: object };
     replaceClock(clock, instance);
     instance.library = library as never;

@@ -8,6 +8,8 @@ export interface CommandContext {
   readonly keys: Keyspace;
   /** The server's clock in whole ms. */
   now(): number;
+  /** ms by which it has gone on within the command. */
+  ticks(): number;
   /** The server's clock in whole microseconds. */
   microseconds(): number;
   /** Returns how many listen. */
@@ -45,9 +47,10 @@ function positive(text: string | undefined, command: string): number {
   return ms;
 }
 
-function expire({ keys }: CommandContext, key: string, end: number): Reply {
+function expire({ keys, now }: CommandContext, key: string, end: number, ticks = 0): Reply {
   if (!keys.has(key)) return 0;
-  keys.expireAt(key, end);
+  if (end <= now() + ticks) keys.delete(key);
+  else keys.expireAt(key, end);
   return 1;
 }
 
@@ -79,7 +82,7 @@ const stringCommands: CommandTable = {
   TYPE: [1, ({ keys }, [key = '']) => ({ ok: keys.kind(key) ?? 'none' })],
   INCR: [1, (context, [key = '']) => increment(context, key)],
   PTTL: [1, (context, [key = '']) => life(context, key)],
-  PEXPIRE: [2, (context, [key = '', ms]) => expire(context, key, context.now() + integer(ms))],
+  PEXPIRE: [2, (context, [key = '', ms]) => expire(context, key, context.now() + integer(ms), context.ticks())],
   PEXPIREAT: [2, (context, [key = '', end]) => expire(context, key, integer(end))],
   TIME: [
     0,

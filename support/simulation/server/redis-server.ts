@@ -1,3 +1,4 @@
+import type { Random } from '../../random';
 import type { Timeline } from '../timeline';
 import { type CommandContext, execute } from './commands';
 import { Keyspace } from './keyspace';
@@ -35,6 +36,8 @@ export class RedisServer {
   /** ms by which its clock was set back. */
   #behind = 0;
   #setBackUntil = Number.NEGATIVE_INFINITY;
+  /** When its clock goes on within a command. */
+  ticks: Random | undefined;
   /** It accepts connections. */
   isUp = true;
 
@@ -46,6 +49,7 @@ export class RedisServer {
     this.#context = {
       keys: this.keys,
       now: () => this.time,
+      ticks: () => (this.ticks?.chance(0.5) ? 1 : 0),
       microseconds: () => Math.floor((EPOCH + timeline.now - this.#behind) * 1000),
       publish: (channel, message) => {
         const listeners = this.#listeners(channel);

@@ -1,0 +1,167 @@
+import { ABORT_REASONS } from '../abort-reasons';
+import { Random } from '../random';
+import type { CallerPlan, Plan, Round } from './plan';
+import { type Fault, MOMENTS } from './plan-faults';
+
+/** Changes a plan, or leaves it as it is. */
+type Block = (plan: Plan, random: Random) => Plan;
+
+/**
+ * What only some seeds have. Each block has a stream of its own: all other seeds, and all else of this one, stay as they
+ * were.
+ */
+const BLOCKS: Readonly<Record<string, Block>> = {
+  'abort reasons': withReasons,
+  'whole minHold': withWholeMinHolds,
+  'closed client': withReopenedClient,
+  companions: withLostCompanions,
+  refusals: withRefusals,
+  renewals: withRenewals,
+};
+
+export function withBlocks(plan: Plan): Plan {
+  return Object.entries(BLOCKS).reduce((so, [name, block]) => block(so, new Random(plan.seed, name)), plan);
+}
+
+/** Callers abort with errors of every kind; in some seeds, while their attempt is in flight. */
+function withReasons(plan: Plan, random: Random): Plan {
+  const isHasty = random.chance(0.15);
+  return withRounds(plan, (round) => {
+    const reason = random.pick(ABORT_REASONS);
+    const isEarly = isHasty && random.chance(0.5);
+    const abortAfter = isEarly ? random.between(0, random.pick([2, 10, 60])) : round.abortAfter;
+    return abortAfter === undefined ? round : { ...round, abortAfter, reason };
+  });
+}
+
+/** Leases that nobody else may have before they end, and that end about when they are unlocked. */
+function withWholeMinHolds(plan: Plan, random: Random): Plan {
+  if (!random.chance(0.15)) return plan;
+  const ticks = random.chance(0.5);
+  const whole = (round: Round): Round => {
+    if (!random.chance(0.5)) return round;
+    const ttl = random.pick([60, 300]);
+    return { ...round, ttl, renew: undefined, minHold: ttl, hold: ttl - random.between(-2, 5), chunk: 0, block: 0 };
+  };
+  return { ...withRounds(plan, whole), ticks };
+}
+
+/** The application closes its client, or the client gives up in an outage; then it is connected again. */
+function withReopenedClient(plan: Plan, random: Random): Plan {
+  if (plan.isCalm || !random.chance(0.2)) return plan;
+  const process = random.whole(0, plan.processes.length - 1);
+  const at = random.between(1_500, 4_000);
+  const duration = random.pick([random.between(0, 50), random.between(50, 1_000), random.between(1_000, 6_000)]);
+  const chosen = random.pick(['destroy', 'destroy in an outage', 'give up'] as const);
+  // A pool does not give up.
+  const how = plan.processes[process]?.connections === 1 ? chosen : 'destroy';
+  const fault: Fault = { kind: 'reopen', at, process, duration, how };
+  const [like] = plan.callers.filter((caller) => caller.process === process);
+  const [other] = plan.callers.filter((caller) => caller.process !== process);
+  if (like === undefined || other === undefined) return plan;
+  const processes = plan.processes.map(({ options, ...one }) => ({
+    ...one,
+    options: { ...options, fairLockWaitTimeout: 12_000 },
+  }));
+  const isAimed = random.chance(0.5);
+  const aim = (caller: CallerPlan): CallerPlan => {
+    const rounds = caller.rounds.map((round) => {
+      const closed = { ...fault, how: 'destroy', duration: random.between(0, 300) } as const;
+      const aimed = { on: 'call', after: random.between(0, 4), fault: closed } as const;
+      return isAimed && random.chance(0.25) ? { ...round, aimed } : round;
+    });
+    return caller.process === process ? { ...caller, rounds } : caller;
+  };
+  const endsIt = (one: Fault): boolean => (one.kind === 'kill' || one.kind === 'close') && one.process === process;
+  // Somebody waits just then, and after all has been tried again.
+  const after = at + duration + 13_000;
+  return {
+    ...plan,
+    processes,
+    faults: [...plan.faults.filter((one) => !endsIt(one)), fault].sort((one, next) => one.at - next.at),
+    callers: [
+      ...plan.callers.map(aim),
+      ...waitingAt(at, 1_000, other, like, random),
+      ...waitingAt(after, 5_000, other, like, random),
+    ],
+  };
+}
+
+/** The second one waits for the first at this time. */
+function waitingAt(at: number, ms: number, holder: CallerPlan, waiter: CallerPlan, random: Random): CallerPlan[] {
+  const round = { ...(waiter.rounds[0] as Round), ...PLAIN };
+  const kind = round.kind === 'read' ? 'write' : round.kind;
+  const before = random.between(400, 800);
+  const keys = ['reopened'];
+  return [
+    { ...holder, keys, rounds: [{ ...round, kind, think: at - before, hold: before + ms }] },
+    { ...waiter, keys, rounds: [{ ...round, think: at - random.between(100, 350), hold: 20 }] },
+  ];
+}
+
+const PLAIN = {
+  method: 'lock',
+  permits: 1,
+  takes: 1,
+  ttl: 30_000,
+  renew: undefined,
+  waitTime: undefined,
+  minHold: undefined,
+  abortAfter: undefined,
+  block: 0,
+  chunk: 0,
+  evals: undefined,
+  aimed: undefined,
+} as const;
+
+/** Keys beside that of a lock are evicted, or deleted by hand, mostly while others wait for its holder. */
+function withLostCompanions(plan: Plan, random: Random): Plan {
+  if (plan.isCalm || !random.chance(0.25)) return plan;
+  const share = random.pick([0.1, 0.4]);
+  const callers = plan.callers.map((caller) => ({
+    ...caller,
+    rounds: caller.rounds.map((round): Round => {
+      if (!random.chance(share)) return round;
+      const fault: Fault = { kind: 'delete companion', at: 0, key: random.pick(caller.keys), which: random.unit() };
+      return { ...round, aimed: { on: random.pick(MOMENTS), after: random.between(0, 150), fault } };
+    }),
+  }));
+  return { ...plan, callers };
+}
+
+/** Answers that no attempt can mend, and such that pass. */
+const REFUSALS = {
+  'NOPERM this user has no permissions': 4,
+  'NOAUTH Authentication required.': 1,
+  'LOADING Redis is loading the dataset in memory': 1,
+  "READONLY You can't write against a read only replica.": 1,
+};
+
+/** The server refuses what a process asks; often just when it acquires, or gives back. */
+function withRefusals(plan: Plan, random: Random): Plan {
+  if (plan.isCalm || !random.chance(0.15)) return plan;
+  const refuse = (at: number, process: number, command: 'EVAL' | 'SUBSCRIBE'): Fault => {
+    const duration = random.pick([random.between(100, 1_000), random.between(1_000, 6_000)]);
+    return { kind: 'refuse', at, process, duration, command, error: random.weighted(REFUSALS) };
+  };
+  const callers = plan.callers.map((caller) => ({
+    ...caller,
+    rounds: caller.rounds.map((round): Round => {
+      if (!random.chance(0.15)) return round;
+      return { ...round, aimed: { on: random.pick(MOMENTS), after: 0, fault: refuse(0, caller.process, 'EVAL') } };
+    }),
+  }));
+  const faults = Array.from({ length: random.whole(1, 2) }, () =>
+    refuse(random.between(20, 4_000), random.whole(0, plan.processes.length - 1), random.pick(['EVAL', 'SUBSCRIBE'])),
+  );
+  return { ...plan, callers, faults: [...plan.faults, ...faults].sort((one, next) => one.at - next.at) };
+}
+
+function withRenewals(plan: Plan, random: Random): Plan {
+  if (!random.chance(0.15)) return plan;
+  return withRounds(plan, (round) => ({ ...round, renews: random.chance(0.3) }));
+}
+
+function withRounds(plan: Plan, change: (round: Round) => Round): Plan {
+  return { ...plan, callers: plan.callers.map((caller) => ({ ...caller, rounds: caller.rounds.map(change) })) };
+}
