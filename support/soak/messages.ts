@@ -18,6 +18,9 @@ export type Command =
   | { readonly do: 'resume' }
   | { readonly do: 'finish' }
   | { readonly do: 'block'; readonly ms: number }
+  /** `givesUp`: only when its connection breaks. */
+  | { readonly do: 'close client'; readonly givesUp: boolean }
+  | { readonly do: 'connect client' }
   | { readonly do: 'restart'; readonly closeTimeout: number }
   | { readonly do: 'progress'; readonly keys: readonly string[]; readonly within: number };
 
@@ -29,6 +32,8 @@ export type Answer =
   | { readonly done: 'pause'; readonly memory: number }
   | { readonly done: 'resume' }
   | { readonly done: 'finish' }
+  | { readonly done: 'close client' }
+  | { readonly done: 'connect client' }
   /** The keys whose leases `close` gave up: they stay in Redis until their ttl ends. */
   | { readonly done: 'restart'; readonly closedKeys: readonly string[] }
   | { readonly done: 'progress'; readonly failures: readonly string[] };

@@ -6,6 +6,9 @@ export type AdminClient = ReturnType<typeof createClient>;
 /** An owner value: `<name>:<random>:<number>`, and whatever a lock type adds to it. */
 const OWNER = /^.+[:/][\w-]{22}:\d+/;
 
+/** What is kept beside a lock, but for Redisson's counter, which would begin again, and marks for commands that are repeated. */
+export const COMPANION = /^\{.*\}:(fence|queue|tickets|waiters)$|^redisson_lock_(queue|timeout):/;
+
 /** One owner value in Redis: as a holder, or as a waiter in a queue. */
 export interface Entry {
   readonly name: string;

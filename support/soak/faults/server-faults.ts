@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../random';
 import type { RedisServer } from '../../redis';
-import type { AdminClient } from '../redis-content';
+import { type AdminClient, COMPANION } from '../redis-content';
 
 export interface ServerTarget {
   readonly server: RedisServer;
@@ -27,6 +27,11 @@ export const serverFaults = {
   },
   'SCRIPT FLUSH': async ({ admin }) => {
     await admin.sendCommand(['SCRIPT', 'FLUSH']);
+  },
+  // As eviction does, or somebody who mends a lock by hand.
+  'companion deleted': async ({ admin }, random) => {
+    const names = (await admin.keys('*')).filter((name) => COMPANION.test(name));
+    if (names.length > 0) await admin.del(random.pick(names));
   },
 } as const satisfies Record<string, ServerFault>;
 

@@ -38,6 +38,17 @@ export const workerFaults = {
     await sleep(ms);
   },
   'close and restart': (slot, random) => slot.restartRegistry(random.chance(0.3) ? 300 : 3_000),
+  'closed client': async ({ process }, random) => {
+    await process.ask({ do: 'close client', givesUp: false });
+    await sleep(random.whole(0, 1_500));
+    await process.ask({ do: 'connect client' });
+  },
+  'client gives up': async ({ process, proxy }, random) => {
+    await process.ask({ do: 'close client', givesUp: true });
+    proxy.reset();
+    await sleep(random.whole(0, 1_500));
+    await process.ask({ do: 'connect client' });
+  },
   'kill -9': (slot) => slot.kill(),
 } as const satisfies Record<string, WorkerFault>;
 

@@ -8,6 +8,7 @@ import {
   type RedisLockRegistry,
   RegistryClosedError,
 } from '../../../lib';
+import { ABORT_REASONS, abortReason } from '../../abort-reasons';
 import type { Access } from '../../judge/exclusion';
 import { type Outcome, PERMITS } from '../../judge/records';
 import type { Random } from '../../random';
@@ -33,8 +34,6 @@ export interface CallerServices {
   registry(): RedisLockRegistry;
   nextCall(): string;
 }
-
-class GaveUp extends Error {}
 
 class Signal {
   send: () => void = () => {};
@@ -76,13 +75,14 @@ export class Caller {
     const { minHold } = options;
     records.write({ event: 'called', call, key, others, access, permits, what, minHold, at: sharedNow() });
     const stop = new AbortController();
+    const reason = abortReason(this.#random.pick(ABORT_REASONS), { LockLostError, LockTimeoutError });
     const { abortAfter } = request;
-    const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(new GaveUp()), abortAfter);
+    const timer = abortAfter === undefined ? undefined : setTimeout(() => stop.abort(reason), abortAfter);
     let outcome: Outcome;
     try {
       outcome = await this.#acquire(call, what, request, access, permits, stop.signal);
     } catch (error) {
-      outcome = outcomeOf(error);
+      outcome = stop.signal.aborted && error === stop.signal.reason ? 'aborted' : outcomeOf(error);
       if (outcome === 'unexpected') records.violation('unexpected error', `${call} ${what}: ${String(error)}`);
     }
     clearTimeout(timer);
@@ -152,7 +152,6 @@ function ignoreLoss(error: unknown): void {
 }
 
 function outcomeOf(error: unknown): Outcome {
-  if (error instanceof GaveUp) return 'aborted';
   if (error instanceof LockTimeoutError) return 'timed out';
   if (error instanceof CannotAcquireLockError) return 'unavailable';
   if (error instanceof RegistryClosedError) return 'closed';

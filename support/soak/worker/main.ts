@@ -59,6 +59,13 @@ async function start(): Promise<(command: Command) => Promise<void>> {
         await close(command.closeTimeout);
         session = await open();
         return answer({ done: 'restart', closedKeys: held.takeKeysLostByClose() });
+      case 'close client':
+        session.givesUp = command.givesUp;
+        if (!command.givesUp) session.closeClient();
+        return answer({ done: 'close client' });
+      case 'connect client':
+        await session.connectClient();
+        return answer({ done: 'connect client' });
       case 'finish':
         gate.finish();
         await Promise.all(working);

@@ -51,7 +51,8 @@ function randomTtl(random: Random): LockOptions {
 
 /** Seldom: it makes all others wait. */
 function randomMinHold(random: Random, { ttl = LONG_TTL }: LockOptions): LockOptions {
-  return random.chance(0.1) ? { minHold: random.whole(20, Math.min(ttl, LONGEST_MIN_HOLD)) } : {};
+  const longest = Math.min(ttl, LONGEST_MIN_HOLD);
+  return random.chance(0.1) ? { minHold: random.chance(0.3) ? longest : random.whole(20, longest) } : {};
 }
 
 /** `undefined` is one attempt of `tryLock`. */

@@ -9,14 +9,19 @@ export interface SocketAddress {
 
 /** A registry on a client of its own, as an application has one. */
 export class Session {
+  /** Its clients do not reconnect by themselves. */
+  givesUp = false;
   readonly registry: RedisLockRegistry;
   readonly #client: ReturnType<typeof createClient>;
 
   static async open(name: string, address: SocketAddress, lockType: LockType): Promise<Session> {
-    const client = createClient({ socket: { ...address, reconnectStrategy: 20 } });
+    let session: Session | undefined;
+    const reconnectStrategy = () => (session?.givesUp ? false : 20);
+    const client = createClient({ socket: { ...address, reconnectStrategy } });
     client.on('error', () => {}); // the faults of the soak
     await client.connect();
-    return new Session(name, client as ReturnType<typeof createClient>, lockType);
+    session = new Session(name, client as ReturnType<typeof createClient>, lockType);
+    return session;
   }
 
   private constructor(name: string, client: ReturnType<typeof createClient>, lockType: LockType) {
@@ -27,6 +32,15 @@ export class Session {
   /** As README says: nothing may be left in Redis then but the leases that were given up after `timeout`. */
   async close(timeout: number): Promise<void> {
     await this.registry.close({ timeout });
-    this.#client.destroy();
+    this.closeClient();
+  }
+
+  closeClient(): void {
+    if (this.#client.isOpen) this.#client.destroy();
+  }
+
+  async connectClient(): Promise<void> {
+    this.givesUp = false;
+    if (!this.#client.isOpen) await this.#client.connect();
   }
 }
