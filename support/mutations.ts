@@ -400,12 +400,18 @@ redis.call('ZADD', queue, score, ticket)`,
   'permits-counted-once': {
     finding: 'a caller that has several permits counts as one that has one',
     simulation: ['semaphore'],
-    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders']],
+    replacements: [
+      ['held = held + permitsOf(holder) end', 'held = held + 1 end'],
+      ['held + sign * permitsOf(owner)', 'held + sign'],
+    ],
   },
   'permits-counted-twice': {
-    finding: 'the permits of a caller that has several are taken twice: others wait though there are enough',
+    finding: 'one permit more is counted for each holder: others wait though there are enough',
     simulation: ['semaphore'],
-    replacements: [['holders = holders + permitsOf(holder) - 1', 'holders = holders + permitsOf(holder)']],
+    replacements: [
+      ['held = held + permitsOf(holder) end', 'held = held + permitsOf(holder) + 1 end'],
+      ['held + sign * permitsOf(owner)', 'held + sign * (permitsOf(owner) + 1)'],
+    ],
   },
   'permits-passed-on-as-they-are': {
     finding: 'the hold of a caller with one permit goes to one that asks for several',
@@ -461,7 +467,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'ended-leases-counted': {
     finding: 'the permit of a process that died is never free again while others hold the rest',
     simulation: ['semaphore'],
-    replacements: [["return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))", 'return 0']],
+    replacements: [['while first and tonumber(firstEnd) <= now do', 'while false do']],
   },
   'kept-permit-free': {
     finding: 'a permit is free before the minHold of its caller ends',

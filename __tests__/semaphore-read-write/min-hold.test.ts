@@ -11,9 +11,7 @@ const ROUNDING = 5;
 describeReal('minHold of a shared lock', () => {
   const fixture = SharedFixture.install();
 
-  async function members(): Promise<string[]> {
-    return fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
-  }
+  const members = () => fixture.members('key');
 
   it('minHold of a shared lock takes a permit until it ends, and no other one', async () => {
     const [one, other] = await fixture.pair();

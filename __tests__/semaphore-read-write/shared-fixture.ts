@@ -78,6 +78,11 @@ export class SharedFixture {
     await until(async () => (await this.client.hKeys(name)).filter((field) => field !== 'permits').length === tickets);
   }
 
+  /** Those that have the lock, without the sums of a semaphore. */
+  members(key: string): Promise<string[]> {
+    return this.client.zRangeByScore(`${this.registryKey}:${key}`, 1, '+inf');
+  }
+
   /** The channel of the lock of `key`. */
   channel(key: string): string {
     return `${this.registryKey}-channel:${this.registryKey}:${key}`;

@@ -35,7 +35,7 @@ async function requestsOf(registryKey: string, during: () => Promise<void>): Pro
 
 describeReal('The readers of a process', () => {
   const fixture = SharedFixture.install();
-  const members = () => fixture.client.zRange(`${fixture.registryKey}:key`, 0, -1);
+  const members = () => fixture.members('key');
   const readOf = (registry: RedisLockRegistry) => registry.readWrite('key').read;
 
   it('The readers of a process have one hold: further ones enter without a command, and the last one gives it back', async () => {

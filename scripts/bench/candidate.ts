@@ -22,6 +22,8 @@ export interface Locks {
   acquireAll?(keys: readonly string[]): Promise<Release>;
   /** As one of many readers, while `acquire` is that of the only writer. */
   acquireShared?(key: string): Promise<Release>;
+  /** One of the permits of a semaphore. */
+  acquirePermit?(key: string, permits: number): Promise<Release>;
   /** A lock that the library renews. */
   keep?(key: string): Promise<Release>;
   /** Somebody listens for its loss. */

@@ -82,6 +82,7 @@ const OURS: readonly Candidate[] = [
   ours({ id: 'fair', title: 'ours: fair' }, { lockType: 'fair' }),
   ours({ id: 'semaphore', title: 'ours: semaphore' }, {}, (registry) => ({
     acquire: (key) => releaseOf(registry.semaphore(key, { permits: PERMITS }).lock()),
+    acquirePermit: (key, permits) => releaseOf(registry.semaphore(key, { permits }).lock()),
   })),
   ours({ id: 'read-write', title: 'ours: readWrite' }, {}, (registry) => ({
     acquire: (key) => releaseOf(registry.readWrite(key).write.lock()),
@@ -121,7 +122,9 @@ const redisSemaphore =
       if (kind === 'Semaphore') return new library.Semaphore(client, key, PERMITS, options);
       return new library.MultiSemaphore(client, key, PERMITS, 1, options);
     };
-    return { acquire: acquiring(object), keep: acquiring(object), object };
+    const acquirePermit = (key: string, permits: number) =>
+      acquiring(() => new library.Semaphore(client, key, permits, options))(key);
+    return { acquire: acquiring(object), keep: acquiring(object), object, acquirePermit };
   };
 
 /** An object that is one owner is made for each acquisition. */

@@ -69,14 +69,18 @@ export interface Cycles {
   readonly keysEach?: number;
   /** Locks that many keys at a time, all or nothing. By default one, as a lock of a single key. */
   readonly together?: number;
+  /** A key is a semaphore that so many others have, and there is one permit more. By default it is a lock. */
+  readonly holders?: number;
 }
 
 /** Callers that lock and unlock keys of their own in a loop, only while they are observed. */
-function cycles(locks: Locks, { callers, keysEach = 1, together }: Cycles): Observe {
-  const acquire = together === undefined ? locks.acquire : can(locks.acquireAll, 'lock several keys');
+async function cycles(locks: Locks, { callers, keysEach = 1, together, holders }: Cycles): Promise<Observe> {
+  const acquireOne = holders === undefined ? locks.acquire : permitOf(locks, holders + 1);
+  const acquire = together === undefined ? acquireOne : can(locks.acquireAll, 'lock several keys');
   const keysOf = Array.from({ length: callers }, (_, caller) =>
     namesOf(`key-${caller}`, keysEach).map((name) => (together === undefined ? name : namesOf(name, together))),
   );
+  if (holders !== undefined) for (const key of keysOf.flat(2)) await acquireEach(Array(holders).fill(key), acquireOne);
   /** Continues where the window before ended. */
   const cyclesOf = new Uint32Array(callers);
   return async (ms) => {
@@ -95,6 +99,11 @@ function cycles(locks: Locks, { callers, keysEach = 1, together }: Cycles): Obse
     await Promise.all(keysOf.map(loop));
     return { durations };
   };
+}
+
+function permitOf(locks: Locks, permits: number): Locks['acquire'] {
+  const acquirePermit = can(locks.acquirePermit, 'give permits');
+  return (key) => acquirePermit(key, permits);
 }
 
 export interface Callers {

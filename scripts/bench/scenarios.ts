@@ -118,9 +118,11 @@ function pointsOf(
   {
     unit,
     sizes = [1, 10, 100, 1_000, 10_000],
+    candidates = WELL_KNOWN,
     ...rest
-  }: Pick<Scenario, 'id' | 'title' | 'floor' | 'metrics' | 'goals'> &
-    Pick<Curve, 'unit'> & { readonly sizes?: readonly number[] },
+  }: Pick<Scenario, 'id' | 'title' | 'floor' | 'metrics' | 'goals' | 'ttl'> &
+    Pick<Curve, 'unit'> &
+    Partial<Pick<Scenario, 'candidates'> & Pick<Curve, 'sizes'>>,
   loadsOf: (size: number) => LoadSpec[],
 ): Scenario[] {
   const curve: Curve = { id: rest.id, title: rest.title, unit, sizes };
@@ -130,7 +132,7 @@ function pointsOf(
     title: `${rest.title}: ${size.toLocaleString('en')} ${unit}`,
     point: { curve, size },
     isVariant: true,
-    candidates: WELL_KNOWN,
+    candidates,
     loads: loadsOf(size),
     timing: isAlternating ? ALTERNATING : { ...FOUR_PROCESSES, warmUp: 3_000, window: 2_000 },
   }));
@@ -327,6 +329,18 @@ export const scenarios: readonly Scenario[] = [
       metrics: HANDED_OVER,
     },
     (processes) => callers({ callers: 10, work: 1 }, processes),
+  ),
+  ...pointsOf(
+    {
+      id: '9e',
+      title: 'A semaphore with one permit more than it has holders, one caller that locks and unlocks',
+      unit: 'holders',
+      candidates: ['semaphore', 'redis-semaphore-semaphore'],
+      metrics: CYCLE,
+      // Nothing is renewed meanwhile.
+      ttl: 300_000,
+    },
+    (holders) => cycles({ callers: 1, holders }),
   ),
   {
     id: '10',

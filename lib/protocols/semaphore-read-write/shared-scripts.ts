@@ -10,6 +10,7 @@ import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
  *
  *   lock      zset     <kind>:<owner> -> when its lease ends, epoch ms; the key expires with the last of them
  *                      <kind>:kept@<owner>: unlocked, and taken until its minHold ends; counts as any lease
+ *                      semaphore:held, semaphore:leases -> how many permits are taken, and by how many leases, below 0
  *   waiters   hash     <kind>:<owner> -> a ticket: "<arrival, epoch µs>:<until when its process is waited for>:<until when
  *                                        it is let in without an attempt>:<when its lease would end then>", epoch ms.
  *                                        Its arrival is when its caller called, which may have waited in its process
@@ -40,14 +41,6 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
--- A lease that has ended stays in the key while others prolong it. Returns how many there were. Sets \`wasWritten\`: a
--- writer had the lock until now.
-local wasWritten
-local function removeEnded()
-  wasWritten = string.sub(redis.call('ZRANGE', lock, 0, 0)[1] or '', 1, 6) == 'write:'
-  return redis.call('ZREMRANGEBYSCORE', lock, '-inf', digits(now))
-end
-
 local function expireWithLastLease()
   redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])
 end`;
@@ -55,18 +48,34 @@ end`;
 /** ms; a ticket that was entered further ahead of the server's clock shows that the clock was set back. */
 export const SET_BACK = 1_000;
 
+/** The sums of a semaphore, by score in this order. */
+const HELD = 'semaphore:held';
+const LEASES = 'semaphore:leases';
+
 /**
- * The queue, and who may enter. `readQueue` comes first, when the leases that have ended were removed. It sets:
+ * Who has the lock, the queue, and who may enter. `readHolders` comes first. It removes leases that have ended, which stay
+ * in the key while others prolong it, and returns how many there were. It sets:
+ *
+ *   leases, held  how many there are, and how many permits of a semaphore they have; scripts that change them count on
+ *   firstHolder   a member; `wasWritten`: a writer had the lock until now, or has it
+ *
+ * To add the permits up takes time for each lease. So a semaphore keeps the sums with the leases. They are right while
+ * they agree with the number of members: what else may change the leases, also a process with a version before this one,
+ * only removes some, or removes the sums too.
+ *
+ * `readQueue` comes next. It sets:
  *
  *   queue      the tickets, in the order of their arrival; when a writer has left, readers come first
  *   permits    the number that counts for them, given at `givenAt`
  *   isDropped  there were tickets whose process has not polled for too long, which it removes, but not `member`
- *   holders    how many leases there are, or permits that are taken; `firstHolder`: a member; `isWritten`: it is a writer's
+ *   holders    as `held`, with those in front of a waiter; `isWritten`: a writer has the lock
  *
- * Returns whether there was anything in the hash.
+ * Returns whether there was anything in the hash. `settle` is called last.
  */
 const QUEUE = `
-local queue, permits, givenAt, isDropped, holders, firstHolder, isWritten = {}, nil, nil, false, 0, nil, false
+local queue, permits, givenAt, isDropped, holders, isWritten = {}, nil, nil, false, 0, false
+local leases, held, firstHolder, wasWritten, isSemaphore, hasEntered
+local notedLeases, notedHeld = 0, 0
 
 -- How many permits an owner has, or asks for.
 local function permitsOf(ticket) return tonumber(string.match(ticket, '%*(%d+)$') or 1) end
@@ -78,13 +87,64 @@ local function sortQueue()
   end)
 end
 
-local function readQueue()
-  holders = redis.call('ZCARD', lock)
-  firstHolder = redis.call('ZRANGE', lock, 0, 0)[1]
-  isWritten = firstHolder and string.sub(firstHolder, 1, 6) == 'write:'
-  if firstHolder and string.sub(firstHolder, 1, 10) == 'semaphore:' then
-    for _, holder in ipairs(redis.call('ZRANGE', lock, 0, -1)) do holders = holders + permitsOf(holder) - 1 end
+-- A lease came to the lock, or (-1) has left it.
+local function count(owner, sign) held, leases = held + sign * permitsOf(owner), leases + sign end
+
+-- Returns whether there was one, as 1 or 0.
+local function removeLease(owner)
+  local found = redis.call('ZREM', lock, owner)
+  if found == 1 then count(owner, -1) end
+  return found
+end
+
+-- Beside the sums, which have scores below 0.
+local function firstLease()
+  local index = notedLeases > 0 and 2 or 0
+  return unpack(redis.call('ZRANGE', lock, index, index, 'WITHSCORES'))
+end
+
+local function readHolders()
+  local lowest = redis.call('ZRANGE', lock, 0, 1, 'WITHSCORES')
+  leases = redis.call('ZCARD', lock)
+  held, firstHolder = leases, lowest[1]
+  wasWritten = string.sub(firstHolder or '', 1, 6) == 'write:'
+  if firstHolder == '${HELD}' and lowest[3] == '${LEASES}' and leases - 2 == -lowest[4] then
+    held, leases = -lowest[2], leases - 2
+    notedHeld, notedLeases = held, leases
+  elseif string.sub(firstHolder or '', 1, 10) == 'semaphore:' then
+    leases = leases - redis.call('ZREM', lock, '${HELD}', '${LEASES}')
+    held = 0
+    for _, holder in ipairs(redis.call('ZRANGE', lock, 0, -1)) do held = held + permitsOf(holder) end
   end
+  local ended, first, firstEnd = 0, firstLease()
+  while first and tonumber(firstEnd) <= now do
+    ended = ended + removeLease(first)
+    first, firstEnd = firstLease()
+  end
+  if leases == 0 and firstHolder then
+    redis.call('DEL', lock)
+    firstHolder, notedHeld, notedLeases = nil, 0, 0
+  end
+  isSemaphore = string.sub(firstHolder or member, 1, 10) == 'semaphore:'
+  return ended
+end
+
+-- The expiry comes last: the key may end by that, and what was written later would have none.
+local function settle()
+  if isSemaphore and (held ~= notedHeld or leases ~= notedLeases) then
+    if leases == 0 then
+      redis.call('DEL', lock)
+    else
+      redis.call('ZADD', lock, digits(-held), '${HELD}', digits(-leases), '${LEASES}')
+    end
+    notedHeld, notedLeases = held, leases
+  end
+  if hasEntered then expireWithLastLease() end
+end
+
+local function readQueue()
+  holders = held
+  isWritten = leases > 0 and wasWritten
   local fields = redis.call('HGETALL', waiters)
   for i = 1, #fields, 2 do
     local ticket, value = fields[i], fields[i + 1]
@@ -122,7 +182,7 @@ end
 -- lock at once where that is possible. Returns -1 when the server refused to publish, else 0.
 local isWanted
 local function letIn(own, channel, enters)
-  local waiting, message, isOpen, hasEntered = {}, {}, true, false
+  local waiting, message, isOpen = {}, {}, true
   isWanted = false
   for _, waiter in ipairs(queue) do
     -- One that may not enter stops those behind it. One that may, and does not yet, counts as if it had entered.
@@ -138,13 +198,13 @@ local function letIn(own, channel, enters)
       waiter.hasEntered = true
       if waiter.seenUntil then redis.call('HDEL', waiters, waiter.ticket) end
       redis.call('ZADD', lock, waiter.leaseEnd, waiter.ticket)
+      count(waiter.ticket, 1)
     else
       waiting[#waiting + 1] = waiter
       isWanted = isWanted or waiter.kind == 'write'
     end
   end
   queue = waiting
-  if hasEntered then expireWithLastLease() end
   if #message == 0 then return 0 end
   if isWanted then message[#message + 1] = 'wanted' end
   -- pcall: else a user without rights on channels could not release.
@@ -177,9 +237,9 @@ export const ENTER = new LockScript(
   `${LOCK}${QUEUE}
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = removeEnded() > 0
+local hasEnded = readHolders() > 0
 local ending = ARGV[13]
-local found = ending and redis.call('ZREM', lock, kind .. ':' .. ending) or 0
+local found = ending and removeLease(kind .. ':' .. ending) or 0
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local hadQueue = readQueue()
@@ -207,7 +267,7 @@ end
 if score then
   -- It is ours already: it was let in, or the reply was lost. A late repetition must not shorten a renewed lease.
   if tonumber(score) < now + ttl then redis.call('ZADD', lock, digits(now + ttl), member) end
-  expireWithLastLease()
+  hasEntered = true
 else
   if not own then
     own = { ticket = member, kind = kind }
@@ -223,6 +283,7 @@ else
 end
 local makesRoom = found == 1 or hasEnded or isDropped or isMovedBack or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
+settle()
 
 local granted, refusal
 if score or own.hasEntered then
@@ -237,9 +298,9 @@ else
     -- The readers of other processes let nobody in from now on.
     if kind == 'write' and not hadWriter and holders > 0 then redis.pcall('PUBLISH', channel, 'wanted') end
   end
-  local next = redis.call('ZRANGE', lock, 0, 0, 'WITHSCORES')
-  local ends = next[2] or queue[1] ~= own and queue[1].seenUntil or now + 1
-  refusal = { math.max(0, ends - now), next[1] and string.match(next[1], ':(.*)$') or '', arrival, permits, own.leaseEnd }
+  local first, firstEnd = firstLease()
+  local ends = firstEnd or queue[1] ~= own and queue[1].seenUntil or now + 1
+  refusal = { math.max(0, ends - now), first and string.match(first, ':(.*)$') or '', arrival, permits, own.leaseEnd }
 end
 
 if #queue == 0 or #queue == 1 and queue[1] == own and not queues then
@@ -282,8 +343,8 @@ ${readScore('{ -1, 0 }')}
 redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
-removeEnded()
-local found = redis.call('ZREM', lock, member)
+readHolders()
+local found = removeLease(member)
 local keeps = left and found == 1
 local published = 0
 if redis.call('EXISTS', waiters) == 1 then
@@ -293,13 +354,16 @@ if redis.call('EXISTS', waiters) == 1 then
 end
 
 -- Kept already, and the reply was lost: a late attempt may have entered once more.
-if wasKept then return { 1, published } end
-if keeps then
+if wasKept then
+  found = 1
+elseif keeps then
   -- The time since the acquisition, by the clock of the server: see left-to-keep.ts.
   local age = ttl - (score - now)
   redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)
-  expireWithLastLease()
+  count(kept, 1)
+  hasEntered = true
 end
+settle()
 return { found, published }`,
   isFound,
 );
@@ -322,8 +386,8 @@ if not score or tonumber(score) <= now then
   return 0
 end
 if score - now >= ttl or mode == 'ask' then return { score - now } end
--- First of all: out of memory, Redis refuses ZADD to a script that has not written yet.
-removeEnded()
+-- Changes nothing: out of memory, Redis refuses ZADD to a script that has not written yet.
+redis.call('ZREM', lock, '')
 redis.call('ZADD', lock, 'XX', digits(now + ttl), member)
 expireWithLastLease()
 return 1`,
@@ -379,12 +443,13 @@ return { holder or '', remaining, token, waiting, count, table.concat(members, '
     'unlock by force (shared)',
     `${LOCK}${QUEUE}
 local ended = 0
-removeEnded()
+readHolders()
 -- By force: the holders did not ask for this.
-for seen in string.gmatch(ARGV[1], '%S+') do ended = ended + redis.call('ZREM', lock, seen) end
+for seen in string.gmatch(ARGV[1], '%S+') do ended = ended + removeLease(seen) end
 if ended == 0 then return 0 end
 readQueue()
 letIn(nil, ARGV[4], true)
+settle()
 return 1`,
   ),
 };
