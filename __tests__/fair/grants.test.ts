@@ -85,6 +85,7 @@ describePrivate('A grant by hand-over', () => {
     fixture.waiter.messages.replies.hold = true;
     fixture.waiter.commands.requests.hold = true;
     await lease.unlock();
+    expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(500);
     const second = await (next as Promise<Lease>);
     const order: string[] = [];
     void waiting.then(() => order.push('late'));

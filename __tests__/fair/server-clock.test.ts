@@ -135,6 +135,17 @@ describe('ServerClock', () => {
     },
   );
 
+  it('ServerClock trusts readings that differ by 0.1 % of the time between them and 2 ms, and no others', () => {
+    const untilAfter = (difference: number) => {
+      const clock = new ServerClock();
+      clock.note(1_000, 1_000, 1e12, CONNECTION);
+      clock.note(101_000, 101_000, 1e12 + 100_000 + difference, CONNECTION);
+      return clock.grantUntil(1e12 + 100_500 + difference, WINDOW, 2_000, 101_510, CONNECTION);
+    };
+    expect(untilAfter(101.5)).toBeGreaterThan(102_400);
+    expect(untilAfter(102.5)).toBeLessThan(3_000);
+  });
+
   it('ServerClock takes no contradiction from slow replies or a clock that drifts by 0.09 %', () => {
     const server = new Server(1e12, 0.000_9);
     const clock = new ServerClock();

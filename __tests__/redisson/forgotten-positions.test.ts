@@ -89,6 +89,22 @@ describe('The positions that a process gave up', () => {
     expect(remove).toHaveBeenCalledTimes(4);
     positions.close();
   });
+
+  it('The removal of a position that was given up is tried for ten seconds after a reconnect', async () => {
+    const positions = new PastPositions();
+    const remove = jest.fn(() => Promise.reject(new Error('Socket closed unexpectedly')));
+    positions.add({}, remove);
+    positions.removeAgain();
+    await time.advance(9_000);
+    const before = remove.mock.calls.length;
+    await time.advance(900);
+    expect(remove.mock.calls.length).toBeGreaterThan(before);
+    await time.advance(2_000);
+    const { length } = remove.mock.calls;
+    await time.advance(10_000);
+    expect(remove).toHaveBeenCalledTimes(length);
+    positions.close();
+  });
 });
 
 // After a failover a server may not know that a position was given up. Here it is put back by hand.

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockTimeoutError, type Segment, SegmentedLock } from '../../lib';
 import { seeded } from '../../support/random';
+import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 import { LocalRegistry } from './local-registry';
 
@@ -175,11 +176,15 @@ describe('a busy segment', () => {
   });
 
   it('A busy segment of a killed process does not block: one more segment is waited for every 100 ms', async () => {
+    const time = new FakeClock();
     const leases = await hold(...ALL);
     const answer = lock.run(serve);
-    await until(() => waitedFor().length === 2);
+    await time.advance(99);
     const dead = waitedFor();
-    await until(() => waitedFor().length === 3);
+    expect(dead).toHaveLength(2);
+    await time.advance(1);
+    expect(waitedFor()).toHaveLength(3);
+    time.restore();
     const added = waitedFor().find((index) => !dead.includes(index)) as number;
     await leases[added]?.unlock();
     expect(await answer).toMatchObject({ segment: added });

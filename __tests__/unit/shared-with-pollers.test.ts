@@ -151,7 +151,9 @@ describe('A lock that this process left to pollers', () => {
     await time.advance(pollers.pause);
     expect(pollers.freeFor).toBe(0);
     expect(ends()).toBe(0);
-    await time.advance(200);
+    await time.advance(99);
+    expect(ends()).toBe(0);
+    await time.advance(1);
     expect(ends()).toBe(1);
     expect(pauses.size).toBe(0);
   });
@@ -218,6 +220,10 @@ describe('The message of a process about its own pause', () => {
   });
 });
 
+it('A pause for pollers lasts for half a second at most', () => {
+  expect(new Pollers(60_000, USUAL_PACE_FOR).pause).toBe(500);
+});
+
 describe('A waiter', () => {
   /** Is refused; 50 ms later the holder is another one. */
   const seeChange = (remaining = TTL) => {
@@ -244,7 +250,16 @@ describe('A waiter', () => {
     expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 4);
     time.now += 1_000;
     expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
-    time.now += 60_000;
+    time.now += 50_000;
+    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+    time.now += 10_000;
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+  });
+
+  it('A waiter polls every 3 ms at most', () => {
+    seeChange();
+    time.now += 10_000;
+    seeChange();
+    expect(pollers.pollingInterval(SELDOM)).toBe(3);
   });
 });

@@ -36,7 +36,7 @@ describe('A time slice', () => {
 
   it.each<[string, handOver: number | undefined, pause: number, number[]]>([
     ['doubles with each pause without a refusal, up to the longest', undefined, PAUSE + 1, [400, 800, 1_600, 1_600]],
-    ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 1, [400, 800, 1_600, 1_600]],
+    ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 2, [400, 800, 1_600, 1_600]],
     ['does not grow when the pause was too short', undefined, PAUSE - 10, [400, 400, 400]],
     ['does not grow when the pause was long ago', undefined, PAUSE + 401, [400, 400, 400]],
     ['has one length where the application says it', 400, PAUSE + 1, [400, 400, 400]],
@@ -125,6 +125,27 @@ describe('A time slice', () => {
 });
 
 describe('Yielding to listeners', () => {
+  it('Yielding to listeners begins after 50 ms by default, and a release is remembered for a second', () => {
+    const sharing = new YieldToListeners();
+    sharing.acquired(time.now);
+    expect([49, 50].map((ms) => sharing.isSliceOver(time.now + ms))).toEqual([false, true]);
+    sharing.released(release());
+    time.now += 999;
+    expect(sharing.isActive).toBe(true);
+    time.now += 1;
+    expect(sharing.isActive).toBe(false);
+  });
+
+  it('Yielding to listeners leaves two slices to others where it is not known how many there are', () => {
+    const sharing = new YieldToListeners(50);
+    const isLeft = () => standBack(sharing, { hints: 2, hintedAt: time.now }) !== undefined;
+    sharing.released({ ...release(), areCounted: false });
+    time.now += 99;
+    expect(isLeft()).toBe(true);
+    time.now += 1;
+    expect(isLeft()).toBe(false);
+  });
+
   const standBack = (sharing: YieldToListeners, waiting: Partial<Waiting>) =>
     sharing.standBack(new Wait('key', 10_000, undefined), {
       onRelease: () => () => undefined,

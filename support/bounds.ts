@@ -1,0 +1,153 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const LIB = join(__dirname, '..', 'lib');
+
+/** A number that `lib` has a name for. */
+export interface Constant {
+  /** `core/watchdog:LEAST_INTERVAL` */
+  readonly id: string;
+  readonly value: string;
+  /** Its comment, or that of the constant above. */
+  readonly about: string;
+}
+
+/** The rooms of `lib` that keep the promises: the others show and translate. */
+const ROOMS = 'core,inspection,internal,multi,protocols,redis,registry,segmented,semaphore-read-write'.split(',');
+
+/** One number, several, or what is computed of numbers and other constants. */
+const CONSTANT = /^(?:export )?const ([A-Z][A-Z_\d]*) = (?=[^;]*\d)([-+*/\d\s_.e[\](),xA-F]|[A-Z][A-Z_]+)+;/;
+
+export function constants(): Constant[] {
+  const files = ROOMS.flatMap((room) =>
+    readdirSync(join(LIB, room), { recursive: true, encoding: 'utf8' }).map((file) => join(room, file)),
+  );
+  return files
+    .filter((file) => file.endsWith('.ts'))
+    .sort()
+    .flatMap((file) => {
+      const text = readFileSync(join(LIB, file), 'utf8');
+      const found: Constant[] = [];
+      let about = '';
+      for (const paragraph of text.split(/\n(?=\/\*\*|export const|const)/)) {
+        const [, comment] = /^\/\*\*(.*?)\*\//s.exec(paragraph) ?? [];
+        if (comment !== undefined) about = comment.replaceAll(/\s*\n \*\s*/g, ' ').trim();
+        const [whole, name] = CONSTANT.exec(paragraph.replace(/^\/\*\*.*?\*\/\n/s, '')) ?? [];
+        if (whole === undefined) continue;
+        found.push({ id: `${file.replace(/\.ts$/, '')}:${name}`, value: whole.replace(/^.*? = |;$/g, ''), about });
+      }
+      return found;
+    });
+}
+
+/** What fails when the number is ten times larger, or smaller: a file of `__tests__`, or the reason why nothing does. */
+type Held = string | { readonly larger: string; readonly smaller: string };
+
+const POLLERS = 'unit/shared-with-pollers';
+const MEMORY = 'because it bounds memory, and nothing that a caller sees';
+
+export const BOUNDS: Record<string, Held | undefined> = {
+  'core/availability:SILENT': 'unit/availability',
+  'core/hold:FRESH': 'unit/bounds',
+  'core/lease:RELEASE_AT_LEAST': 'unit/bounds',
+  'core/lock:LOOP_TURN': 'unit/bounds',
+  'core/open-waits:TOGETHER': 'unit/bounds',
+  'core/orphans:AGAIN_AFTER': 'unit/follow-ups',
+  'core/orphans:GRACE': 'unit/bounds',
+  'core/orphans:LONGEST_PAUSE': 'unit/bounds',
+  'core/silence-warning:LOOK_EVERY': 'because it only says how soon the end of a silence is noticed',
+  'core/unconnected:INTERVAL': 'because it only says how soon within PATIENCE an attempt follows a connection',
+  'core/unconnected:PATIENCE': 'unit/unconnected',
+  'core/unlock-order:MOST_LOST': MEMORY,
+  'core/wait:LEAST_TIME_TO_ANSWER': 'unit/bounds',
+  'core/watchdog:LEAST_INTERVAL': 'unit/watchdog',
+  'inspection/find-locks:LEAST_TIME': {
+    larger: 'inspection/finding',
+    smaller: 'because no counter of Redisson comes near it, and the time of an acquisition is above it since 1973',
+  },
+  'inspection/find-locks:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
+  'inspection/history:RENEWED_BY': {
+    larger: 'cli/history',
+    smaller: 'because a renewal adds a third of the ttl, and a clock that drifts next to nothing',
+  },
+  'internal/clock:MAX_DELAY': 'unit/bounds',
+  'internal/clock:MIN_RENEWED_TTL': 'unit/bad-calls',
+  'internal/clock:MIN_TTL': 'unit/bad-calls',
+  'internal/clock:SUSPENDED': 'unit/bounds',
+  'internal/timers:TOGETHER': 'unit/timers',
+  'multi/multi-lock:MOST_KEYS': 'unit/bounds',
+  'protocols/contended:NOTIFY_TIMEOUT': 'because waiters poll where they are not notified, and nobody waits for it',
+  'protocols/fair/fair-protocol:LEAST_TIMEOUT': 'because half a window is longer for each ttl but the shortest ones',
+  'protocols/fair/fair-scripts:CLAIM_WINDOW': 'fair/grants',
+  'protocols/fair/fair-scripts:NOTED_LONGER': 'because it only spares commands inside a script',
+  'protocols/fair/fair-scripts:SET_BACK': 'because a clock is set back by less than this or by far more',
+  'protocols/fair/presence:DEAF_FOR': 'because a process only polls meanwhile, while messages may arrive again',
+  'protocols/fair/presence:LEAST_INTERVAL': 'because a poll comes that soon only where a key is about to end',
+  'protocols/fair/presence:LEAST_TIMEOUT': 'because it only counts where idleBetweenTries is below 50 ms',
+  'protocols/fair/server-clock:DISTRUST': 'fair/server-clock',
+  'protocols/fair/server-clock:RATE': 'fair/server-clock',
+  'protocols/fair/server-clock:TOLERANCE': 'fair/server-clock',
+  'protocols/format/script-parts:FENCE_TTL': 'contract/wire-format',
+  'protocols/held-scripts:CAPACITY': MEMORY,
+  'protocols/redisson/redisson-fair:LATE_COMMAND':
+    'because no command was seen to be as late, and one more removal is cheap',
+  'protocols/redisson/redisson-fair:REMEMBERED': 'redisson/forgotten-positions',
+  'protocols/redisson/redisson-fair:TRIED_FOR': 'redisson/forgotten-positions',
+  'protocols/semaphore-read-write/shared-protocol:LET_IN_WITHIN': 'semaphore-read-write/semaphore',
+  'protocols/semaphore-read-write/shared-protocol:POLLS_MISSED': 'semaphore-read-write/semaphore',
+  'protocols/semaphore-read-write/shared-protocol:TICKET_KEPT_AT_LEAST': 'semaphore-read-write/semaphore',
+  'protocols/semaphore-read-write/shared-scripts:SET_BACK': 'semaphore-read-write/semaphore',
+  'protocols/shared-with-pollers:CHANGE_IS_RECENT': POLLERS,
+  'protocols/shared-with-pollers:CHANGE_IS_REMEMBERED': POLLERS,
+  'protocols/shared-with-pollers:HALVED_EVERY': POLLERS,
+  'protocols/shared-with-pollers:LONGEST_PAUSE': POLLERS,
+  'protocols/shared-with-pollers:PAUSE_EVERY': POLLERS,
+  'protocols/shared-with-pollers:RENEWED_AFTER': POLLERS,
+  'protocols/shared-with-pollers:SHORTEST_INTERVAL': POLLERS,
+  'protocols/shared-with-pollers:SHORTEST_PAUSE': POLLERS,
+  'protocols/shared-with-pollers:TAKEN_BACK_LATE': POLLERS,
+  'protocols/shared-with-pollers:USUAL_PACE_FOR': POLLERS,
+  'protocols/shared-with-pollers:USUAL_PACE_OF_POLLING': 'unit/bounds',
+  'protocols/sharing:FASTEST_POLLING': 'unit/sharing',
+  'protocols/sharing:LEAST_POLLED_SLICE': 'unit/sharing',
+  'protocols/sharing:LEAST_STEP': 'unit/sharing',
+  'protocols/sharing:LONGEST_POLLED_SLICE': 'unit/sharing',
+  'protocols/sharing:LONGEST_STAND_BACK': 'unit/sharing',
+  'protocols/sharing:LONGEST_STEP': 'unit/sharing',
+  'protocols/sharing:MEMORY': 'unit/sharing',
+  'protocols/sharing:POLLED_SLICE': 'unit/sharing',
+  'protocols/sharing:POLLED_SLICE_INTERVALS': 'unit/sharing',
+  'protocols/sharing:SHORT_SLICE': 'unit/sharing',
+  'protocols/sharing:SLICE': 'unit/sharing',
+  'protocols/sharing:STEPS_FOR_SHORT_TURNS': 'unit/sharing',
+  'protocols/sharing:TIMER_EARLY': 'unit/sharing',
+  'protocols/sharing:UNCOUNTED_OTHERS': 'unit/sharing',
+  'protocols/waiting:ECHO': 'because a process that takes another message for its own only polls later, or once more',
+  'protocols/waiting:LONGEST_SLEEP': 'waiting/lost-messages',
+  'redis/channels:FIRST_RETRY': 'because waiters poll until the channel is open',
+  'redis/channels:LONGEST_RETRY': 'because waiters poll until the channel is open',
+  'redis/cluster:POLYNOMIAL': 'segmented/names',
+  'redis/cluster:SLOTS': 'segmented/names',
+  'redis/hand-offs:CONNECTIONS': 'because a client makes fewer connections between two hand-offs by far',
+  'redis/keys:PAUSE': 'unit/batches',
+  'redis/keys:PROBED': 'unit/batches',
+  'redis/keys:WORTH_A_PROBE': 'unit/batches',
+  'redis/redis:LARGEST': 'unit/batches',
+  'redis/silence:LEARNS_REPLACEMENT': 'unit/late-grants',
+  'redis/silence:LONG': 'unit/late-grants',
+  'redis/silence:LONGEST_PAUSE': 'unit/silence',
+  'redis/silence:MOST': 'unit/silence',
+  'redis/silence:SILENT_FOR': 'unit/silence-warning',
+  'redis/silence:TICK': 'unit/silence',
+  'redis/subscriber:CLOSING': 'unit/subscriber-connection',
+  'redis/subscriber:LINGER': 'unit/timers',
+  'redis/subscriber:PINGS': 'unit/subscriber-connection',
+  'redis/subscriber:RENEWED_AT_MOST': 'unit/subscriber-connection',
+  'redis/subscriber:RETRY_AFTER': 'unit/subscriber',
+  'registry/backed-lock-registry:CLEANING_AT_LEAST': 'unit/bounds',
+  'registry/backed-lock-registry:CLOSE_TIMEOUT': 'unit/bounds',
+  'registry/backed-lock-registry:SHOWN_KEYS': 'unit/closing',
+  'segmented/segmented-lock:CHOICES': 'segmented/run',
+  'segmented/segmented-lock:CHOICE_ADDED_AFTER': 'segmented/run',
+  'segmented/segmented-lock:MOST_SEGMENTS': 'unit/bad-segments',
+};
