@@ -12,6 +12,8 @@ function held(lock: string, ...owners: string[]): FoundLock {
     remaining: 1_000,
     isKept: owner.startsWith('kept@'),
     permits: 1,
+    acquiredAt: null,
+    heldFor: null,
   }));
   const [{ owner, holder } = { owner: '', holder: '' }] = holders;
   const isShared = lock === 'sem';
@@ -25,7 +27,16 @@ function held(lock: string, ...owners: string[]): FoundLock {
       type: null,
       types: [],
     },
-    ...{ isSure: true, isKept: owner.startsWith('kept@'), owner, holder, holders, remaining: 1_000, heldFor: null },
+    ...{
+      isSure: true,
+      isKept: owner.startsWith('kept@'),
+      owner,
+      holder,
+      holders,
+      remaining: 1_000,
+      acquiredAt: null,
+      heldFor: null,
+    },
     ...{ renewed: null, permits: null, waiting: null, queue: null, fencingToken: null },
   };
 }
@@ -59,6 +70,38 @@ describe('What `watch` saw', () => {
     };
     expect([renewed(1_000, 0), renewed(900, 100), renewed(1_000, 500), renewed(900, 600)]).toEqual([
       ...[[null], [null], [true], [true]],
+    ]);
+  });
+
+  it('What `watch` saw is for how long each holder of a shared lock was there, and not the lock', () => {
+    const history = new History();
+    const heldFor = (now: number, ...owners: string[]) => {
+      history.update([held('sem', ...owners)], now);
+      return history
+        .seen(now)
+        .map((lock) => [
+          [lock.heldFor, lock.isOlder],
+          ...lock.holders.map((one) => [one.holder, one.heldFor, one.isOlder]),
+        ]);
+    };
+    expect(heldFor(0, a)).toEqual([
+      [
+        [0, true],
+        ['a', 0, true],
+      ],
+    ]);
+    expect(heldFor(500, b, a)).toEqual([
+      [
+        [0, false],
+        ['b', 0, false],
+        ['a', 500, true],
+      ],
+    ]);
+    expect(heldFor(900, `kept@${b}`)).toEqual([
+      [
+        [400, false],
+        ['b', 400, false],
+      ],
     ]);
   });
 

@@ -32,26 +32,30 @@ async function fill(server: Node): Promise<void> {
   const now = Number(seconds) * 1_000;
   const micros = (msAgo: number) => String((now - msAgo) * 1_000);
   await send('FLUSHALL');
-  await send('SET', 'orders:order:42', `web-7:4121:${ID}:19`, 'PX', '52000');
-  await send('SET', '{orders:order:42}:fence', micros(151_000));
-  await send('SET', 'orders:invoice', `kept@web-7:4121:${ID}:20`, 'PX', '41000');
-  await send('SET', 'jobs:report', `job-2:98:${ID}:7@${micros(12_000)}`, 'PX', '55000');
+  await send('SET', 'orders:order:42', `web-7:4121:${ID}:${micros(151_000)}`, 'PX', '52000');
+  await send('SET', 'orders:invoice', `kept@web-7:4121:${ID}:${micros(19_000)}`, 'PX', '41000');
+  await send('SET', 'jobs:report', `job-2:98:${ID}:${micros(14_000)}@${micros(12_000)}`, 'PX', '55000');
   const queue = [micros(11_000), `job-1:97:${ID}:3`, micros(10_500), `job-3:12:${ID}:5`];
   await send('ZADD', '{jobs:report}:queue', ...queue);
-  const members = [String(now + 48_000), `semaphore:web-7:4121:${ID}:21`, String(now + 57_000)];
-  await send('ZADD', 'orders:render', ...members, `semaphore:web-8:4200:${ID}:2`);
+  const members = [String(now + 48_000), `semaphore:web-7:4121:${ID}:${micros(8_000)}`];
+  const last = [String(now + 57_000), `semaphore:web-8:4200:${ID}:${micros(95_000)}`];
+  await send('ZADD', 'orders:render', ...members, ...last);
   const ticket = `${micros(15_000)}:${now + 60_000}:${now + 60_000}:${now + 60_000}`;
   await send('HSET', '{orders:render}:waiters', `semaphore:web-9:77:${ID}:4`, ticket, 'permits', `2:${now}`);
-  await send('HSET', 'stock:item:7', `web-8/4200/${ID}:3`, '1');
+  await send('HSET', 'stock:item:7', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e:31', '1');
+  await send('SET', 'redisson_lock_token:{stock:item:7}', '12');
   await send('PEXPIRE', 'stock:item:7', '27000');
   await send('SET', 'billing:42', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', 'PX', '58000');
   await send('SET', 'session:1', 'data of an application');
 }
 
+/** The time of a lock that was acquired 9 s ago. */
+const microsNow = (): number => 1_000 * (Date.now() - 9_000);
+
 /** Without what differs from run to run: times, and what depends on their width. */
 function steady(output: string): string {
   return output
-    .replace(/\d\d:\d\d:\d\d|@\d+/g, '<time>')
+    .replace(/\d\d:\d\d:\d\d|@?\d{16}/g, '<time>')
     .replace(/\b\d+(ms|s|m|h)(\d+[sm])?\b/g, '<duration>')
     .replace(/\S*\u2026\S*/g, '<cut>')
     .replace(/ +/g, ' ')
@@ -114,7 +118,7 @@ function steady(output: string): string {
     await server.send('PEXPIRE', 'orders:order:42', '60000');
     await server.send('DEL', 'orders:invoice');
     await until(() => /invoice: free/.test(screen()) && /RENEWED/.test(screen()), LIMIT);
-    await server.send('SET', 'orders:order:43', `web-9:77:${ID}:8`, 'PX', '59000');
+    await server.send('SET', 'orders:order:43', `web-9:77:${ID}:${1_000 * Date.now()}`, 'PX', '59000');
     await until(() => /order:43: taken/.test(screen()), LIMIT);
     const last = screen();
     watch.child.stdin?.write('\u0003');
@@ -150,7 +154,7 @@ function steady(output: string): string {
       for (const [i, node] of cluster.masters.entries()) names.set(addressOf(node), `127.0.0.1:700${i + 1}`);
       const client = await cluster.connect();
       for (const order of [1, 2, 3, 4, 5, 6]) {
-        await client.set(`orders:order:${order}`, `web-7:4121:${ID}:${order}`, { PX: 57_000 });
+        await client.set(`orders:order:${order}`, `web-7:4121:${ID}:${microsNow()}`, { PX: 57_000 });
       }
       await (cluster.masters[2] as Node).kill();
       const blocks = BLOCKS.filter(({ line }) => line.includes(':7001'));
@@ -167,7 +171,7 @@ function steady(output: string): string {
       names.set(`${watched.sentinel.host}:${watched.sentinel.port}`, '127.0.0.1:26379');
       const [master] = watched.nodes as [Node];
       names.set(addressOf(master), '127.0.0.1:6380');
-      await master.send('SET', 'orders:order:42', `web-7:4121:${ID}:1`, 'PX', '57000');
+      await master.send('SET', 'orders:order:42', `web-7:4121:${ID}:${microsNow()}`, 'PX', '57000');
       const blocks = BLOCKS.filter(({ line }) => line.includes(':26379'));
       expect(blocks).not.toEqual([]);
       for (const block of blocks) check(block, await run(block.line));

@@ -104,7 +104,10 @@ describeReal('Shared locks in Redis', () => {
     const WAITED = 5_000_000; // µs
     const reply = (await fixture.client.eval(ENTER.source, {
       keys: [`${fixture.registryKey}:key`, `{${fixture.registryKey}:key}:waiters`],
-      arguments: ['semaphore', 'other:1', '', '1000', '1', '0', '0', '1', String(ahead), String(WAITED), '3000', '0'],
+      arguments: [
+        ...['semaphore', 'other:1', '', '1000', '1', '0', '0', '1', String(ahead), String(WAITED), '3000', '0'],
+        ...['other:1', ''],
+      ],
     })) as (string | number)[];
     expect(Number(reply[5])).toBeLessThan(1_000 * Date.now() - WAITED + 100_000);
     await held.unlock();

@@ -54,7 +54,7 @@ describe('A lease that is held for long', () => {
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatchObject({ code: 'LONG_HOLD', key: 'key' });
       expect(warnings[0]?.message).toMatch(
-        /^This process has held lock "key" for 120 s, and it is renewed until it is unlocked \(owner .*:1\)$/,
+        /^This process has held lock "key" for 120 s, and it is renewed until it is unlocked \(owner .*:\d+\)$/,
       );
       expect(warnings[0]?.stack).toBeUndefined();
       await time.advance(600_000);

@@ -1,6 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
-import { isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
+import { acquiredAtIn, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { mockRedis } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -15,6 +16,17 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
     expect(nameIn(`${id}:17@1700000000000001`)).toBe('web-7');
     expect(nameIn(`${id}:17*3`)).toBe('web-7');
     expect([`${id}:17`, `${id}:17*3`, `kept@${id}:17*12`].map(permitsIn)).toEqual([1, 3, 12]);
+  });
+
+  it('The owner values of a registry say when the lock was acquired, if they are not of a version that counted', () => {
+    const { id } = registryOf(lockType);
+    const values = [`${id}:1700000000123456`, `kept@${id}:1700000000123456*3`, `${id}:17@1700000000123456`];
+    expect(values.map(acquiredAtIn)).toEqual([1_700_000_000_123, 1_700_000_000_123, 1_700_000_000_123]);
+    expect([`${id}:17`, `${id}:17*3`, `${randomUUID()}:1700000000123456`].map(acquiredAtIn)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ]);
   });
 
   it('The owner values of a registry are those of no other registry with the same name', () => {

@@ -150,6 +150,12 @@ export interface LockState {
   readonly name: string | undefined;
   /** The registry that was asked has it, and has not unlocked it. */
   readonly isOurs: boolean;
+  /**
+   * ms since 1970: when the process of `owner` acquired it, whichever of its callers has it now. By the clock of that
+   * process; by the server's where `fair` handed it over. `undefined`: it is free, or its owner value does not say: it is
+   * of Java, or of a version before this one.
+   */
+  readonly acquiredAt: number | undefined;
   /** ms until the key expires unless it is renewed; `Infinity` without an expiry, 0 when the lock is free. */
   readonly remaining: number;
   /** With `fencing: true`: the last token of the lock, while it is held. */

@@ -2,9 +2,11 @@ import { hostname } from 'node:os';
 import { expected, nonEmptyString } from '../internal/validation';
 
 /*
- * What a person can read in an owner value. It is `<name>:<random>:<number>`, and with the Redisson types
- * `<name>/<random>:<number>`, since Redisson's format has one colon: that before the number. `fair` may add
- * `@<server time>`, and `*<number>` says how many permits of a semaphore it has. A lock that was unlocked before its `minHold` ended has `kept@` before all of that.
+ * What a person can read in an owner value. It is `<name>:<random>:<time>`, and with the Redisson types
+ * `<name>/<random>:<time>`, since Redisson's format has one colon: that before a number. The time is that of the attempt
+ * which acquired the lock, in microseconds by the clock of its process. Versions before this one counted from 1 there.
+ * `fair` may add `@<server time>`, that of the grant. `*<number>` says how many permits of a semaphore it has. A lock that
+ * was unlocked before its `minHold` ended has `kept@` before all of that.
  */
 
 /** What separates the name from the random part. */
@@ -17,7 +19,10 @@ const LONGEST = 64;
 const UNSUITABLE = /[\p{C}\p{Z}@{}]/gu;
 
 /** The random part: 16 bytes as base64url. */
-const OWNER = /^(.+)[:/][\w-]{22}:\d+(?:@\d+|\*(\d+))?$/;
+const OWNER = /^(.+)[:/][\w-]{22}:(\d+)(?:@(\d+)|\*(\d+))?$/;
+
+/** Microseconds; a number below it is no time. */
+const LEAST_TIME = 1e15;
 
 /** Checks the option `name`. */
 export function registryName(name: string, value: unknown): string {
@@ -56,7 +61,13 @@ export function nameIn(owner: string): string | undefined {
 
 /** How many permits of a semaphore an owner has. */
 export function permitsIn(owner: string): number {
-  return Number(OWNER.exec(holderOf(owner))?.[2] ?? 1);
+  return Number(OWNER.exec(holderOf(owner))?.[4] ?? 1);
+}
+
+/** When the lock was acquired, in ms since 1970; `undefined` where the owner value does not say it. */
+export function acquiredAtIn(owner: string): number | undefined {
+  const [, , attempt, grant = attempt] = OWNER.exec(holderOf(owner)) ?? [];
+  return Number(grant) >= LEAST_TIME ? Math.floor(Number(grant) / 1_000) : undefined;
 }
 
 /** Whether it is the default name of this process. */

@@ -221,13 +221,13 @@ function detailsOf(lock: FoundLock): string {
     ['', lock.isSure ? '' : ONLY_ITS_FORM],
     ['', lock.isSure ? '' : 'Its value is shown with the --registry-key that its name begins with.'],
     ['holder', lock.holder === null ? 'nobody' : ''],
-    ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits }) => [
+    ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor }) => [
       [isKept ? 'unlocked by' : 'holder', holder],
       ['owner', lock.isSure ? owner : ''],
       ['permits', permits > 1 ? String(permits) : ''],
+      ['held for', heldFor === null ? '' : shown(heldFor)],
       ['left', isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
     ]),
-    ['held for', lock.heldFor === null ? '' : shown(lock.heldFor)],
     ['waiting', String(lock.waiting ?? 'not known')],
     ...(lock.queue ?? []).map(({ position, waiter, kind, waitingFor }) => [
       position === 1 ? 'queue' : '',

@@ -264,16 +264,16 @@ export class Call {
   #holdToSend(): Hold {
     let hold = this.#hold;
     if (hold === undefined) {
-      const { request, wait } = this;
-      const { connection, nextOwner } = this.#lock.services;
+      const { wait } = this;
+      const { permits, minHold } = this.request;
+      const { connectionEpoch } = this.#lock.services.connection;
       const waits = !wait.isSingleAttempt && this.#mayQueue;
-      const { permits, minHold } = request;
-      // A semaphore counts what stands in the owner value.
-      const owner = permits === 1 ? nextOwner() : `${nextOwner()}*${permits}`;
-      hold = new Hold(owner, this.#ttl, waits, connection.connectionEpoch, this.#protocol);
+      hold = new Hold(this.#newOwner(), this.#ttl, waits, connectionEpoch, this.#protocol);
       hold.leastLife = minHold;
       hold.permits = permits;
       this.#hold = hold;
+    } else {
+      hold.renameTo(this.#newOwner());
     }
     hold.stamp();
     hold.since = this.wait.startedAt;
@@ -281,6 +281,13 @@ export class Call {
     this.#disruptions = disruptions;
     this.#isClientClosed = isClientClosed;
     return hold;
+  }
+
+  #newOwner(): string {
+    const { permits } = this.request;
+    const owner = this.#lock.services.nextOwner();
+    // A semaphore counts what stands in the owner value.
+    return permits === 1 ? owner : `${owner}*${permits}`;
   }
 
   /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
@@ -390,7 +397,7 @@ export class Call {
     this.#notReplicated ??= { error, since: clock.now() };
     this.#notReplicated.error = error;
     const hold = this.#hold as Hold;
-    const releasing = this.#protocol.release(hold.ticket, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    const releasing = this.#protocol.release(hold.owner, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {

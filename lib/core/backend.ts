@@ -5,7 +5,10 @@ import type { LockNames } from '../redis/names';
 import type { LockProtocol } from './protocol';
 
 /** What an inspection of a lock found. `owner`: `undefined`: the lock is free. */
-export type Inspected = Omit<LockState, 'held' | 'name' | 'isOurs'>;
+export interface Inspected extends Omit<LockState, 'held' | 'name' | 'isOurs' | 'acquiredAt'> {
+  /** Where the owner value does not say it. */
+  readonly acquiredAt?: number;
+}
 
 /** Inspects locks, and unlocks them by force. Timeouts are in ms. */
 export interface LockInspector {

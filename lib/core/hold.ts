@@ -53,9 +53,9 @@ export type ReleaseResult =
  * fraction beside the object, and a deadline must never be later than it was computed.
  */
 export class Hold implements WatchedLease {
-  /** The owner value that its attempts write. */
-  readonly ticket: string;
-  /** The value in Redis: the ticket, or one derived from it where the lock was handed over. */
+  /** Its position in a queue is under this owner value, and that of `fair` and of locks in memory is derived from it. */
+  ticket: string;
+  /** What its next or last attempt writes, or (granted) what is in Redis. */
   owner: string;
   /** ms, whole: that of the lease. */
   ttl: number;
@@ -134,6 +134,22 @@ export class Hold implements WatchedLease {
   stamp(now = clock.now()): void {
     this.sentAt = now;
     this.drift = drift(now);
+  }
+
+  /**
+   * For its next attempt: an owner value says when the attempt was made. A value that an earlier attempt may have written
+   * stays, and so does the ticket of a position.
+   */
+  renameTo(owner: string): void {
+    if (this.settled !== undefined || this.lostTrack) return;
+    this.owner = owner;
+    if (!this.isEnqueued) this.ticket = owner;
+  }
+
+  /** The owner values under which something of it may be in Redis. A ticket finds what is derived from it. */
+  get owners(): readonly string[] {
+    const { owner, ticket } = this;
+    return owner === ticket || owner.startsWith(`${ticket}@`) ? [ticket] : [ticket, owner];
   }
 
   /** µs from the call until `now`, for a position in a queue in Redis. */

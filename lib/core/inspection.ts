@@ -1,6 +1,6 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
-import { isOfRegistry, nameIn } from '../api/owner-name';
+import { acquiredAtIn, isOfRegistry, nameIn } from '../api/owner-name';
 import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
@@ -97,12 +97,13 @@ export class Inspection {
     }
   }
 
-  #stateOf({ owner, remaining, fencingToken, waiting, holders }: Inspected): LockState {
+  #stateOf({ owner, acquiredAt, remaining, fencingToken, waiting, holders }: Inspected): LockState {
     return {
       held: owner !== undefined,
       owner,
       name: owner === undefined ? undefined : nameIn(owner),
       isOurs: owner !== undefined && isOfRegistry(owner, this.#registryId),
+      acquiredAt: acquiredAt ?? (owner === undefined ? undefined : acquiredAtIn(owner)),
       remaining,
       fencingToken,
       waiting,

@@ -146,10 +146,12 @@ class FollowUp {
 
   /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */
   async #remove(): Promise<RemovalResult> {
-    const { epoch, ticket, inDoubt } = this.#hold;
+    const { epoch, owners, inDoubt } = this.#hold;
     try {
       // While it is unanswered, it may be on its way, and a second one would only wait behind it.
-      await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, ticket));
+      for (const owner of owners) {
+        await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, owner));
+      }
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
       return isClientClosed(error) ? 'client is closed' : 'not removed';

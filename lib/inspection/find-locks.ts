@@ -1,7 +1,7 @@
 import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
-import { grantedAt } from '../protocols/fair/ticket';
+import { ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
@@ -64,9 +64,6 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
 }
 
 const MEMBER = /^(semaphore|read|write):(.+)$/;
-
-/** The least time in microseconds: a token below it is a counter, and not the time of an acquisition. */
-const LEAST_TIME = 1e15;
 
 /** How many keys SCAN looks at in a step. */
 const STEP = '1000';
@@ -185,13 +182,11 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     if (!isOurs && !hasForm && !search.registryKey) return undefined;
     const isHeard = heard.registryKeyOf(names.lock) !== undefined;
     const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
-    const handedOver = isKept(owner) || !isOurs ? undefined : grantedAt(owner);
-    const isFair = handedOver !== undefined || queue.length > 0;
+    const isFair = (isOurs && !isKept(owner) && owner !== ticketOf(owner)) || queue.length > 0;
     const listeners = heard.of(names.lock);
     return made(names, 'spring', [{ owner, remaining }], {
       isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
-      since: (isOurs ? sinceOf(fencingToken) : undefined) ?? handedOver,
       waiting: isFair ? queue.length : listeners,
       queue,
       fencingToken,
@@ -236,9 +231,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       const remaining = Math.round(Number(end) - now);
       return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
     });
-    const since = sinceOf(fencingToken);
     const waiting = queue.length;
-    return made(names, 'shared', owners.reverse(), { kind, permits, since, waiting, queue, fencingToken });
+    return made(names, 'shared', owners.reverse(), { kind, permits, waiting, queue, fencingToken });
   }
 
   function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
@@ -313,11 +307,6 @@ type Queue = NonNullable<Known['queue']>;
 /** What is in the queues of others is not ours to show. */
 function isOfLibrary([owner]: readonly [owner: string, ...unknown[]]): boolean {
   return nameIn(owner) !== undefined;
-}
-
-/** The time of the acquisition that minted the token, in ms. A token of Redisson is a counter. */
-function sinceOf(token: number | null): number | undefined {
-  return token !== null && token > LEAST_TIME ? token / 1_000 : undefined;
 }
 
 function listOf(answer: unknown): string[] {

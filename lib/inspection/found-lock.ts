@@ -1,5 +1,5 @@
 import { type LockFormat, type LockType, type SharedKind, typesOf } from '../api/lock-types';
-import { holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
+import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
 
 const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
 /** The owner values of Spring Integration and of Redisson. */
@@ -27,10 +27,10 @@ export interface FoundLock {
   readonly owner: string | null;
   readonly remaining: number | null;
   readonly isKept: boolean;
+  readonly acquiredAt: number | null;
+  readonly heldFor: number | null;
   /** Of a shared lock there may be several. First the one whose lease lasts longest. */
   readonly holders: readonly Holder[];
-  /** ms */
-  readonly heldFor: number | null;
   /** Redis does not say it: `History` sees it. */
   readonly renewed: boolean | null;
   /** Of a semaphore, while somebody waits. */
@@ -42,7 +42,7 @@ export interface FoundLock {
   readonly fencingToken: number | null;
 }
 
-interface Holder {
+export interface Holder {
   /** The name in the owner value, or else all of it; NOT_SHOWN, as `owner`: it may be data of an application. */
   readonly holder: string;
   readonly owner: string;
@@ -51,6 +51,11 @@ interface Holder {
   /** It was unlocked, and stays taken until its `minHold` ends. */
   readonly isKept: boolean;
   readonly permits: number;
+  /** ms since 1970, and ms since then. `null`: the owner value does not say it. */
+  readonly acquiredAt: number | null;
+  readonly heldFor: number | null;
+  /** It has been held for longer than `History` saw: `heldFor` is what it saw. */
+  readonly isOlder?: boolean;
 }
 
 interface Waiter {
@@ -67,8 +72,6 @@ interface Waiter {
 /** What is read of a lock beside its holders. Times are the server's, in ms. */
 export interface Known
   extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'waiting' | 'fencingToken'>> {
-  /** Since when it is held. */
-  readonly since?: number | undefined;
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
 }
 
@@ -89,14 +92,16 @@ export function foundLock(
   format: FoundLock['format'],
   registryKey: string | undefined,
   owners: readonly Owner[],
-  { since, queue = [], isSure = true, ...known }: Known,
+  { queue = [], isSure = true, ...known }: Known,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
   const holders = owners.map(({ owner, remaining: left }) => {
     const remaining = left === -1 ? null : left;
-    if (!isSure) return { holder: NOT_SHOWN, owner: NOT_SHOWN, remaining, isKept: false, permits: 1 };
-    return { holder: nameOf(owner), owner, remaining, isKept: isKept(owner), permits: permitsIn(owner) };
+    const acquiredAt = acquiredAtIn(owner) ?? null;
+    const times = { remaining, acquiredAt, heldFor: elapsed(acquiredAt, now) };
+    if (!isSure) return { holder: NOT_SHOWN, owner: NOT_SHOWN, isKept: false, permits: 1, ...times };
+    return { holder: nameOf(owner), owner, isKept: isKept(owner), permits: permitsIn(owner), ...times };
   });
   const [first] = holders;
   if (first === undefined && queue.length === 0) return undefined;
@@ -107,7 +112,8 @@ export function foundLock(
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
     ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesIn(format), isSure },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
-    ...{ isKept: first?.isKept ?? false, holders, heldFor: first ? elapsed(since, now) : null, renewed: null },
+    ...{ isKept: first?.isKept ?? false, acquiredAt: first?.acquiredAt ?? null, heldFor: first?.heldFor ?? null },
+    ...{ holders, renewed: null },
     ...{ permits: null, waiting: null, fencingToken: null, ...known },
     queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
   };
@@ -123,8 +129,8 @@ function nameOf(owner: string): string {
   return nameIn(owner) ?? holderOf(owner);
 }
 
-function elapsed(since: number | undefined, now: number): number | null {
-  return since === undefined ? null : Math.max(0, Math.round(now - since));
+function elapsed(since: number | null | undefined, now: number): number | null {
+  return since === null || since === undefined ? null : Math.max(0, Math.round(now - since));
 }
 
 /** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */

@@ -1,5 +1,5 @@
 import { holderOf } from '../api/owner-name';
-import type { FoundLock } from './found-lock';
+import type { FoundLock, Holder } from './found-lock';
 
 /** One change between two lists of locks. */
 export interface Change {
@@ -13,17 +13,21 @@ export interface Change {
 
 interface Known {
   readonly lock: FoundLock;
-  /** On the monotonic clock: when it was seen first, and last. */
-  readonly since: number;
+  /** On the monotonic clock: when it was seen last. */
   readonly seenAt: number;
-  /** It was held when the watch began: since when is not known. */
+  readonly holders: ReadonlyMap<string, Seen>;
+}
+
+/** Since when an owner value was seen, on the monotonic clock. `isOlder`: it was there when the watch began. */
+interface Seen {
+  readonly since: number;
   readonly isOlder: boolean;
 }
 
 type News = [what: Change['what'], holder: string];
 
-/** `isOlder`: it has been held for longer than was seen. */
-export type SeenLock = FoundLock & { readonly isOlder?: boolean };
+/** `isOlder`: as of the first holder. */
+export type SeenLock = FoundLock & Pick<Holder, 'isOlder'>;
 
 /** ms by which a renewal changes the remaining time at least. */
 const RENEWED_BY = 200;
@@ -51,10 +55,10 @@ export class History {
       const isLonger = !isNew && left(found) > left(last.lock) - (askedAt - last.seenAt) + RENEWED_BY;
       const renewed = isNew ? null : (isLonger && found.owner === last.lock.owner) || last.lock.renewed;
       const lock = { ...found, renewed };
-      known.set(
-        lock.lock,
-        isNew ? { lock, since: now, seenAt: now, isOlder: before === undefined } : { ...last, lock, seenAt: now },
-      );
+      const first: Seen = { since: now, isOlder: before === undefined };
+      const owners = lock.holders.map(({ owner }) => holderOf(owner));
+      const holders = new Map(owners.map((owner) => [owner, last?.holders.get(owner) ?? first]));
+      known.set(lock.lock, { lock, seenAt: now, holders });
       if (before !== undefined) changes.push(...news.map(([what, holder]) => ({ at, lock: lock.lock, what, holder })));
     }
     for (const [name, { lock }] of before ?? []) {
@@ -66,9 +70,13 @@ export class History {
 
   /** The locks of the last list, with what the earlier ones tell. */
   seen(now: number): SeenLock[] {
-    return [...(this.#known?.values() ?? [])].map(({ lock, since, isOlder }) => {
-      const heldFor = lock.heldFor ?? (lock.holder === null ? null : Math.round(now - since));
-      return { ...lock, heldFor, isOlder: isOlder && lock.heldFor === null };
+    return [...(this.#known?.values() ?? [])].map(({ lock, holders: seen }) => {
+      const holders = lock.holders.map((holder) => {
+        const { since, isOlder } = seen.get(holderOf(holder.owner)) as Seen;
+        return holder.heldFor !== null ? holder : { ...holder, heldFor: Math.round(now - since), isOlder };
+      });
+      const { heldFor = null, isOlder = false } = (holders[0] ?? {}) as Partial<Holder>;
+      return { ...lock, holders, heldFor, isOlder };
     });
   }
 }

@@ -46,7 +46,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #shared: SharedLocks;
   readonly #silence: SilenceWarning;
   /**
-   * The part of this registry's owner values before their number: its name and a random part. It tells which process
+   * The part of this registry's owner values before their time: its name and a random part. It tells which process
    * holds a key in Redis.
    * @example 'web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw'
    */
@@ -214,8 +214,12 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
 
 /** Makes owner values, each for one hold only. */
 function ownersOf(id: string): () => string {
-  let count = 0;
-  return () => `${id}:${++count}`;
+  let last = 0;
+  return () => {
+    // A clock that was set back does not repeat a value.
+    last = Math.max(last + 1, 1_000 * Math.floor(clock.wallNow()));
+    return `${id}:${last}`;
+  };
 }
 
 /** `close` gave up these leases, after `timeout` ms. */

@@ -45,6 +45,8 @@ interface StoredLease {
   readonly kind: StoredKind;
   readonly takes: number;
   readonly token: number;
+  /** ms since 1970 */
+  readonly acquiredAt: number;
   /** What its life comes from. */
   ttl: number;
   expiresAt: number;
@@ -87,6 +89,7 @@ export class StoredLock {
     const [owner, lease] = this.#byEnd.at(-1) ?? [];
     return {
       owner,
+      ...(lease !== undefined && { acquiredAt: lease.acquiredAt }),
       remaining: lease === undefined ? 0 : lease.expiresAt - clock.now(),
       fencingToken: lease?.token,
       waiting: this.#queue.size,
@@ -221,7 +224,9 @@ export class StoredLock {
   }
 
   #enter({ ticket, kind, takes, ttl }: Pick<Claim, 'ticket' | 'kind' | 'takes' | 'ttl'>): Grant {
-    const lease = { kind, takes, ttl, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
+    // The clock here is monotonic.
+    const acquiredAt = Date.now();
+    const lease = { kind, takes, ttl, acquiredAt, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
     this.#leases.set(ticket, lease);
     this.#isWritten = kind === 'write';
     this.#watchExpiry();

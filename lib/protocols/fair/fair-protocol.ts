@@ -113,6 +113,7 @@ export class FairProtocol implements LockProtocol {
     const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
     if (hold.waits) this.ticket = ticket;
     hold.isEnqueued = hold.waits;
+    hold.owner = hold.ticket;
     ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
     return ticket;
   }

@@ -15,9 +15,9 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring';
  *                     pause      -> when the last pause ends, in which a free lock is left to pollers
  *   fence    string   the last fencing token
  *
- * A ticket is "<process>:<number>". A caller that gets the lock by the script that was sent for it, or as the next
- * caller of a release of its own process, has it under its ticket. Every other grant has an owner value of its own,
- * "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
+ * A ticket is "<process>:<number>". A caller that gets a free lock by the script that was sent for it, or as the next
+ * caller of a release of its own process, has it under its ticket. Every grant from the queue has an owner value of its
+ * own, "<ticket>@<server time of the grant>". So whatever is sent later for an earlier grant finds nothing.
  *
  * KEYS of every script: lock, queue, tickets [, fence]. Each argument costs the client and the server time: so several
  * are one text, with spaces between them, and on the busy path constants are text, since Redis would print the numbers.
@@ -173,10 +173,11 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
   while true do
     ticket = ticket or redis.call('ZRANGE', queue, passedOver, passedOver)[1]
     if not ticket then return end
+    local owner = ticket .. '@' .. digits(now)
     if ticket == asking then
       redis.call('ZREM', queue, ticket)
-      redis.call('SET', lock, ticket, 'PX', ttlAsked)
-      return ticket, mint(), tonumber(ttlAsked)
+      redis.call('SET', lock, owner, 'PX', ttlAsked)
+      return owner, mint(), tonumber(ttlAsked)
     end
     local process = processOf(ticket)
     local lifeEnd, ttl, how = presenceIn(noted or redis.call('HGET', tickets, process))
@@ -185,7 +186,6 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
       redis.call('ZREM', queue, ticket)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
-      local owner = ticket .. '@' .. digits(now)
       token = token or mint()
       -- A process that polls finds the grant by itself.
       if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then

@@ -81,10 +81,10 @@ export abstract class ScriptedFormat {
 
   /** Reads the reply of a script that acquires. A refusal has at least `least` values. */
   answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
-    const { ticket, ttl, sentAt, drift } = hold;
+    const { owner: ours, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {
       const fencingToken = this.tokenIn(script, reply);
-      return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+      return { granted: true, owner: ours, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     }
     const [pttl, owner] = arrayIn(script, reply, least, 3);
     const remaining = remainingIn(script, reply, pttl);

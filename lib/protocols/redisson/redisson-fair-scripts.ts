@@ -85,7 +85,7 @@ end`;
 /**
  * Acquires a lock, or takes a position in its queue.
  *
- * ARGV: as above, then 1 to queue or 0
+ * ARGV: as above, where the owner is that of the position, then 1 to queue or 0, the owner that is to hold the lock
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which the lock may be for
  * another waiter, the owner that holds it or '', 1 when the owner was the first in the queue before }. These ms are the
  * life of the holder's key or, when the lock is free, the time for which the first position is kept.
@@ -93,7 +93,7 @@ end`;
 export const ACQUIRE = new LockScript(
   'acquire (redisson-fair)',
   `${PRELUDE}
-local queues = ARGV[6] == '1'
+local queues, holder = ARGV[6] == '1', ARGV[7]
 -- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
 redis.call('ZADD', timeouts, 'XX', 0, '')
 ${REMOVE_STALE}
@@ -111,10 +111,11 @@ if isFree and (not head or head == owner) then
       redis.call('ZINCRBY', timeouts, -wait, other)
     end
   end
+  owner = holder
   ${TAKE}
   return token and redis.call('INCR', token) or 1
 end
-if not isFree and redis.call('HEXISTS', lock, owner) == 1 then
+if not isFree and redis.call('HEXISTS', lock, holder) == 1 then
   ${PROLONG}
   return token and tonumber(redis.call('GET', token)) or 1
 end

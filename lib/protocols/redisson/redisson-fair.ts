@@ -84,6 +84,8 @@ export class RedissonFairProtocol implements LockProtocol {
   readonly #pollers: Pollers | undefined;
   /** The last owner value that had a position in the queue. Its channel is named after it. */
   #enqueued = '';
+  /** What its attempts wrote last, or may have. */
+  #written = '';
   #waiting: Waiting | undefined;
 
   constructor(names: LockNames, services: RedissonFairServices) {
@@ -107,14 +109,16 @@ export class RedissonFairProtocol implements LockProtocol {
     const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
     hold.isEnqueued = waits;
-    return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0'], timeout, (reply): Grant | Refusal => {
+    if (ticket === this.#enqueued) this.#written = hold.owner;
+    return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0', hold.owner], timeout, (reply): Grant | Refusal => {
       const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
         return answer;
       }
+      hold.owner = ticket;
       if (waits && ticket !== this.#enqueued) {
-        this.#enqueued = ticket;
+        this.#enqueued = this.#written = ticket;
         this.#waiting = undefined;
       }
       const now = sentAt + answer.roundTrip;
@@ -154,7 +158,7 @@ export class RedissonFairProtocol implements LockProtocol {
     const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
     if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
     else if (found === 'released') this.#pollers?.released(clock.now());
-    if (owner === this.#enqueued) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
+    if (owner === this.#written) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     return found;
   }
 

@@ -87,13 +87,13 @@ class SharedProtocol implements LockProtocol {
   }
 
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
-    return this.#enter(hold, [], timeout, (_found, answer) => answer);
+    return this.#enter(hold, '', timeout, (_found, answer) => answer);
   }
 
   /** The lock goes to the first in the queue. That may be the next caller. */
   exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     if (keep !== undefined) return this.release(owner, timeout, keep).then((found) => ({ found, answer: undefined }));
-    return this.#enter(to, [owner], timeout, (found, answer) => ({ found, answer }));
+    return this.#enter(to, owner, timeout, (found, answer) => ({ found, answer }));
   }
 
   async wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
@@ -172,19 +172,20 @@ class SharedProtocol implements LockProtocol {
     return new Waiting([this.#names.channel], meaningOf, this.#parts.subscriber(false, true), idleBetweenTries);
   }
 
-  /** `ending`: the owner whose lease ends, if one does. */
+  /** `ending`: the owner whose lease ends, or ''. */
   #enter<T>(
     hold: Hold,
-    ending: readonly string[],
+    ending: string,
     timeout: number,
     use: (found: Released, answer: Grant | Refusal) => T,
   ): Promise<T> {
-    const { ticket, since, ttl, waits, sentAt, drift, leastLife } = hold;
+    const { owner: ticket, ticket: earlier, since, ttl, waits, sentAt, drift, leastLife } = hold;
     const { permits } = this;
-    if (waits && (ticket !== this.#ticket || since !== this.#since)) {
+    if (waits) {
+      const isKnown = (this.#ticket === ticket || this.#ticket === earlier) && since === this.#since;
+      if (!isKnown) this.#arrival = '';
       this.#ticket = ticket;
       this.#since = since;
-      this.#arrival = '';
     }
     hold.isEnqueued = waits;
     if (waits) this.#leaseEnd = '';
@@ -199,6 +200,7 @@ class SharedProtocol implements LockProtocol {
     const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(letInFor)];
     const read = (reply: unknown): Grant | Refusal => {
       const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
+      hold.ticket = ticket;
       const token = numberIn(ENTER, reply, value);
       if (pttl === undefined) {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
@@ -216,7 +218,7 @@ class SharedProtocol implements LockProtocol {
       return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
     };
     const keys = this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
-    const args = [this.#kind, ticket, this.#names.channel, String(ttl), ...number, ...queueing, ...ending];
+    const args = [this.#kind, ticket, this.#names.channel, String(ttl), ...number, ...queueing, earlier, ending];
     return this.#parts.redis.run(ENTER, keys, args, timeout, (reply) => {
       const answer = read(reply);
       return use(this.#found(ENTER, reply), answer);

@@ -221,11 +221,11 @@ end`;
 
 /**
  * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
- * and the next caller need one script.
+ * and the next caller need one script. Takes over what an earlier attempt has, since each has an owner value of its own.
  *
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
  * 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms for which the ticket is kept, ms for which it
- * may be let in without an attempt [, the owner whose lease ends]
+ * may be let in without an attempt, the owner of the earlier attempt, the owner whose lease ends, or ''
  * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the
  * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text;
  * else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or
@@ -238,8 +238,16 @@ export const ENTER = new LockScript(
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local hasEnded = readHolders() > 0
-local ending = ARGV[13]
-local found = ending and removeLease(kind .. ':' .. ending) or 0
+local earlier, ending = kind .. ':' .. ARGV[13], ARGV[14]
+if earlier ~= member then
+  local position, leaseEnd = redis.call('HGET', waiters, earlier), redis.call('ZSCORE', lock, earlier)
+  -- The new ones come first: a key without members is deleted.
+  if position then redis.call('HSET', waiters, member, position) end
+  if leaseEnd then redis.call('ZADD', lock, leaseEnd, member) end
+  redis.call('HDEL', waiters, earlier)
+  redis.call('ZREM', lock, earlier)
+end
+local found = ending ~= '' and removeLease(kind .. ':' .. ending) or 0
 local channel, ttl, given, age, isNews = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local hadQueue = readQueue()

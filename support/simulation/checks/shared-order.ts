@@ -25,8 +25,9 @@ const QUIET = 1_000;
 /** ms; a round trip, and what the loop of a process may be busy with. */
 const CLOSE = 50;
 
-/** Where the µs since the call stand in the arguments of ENTER. */
+/** Where the µs since the call, and the owner of the earlier attempt, stand in the arguments of ENTER. */
 const AGE = 9;
+const EARLIER = 12;
 
 /**
  * Nobody overtakes in the queue of a shared lock, which has the order of the calls: a ticket in front counts as if it had
@@ -67,9 +68,27 @@ export class SharedOrderChecks {
   ran({ args }: ScriptRun): void {
     for (const [kind, ticket, ...more] of runsIn(args)) {
       const age = Number(more[AGE - 2]);
+      const earlier = more[EARLIER - 2];
+      if (earlier !== undefined && earlier !== ticket) this.#renamed(`${kind}:${earlier}`, `${kind}:${ticket}`);
       if (age >= 0) this.#called.set(`${kind}:${ticket}`, Math.floor(1_000 * this.#world.server.exactTime) - age);
     }
     for (const lock of this.#locks.keys()) this.#check(lock);
+  }
+
+  /** Each attempt has an owner value of its own, and takes over what the one before has in Redis. */
+  #renamed(earlier: string, member: string): void {
+    for (const times of [this.#arrivals, this.#seenAt, this.#enteredAt, this.#openedAt]) {
+      const time = times.get(earlier);
+      if (time !== undefined && !times.has(member)) times.set(member, time);
+    }
+    if (this.#first.delete(earlier)) this.#first.add(member);
+    const nameOf = (one: string): string => (one === earlier ? member : one);
+    for (const [lock, members] of this.#members) {
+      if (members.has(earlier)) this.#members.set(lock, new Map([...members].map(([one, end]) => [nameOf(one), end])));
+    }
+    for (const [lock, queue] of this.#queues) {
+      if (queue.has(earlier)) this.#queues.set(lock, new Set([...queue].map(nameOf)));
+    }
   }
 
   #check(lock: string): void {
