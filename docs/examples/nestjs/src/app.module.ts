@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Controller, HttpException, Injectable, Module, Param, Post } from '@nestjs/common';
+import { createClient } from 'redis';
 import { LockRegistry, LockTimeoutError, RegistryClosedError } from 'redis-lock-registry';
-import { Locked } from './locked.decorator.js';
-import { LocksModule } from './locks.module.js';
+import { Locked, LockModule } from 'redis-lock-registry/nestjs';
+
+const connect = (url: string) => createClient({ url }).on('error', console.error).connect();
 
 @Injectable()
 export class Checkout {
@@ -48,8 +50,12 @@ export class Shop {
 @Module({
   imports: [
     // 'pub-sub', since requests wait for the cart of another process.
-    LocksModule.forRootAsync({
-      useFactory: () => ({ url: process.env.REDIS_URL ?? 'redis://localhost:6379', registryKey: 'shop', lockType: 'pub-sub' }),
+    LockModule.forRootAsync({
+      useFactory: () => ({
+        client: () => connect(process.env.REDIS_URL ?? 'redis://localhost:6379'),
+        registryKey: 'shop',
+        lockType: 'pub-sub',
+      }),
     }),
   ],
   controllers: [Shop],

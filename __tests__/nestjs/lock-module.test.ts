@@ -1,0 +1,210 @@
+import 'reflect-metadata';
+import { afterEach, expect, it } from '@jest/globals';
+import { Injectable, Module, SetMetadata } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { Test } from '@nestjs/testing';
+import { LockRegistry, RedisLockRegistry, RegistryClosedError } from '../../lib';
+import { Locked, type LockedOptions, LockModule, type LockModuleOptions } from '../../lib/nestjs';
+import { InMemoryLockRegistry } from '../../lib/testing';
+import { createRealClient, describeReal, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+type Decorator = (target: object, name: string, descriptor: PropertyDescriptor) => unknown;
+
+/** As `@decorator method() {}`. The first decorator is on top, so it is called last. */
+function decorate(type: abstract new (...args: never[]) => unknown, name: string, ...decorators: Decorator[]): void {
+  const descriptor = Object.getOwnPropertyDescriptor(type.prototype, name) as PropertyDescriptor;
+  for (const decorator of decorators.reverse()) decorator(type.prototype, name, descriptor);
+  Object.defineProperty(type.prototype, name, descriptor);
+}
+
+/** Calls of its methods that have begun, and what lets them end. */
+class Jobs {
+  readonly begun: string[] = [];
+  readonly ends: (() => void)[] = [];
+
+  work(name: string): Promise<string> {
+    this.begun.push(name);
+    return new Promise((resolve) => this.ends.push(() => resolve(`done ${name}`)));
+  }
+}
+
+const byName = (name: string): string => `job:${name}`;
+
+/** `Jobs`, whose `work` is locked. */
+function lockedJobs(options?: LockedOptions, above: Decorator[] = [], below: Decorator[] = []) {
+  class LockedJobs extends Jobs {
+    override work(name: string): Promise<string> {
+      return super.work(name);
+    }
+  }
+  Injectable()(LockedJobs);
+  decorate(LockedJobs, 'work', ...above, Locked(byName, options), ...below);
+  return LockedJobs;
+}
+
+const moduleOf = (imports: NonNullable<Parameters<typeof Module>[0]['imports']>, providers: (typeof Jobs)[] = []) => {
+  class AppModule {}
+  Module({ imports, providers })(AppModule);
+  return AppModule;
+};
+
+describeReal('LockModule', () => {
+  const closing: { close(): Promise<void> }[] = [];
+
+  afterEach(async () => {
+    for (const one of closing.splice(0)) await one.close();
+  });
+
+  /** An application of NestJS, and its registry. */
+  async function start(options: Partial<LockModuleOptions>, providers?: (typeof Jobs)[]) {
+    const all: LockModuleOptions = { client: () => createRealClient(), registryKey: uniqueKey(), ...options };
+    const app = await NestFactory.createApplicationContext(moduleOf([LockModule.forRoot(all)], providers), {
+      logger: false,
+    });
+    closing.push(app);
+    return { app, registry: app.get(LockRegistry), registryKey: all.registryKey };
+  }
+
+  it('provides a registry with its options, which is closed at shutdown before its client is ended', async () => {
+    const client = await createRealClient();
+    const { app, registry } = await start({ client: () => client, name: 'shop' });
+    expect(registry).toBeInstanceOf(RedisLockRegistry);
+    const lease = await registry.obtain('key').lock();
+    expect(await registry.obtain('key').inspect()).toMatchObject({ name: 'shop', isOurs: true });
+    const waiting = registry.obtain('key').lock();
+    const rejected = expect(waiting).rejects.toBeInstanceOf(RegistryClosedError);
+    const closed = app.close();
+    await rejected;
+    expect(client.isOpen).toBe(true); // the holder has it still
+    await lease.unlock();
+    await closed;
+    expect(client.isOpen).toBe(false);
+  });
+
+  it('waits for holders for up to its closeTimeout', async () => {
+    const { app, registry } = await start({ closeTimeout: 20, onWarning: () => undefined });
+    const lease = await registry.obtain('key').lock();
+    await app.close();
+    expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
+  });
+
+  it('leaves a client open that was given to it', async () => {
+    const client = await createRealClient();
+    const { app } = await start({ client });
+    await app.close();
+    expect(client.isOpen).toBe(true);
+  });
+
+  it('ends a client by `disconnect`, after the registry was closed', async () => {
+    const order: string[] = [];
+    const client = await createRealClient();
+    const { app, registry } = await start({ client: () => client, disconnect: () => void order.push('disconnected') });
+    const close = registry.close.bind(registry);
+    registry.close = async (options) => {
+      await close(options);
+      order.push('closed');
+    };
+    await app.close();
+    expect(order).toEqual(['closed', 'disconnected']);
+    expect(client.isOpen).toBe(true);
+  });
+
+  it('takes its options from a factory, with what that has injected', async () => {
+    class Config {
+      readonly registryKey = uniqueKey();
+    }
+    class ConfigModule {}
+    Module({ providers: [Config], exports: [Config] })(ConfigModule);
+    const locks = LockModule.forRootAsync({
+      imports: [ConfigModule],
+      inject: [Config],
+      useFactory: ({ registryKey }: Config) => ({ client: () => createRealClient(), registryKey }),
+    });
+    const app = await NestFactory.createApplicationContext(moduleOf([locks]), { logger: false });
+    closing.push(app);
+    const { registryKey } = app.get(Config, { strict: false });
+    await app.get(LockRegistry).run('key', async () => {
+      const admin = await createRealClient();
+      expect(await admin.exists(`${registryKey}:key`)).toBe(1);
+    });
+  });
+
+  it('makes no client in a test that overrides LockRegistry, and closes what stands in for it', async () => {
+    let clients = 0;
+    const never = () => {
+      clients++;
+      return new Promise<never>(() => undefined);
+    };
+    const registry = new InMemoryLockRegistry();
+    const type = lockedJobs();
+    const module = await Test.createTestingModule({
+      imports: [moduleOf([LockModule.forRoot({ client: never, registryKey: 'shop' })], [type])],
+    })
+      .overrideProvider(LockRegistry)
+      .useValue(registry)
+      .compile();
+    registry.locks.steal('job:a');
+    expect(await registry.obtain('job:a').tryLock()).toBeNull();
+    const jobs = module.get(type, { strict: false });
+    const working = jobs.work('b');
+    await until(() => jobs.begun.length === 1);
+    jobs.ends[0]?.();
+    expect(await working).toBe('done b');
+    await module.close();
+    await expect(registry.obtain('key').lock()).rejects.toBeInstanceOf(RegistryClosedError);
+    expect(clients).toBe(0);
+  });
+
+  it('lets a @Locked method run under the lock of its key, one call at a time over all applications', async () => {
+    const type = lockedJobs();
+    const one = await start({ idleBetweenTries: 10 }, [type]);
+    const other = await start({ idleBetweenTries: 10, registryKey: one.registryKey }, [type]);
+    const [first, second] = [one.app.get(type), other.app.get(type)];
+    const results = [first.work('a')];
+    await until(() => first.begun.length === 1);
+    expect(await one.registry.obtain('job:a').inspect()).toMatchObject({ isOurs: true });
+    results.push(second.work('a'), second.work('b'));
+    await until(() => second.begun.length === 1);
+    expect(second.begun).toEqual(['b']);
+    first.ends[0]?.();
+    await until(() => second.begun.length === 2);
+    for (const end of second.ends) end();
+    expect(await Promise.all(results)).toEqual(['done a', 'done a', 'done b']);
+  });
+
+  it('passes the options of @Locked on, and rejects as `run` does', async () => {
+    const type = lockedJobs({ waitTime: 5 });
+    const { app, registry } = await start({}, [type]);
+    const lease = await registry.obtain('job:a').lock();
+    await expect(app.get(type).work('a')).rejects.toMatchObject({ name: 'LockTimeoutError', waitTime: 5 });
+    await lease.unlock();
+  });
+
+  it('leaves out a call of a @Locked method with `skip` while somebody has the lock', async () => {
+    const type = lockedJobs({ skip: true, minHold: 60_000 });
+    const { app } = await start({}, [type]);
+    const jobs = app.get(type);
+    const working = jobs.work('a');
+    await until(() => jobs.begun.length === 1);
+    expect(await jobs.work('a')).toBeUndefined();
+    jobs.ends[0]?.();
+    expect(await working).toBe('done a');
+    expect(await jobs.work('a')).toBeUndefined(); // its minHold has not ended
+  });
+
+  it('keeps what other decorators have noted about a @Locked method, above and below, and its name', async () => {
+    const type = lockedJobs({}, [SetMetadata('above', 1)], [SetMetadata('below', 2)]);
+    const { work } = type.prototype;
+    expect(Reflect.getMetadata('above', work)).toBe(1);
+    expect(Reflect.getMetadata('below', work)).toBe(2);
+    expect(work.name).toBe('work');
+  });
+
+  it('says what is wrong with a @Locked method of an instance that Nest has not made', async () => {
+    const type = lockedJobs();
+    await expect(new type().work('a')).rejects.toThrow(
+      'Expected work to be called on an instance that Nest has made: it is @Locked',
+    );
+  });
+});

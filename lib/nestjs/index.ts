@@ -1,0 +1,158 @@
+import {
+  type BeforeApplicationShutdown,
+  type DynamicModule,
+  Inject,
+  Module,
+  type ModuleMetadata,
+  type OnApplicationShutdown,
+  type Provider,
+} from '@nestjs/common';
+import type { LockOptions } from '../api/distributed-lock';
+import type { RedisLockRegistryOptions } from '../api/options';
+import type { RedisClient } from '../redis/client';
+import { LockRegistry } from '../registry/lock-registry';
+import { RedisLockRegistry } from '../registry/redis-lock-registry';
+
+/** Options of `LockModule`: those of a registry, and its client. */
+export interface LockModuleOptions extends RedisLockRegistryOptions {
+  /**
+   * A function that makes the client: it is called when the registry is made, and not in a test that overrides
+   * `LockRegistry`. Or a client: it stays the application's, which ends it in `onApplicationShutdown`.
+   */
+  client: RedisClient | (() => RedisClient | Promise<RedisClient>);
+  /**
+   * Ends the client at `onApplicationShutdown`.
+   * @default calls `destroy()` of a client that a function made, if it has that
+   */
+  disconnect?: (() => unknown) | undefined;
+  /**
+   * ms for which `close()` waits for holders at shutdown.
+   * @default 10_000
+   */
+  closeTimeout?: number | undefined;
+}
+
+/** Options of `LockModule.forRootAsync`, as Nest's own modules have them. */
+export interface LockModuleAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
+  inject?: Extract<Provider, { useFactory: unknown }>['inject'];
+  useFactory(...dependencies: never[]): LockModuleOptions | Promise<LockModuleOptions>;
+}
+
+const OPTIONS = Symbol('options of LockModule');
+
+/** What to do at shutdown about a registry that the module has made. */
+const shutdowns = new WeakMap<LockRegistry, Pick<LockModuleOptions, 'disconnect' | 'closeTimeout'>>();
+
+async function make({ client, disconnect, closeTimeout, ...options }: LockModuleOptions): Promise<LockRegistry> {
+  const made: RedisClient & { destroy?(): unknown } = await (typeof client === 'function' ? client() : client);
+  const registry = new RedisLockRegistry(made, options);
+  const isOurs = typeof client === 'function';
+  shutdowns.set(registry, { disconnect: disconnect ?? (() => isOurs && made.destroy?.()), closeTimeout });
+  return registry;
+}
+
+/**
+ * A global module that provides `LockRegistry`: an abstract class, which is its own token. At shutdown it closes the
+ * registry before the server has drained, since a request that waits for a lock would hold that up. It ends the client
+ * after that. Call `app.enableShutdownHooks()`.
+ * @example
+ * const connect = () => createClient({ url }).on('error', console.error).connect();
+ *
+ * @Module({ imports: [LockModule.forRoot({ client: connect, registryKey: 'shop', lockType: 'pub-sub' })] })
+ * class AppModule {}
+ */
+export class LockModule implements BeforeApplicationShutdown, OnApplicationShutdown {
+  readonly #registry: LockRegistry;
+
+  constructor(registry: LockRegistry) {
+    this.#registry = registry;
+  }
+
+  static forRoot(options: LockModuleOptions): DynamicModule {
+    return LockModule.forRootAsync({ useFactory: () => options });
+  }
+
+  static forRootAsync({ imports = [], inject = [], useFactory }: LockModuleAsyncOptions): DynamicModule {
+    return {
+      module: LockModule,
+      global: true,
+      imports,
+      providers: [
+        { provide: OPTIONS, inject, useFactory },
+        { provide: LockRegistry, inject: [OPTIONS], useFactory: make },
+      ],
+      exports: [LockRegistry],
+    };
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    const { closeTimeout: timeout } = shutdowns.get(this.#registry) ?? {};
+    await this.#registry.close({ timeout });
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await shutdowns.get(this.#registry)?.disconnect?.();
+  }
+}
+
+// As functions: the library is compiled without decorators.
+Module({})(LockModule);
+Inject(LockRegistry)(LockModule, undefined, 0);
+
+/** Options of `@Locked`. */
+export interface LockedOptions extends LockOptions {
+  /**
+   * Leaves the call out while somebody else has the lock, as `tryRun` does: the method returns `undefined` then. For
+   * cron, with a `minHold`.
+   * @default false
+   */
+  skip?: boolean | undefined;
+}
+
+const LOCKS = Symbol('LockRegistry of @Locked');
+
+/** What reflect-metadata adds, which Nest needs. */
+type ReflectMetadata = {
+  getOwnMetadataKeys(target: object): unknown[];
+  getOwnMetadata(key: unknown, target: object): unknown;
+  defineMetadata(key: unknown, value: unknown, target: object): void;
+};
+
+/**
+ * Runs a method of a provider under the lock of `key`, or of the key that a function makes of its arguments, with the
+ * errors of `run`, or of `tryRun` with `skip`. Other decorators of the method may stand above and below it.
+ * @example
+ * @Locked((cart: string) => `cart:${cart}`, { waitTime: 2_000 })
+ * async checkOut(cart: string): Promise<Order> { … }
+ */
+export function Locked<Arguments extends unknown[] = []>(
+  key: string | ((...args: Arguments) => string),
+  { skip = false, ...options }: LockedOptions = {},
+) {
+  return <Method extends (...args: [...Arguments, ...never[]]) => Promise<unknown>>(
+    target: object,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void => {
+    Inject(LockRegistry)(target, LOCKS);
+    const method = descriptor.value as unknown as (...args: unknown[]) => Promise<unknown>;
+    async function locked(this: { [LOCKS]?: LockRegistry }, ...args: unknown[]): Promise<unknown> {
+      const { [LOCKS]: registry } = this;
+      if (registry === undefined) {
+        throw new TypeError(`Expected ${String(name)} to be called on an instance that Nest has made: it is @Locked`);
+      }
+      const lock = registry.obtain(typeof key === 'string' ? key : key(...(args as Arguments)));
+      const task = (): Promise<unknown> => method.apply(this, args);
+      if (!skip) return lock.run(task, options);
+      const result = await lock.tryRun(task, options);
+      return result.ran ? result.value : undefined;
+    }
+    // What other decorators have noted about the method, and what they call it.
+    const reflect = Reflect as unknown as ReflectMetadata;
+    for (const noted of reflect.getOwnMetadataKeys(method)) {
+      reflect.defineMetadata(noted, reflect.getOwnMetadata(noted, method), locked);
+    }
+    Object.defineProperty(locked, 'name', { value: method.name });
+    descriptor.value = locked as unknown as Method;
+  };
+}
