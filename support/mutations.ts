@@ -494,6 +494,23 @@ redis.call('ZADD', queue, score, ticket)`,
     replacements: [['local isAhead = enterUntil and enterUntil - now > ${SET_BACK}', 'local isAhead = false']],
   },
 
+  // minReplicas
+  'wait-over-another-connection': {
+    finding: 'the connection is lost between a write and its WAIT, which counts replicas that have not got the lock',
+    simulation: ['spin', 'pub-sub', 'semaphore'],
+    replacements: [['if (this.#epoch !== before) throw new', 'if (this.#epoch < before) throw new']],
+  },
+  'ticket-used-again': {
+    finding: 'a give-back without an answer comes late, and removes the next grant of the same ticket',
+    simulation: ['spin', 'redisson', 'semaphore'],
+    replacements: [['if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);', '']],
+  },
+  'too-few-replicas': {
+    finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',
+    simulation: ['spin', 'fair', 'semaphore'],
+    replacements: [['if (acknowledged < minReplicas) throw', 'if (acknowledged < 0) throw']],
+  },
+
   // Several keys, force, scripts
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',

@@ -1,6 +1,6 @@
 import type { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
-import type { Connection } from './client/connection';
+import type { Connection, CutMode } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
 import { lockOf } from './host';
 import { keysOf } from './plan';
@@ -193,9 +193,9 @@ async function force(world: World, host: Host, key: string): Promise<void> {
 }
 
 /** Its reply is lost. */
-export function cutOff(world: World, host: Host, connection: Connection): void {
+export function cutOff(world: World, host: Host, connection: Connection, mode: CutMode = 'executed'): void {
   disturb(world, [host], RECOVERY);
-  world.timeline.after(0, () => connection.cut('executed'));
+  world.timeline.after(0, () => connection.cut(mode));
 }
 
 function targets({ directory }: Host, target: Target): SimulatedClient[] {

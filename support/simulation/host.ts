@@ -29,7 +29,13 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     clients: new Set(),
     outage: { until: 0, tries: Number.POSITIVE_INFINITY },
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
-    asked: () => host.counts.commands++,
+    asked: (client, [name]) => {
+      host.counts.commands++;
+      if (name !== 'WAIT' || world.plan.isCalm || !host.moments.chance(0.1)) return;
+      // Before it is written: it goes over the next connection.
+      timeline.after(0, () => client.connection?.cut('executed', 'at once'));
+      directory.disturbed();
+    },
     duplicated: () => host.counts.connections++,
     replied: () => (host.lastReply = timeline.now),
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),

@@ -17,6 +17,7 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   companions: withLostCompanions,
   refusals: withRefusals,
   renewals: withRenewals,
+  replicas: withReplicas,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -160,6 +161,25 @@ function withRefusals(plan: Plan, random: Random): Plan {
 function withRenewals(plan: Plan, random: Random): Plan {
   if (!random.chance(0.15)) return plan;
   return withRounds(plan, (round) => ({ ...round, renews: random.chance(0.3) }));
+}
+
+/** Grants count when replicas have them, one of which lags, or is lost, for a while. */
+function withReplicas(plan: Plan, random: Random): Plan {
+  if (!random.chance(0.2)) return plan;
+  const replicas = Array.from({ length: random.whole(1, 2) }, () => {
+    const from = plan.isCalm || random.chance(0.2) ? Number.POSITIVE_INFINITY : random.between(0, 4_000);
+    const lag = random.pick([random.between(5, 60), random.between(60, 600), Number.POSITIVE_INFINITY]);
+    return { from, until: from + random.between(200, 4_000), lag };
+  });
+  const processes = plan.processes.map((one) => {
+    const minReplicas = random.whole(1, replicas.length);
+    return {
+      ...one,
+      connections: 1,
+      options: { ...one.options, minReplicas, replicaTimeout: random.pick([10, 100]) },
+    };
+  });
+  return { ...plan, replicas, processes };
 }
 
 function withRounds(plan: Plan, change: (round: Round) => Round): Plan {

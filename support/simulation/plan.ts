@@ -16,6 +16,7 @@ import {
   planOutage,
 } from './plan-faults';
 import type { ClockTraits } from './process/simulated-process';
+import type { ReplicaTrouble } from './server/replicas';
 
 /** Locks that several callers may have at a time. */
 type SharedType = 'semaphore' | 'read-write';
@@ -101,6 +102,8 @@ export interface Plan {
   readonly messageFaults: { readonly lost: number; readonly doubled: number };
   /** The clock of the server may go on between two readings in one command, as with Redis up to 7.0. */
   readonly ticks: boolean;
+  /** Of the replicas of the server. */
+  readonly replicas: readonly ReplicaTrouble[];
   readonly processes: readonly ProcessPlan[];
   readonly callers: readonly CallerPlan[];
   readonly faults: readonly Fault[];
@@ -170,6 +173,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
       doubled: hasMessageFaults ? random.between(0, 0.3) : 0,
     },
     ticks: false,
+    replicas: [],
     processes: processes.map(({ client, options, ...one }) => ({
       ...one,
       client: { ...client, repeats },

@@ -20,6 +20,7 @@ import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
 import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
+import { Replicas } from './server/replicas';
 import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
 import { Trace, type TraceEvent } from './trace';
@@ -79,7 +80,7 @@ export class Simulation {
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
-      grants.ran(server, locks);
+      grants.ran(server, locks, timeline.now);
       this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
@@ -106,6 +107,7 @@ export class Simulation {
       repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
       inbox: new Inbox(timeline),
+      replicas: new Replicas(timeline, plan.replicas),
       asked: (command) => this.#commands.asked(command),
       refusal: (connection, [name = '']) => {
         const { refusal } = hostWith(connection) ?? {};
@@ -114,8 +116,12 @@ export class Simulation {
       },
       executing: (sentAt) => this.#trace?.executing(sentAt),
       sent: (connection, [name, script = '']) => {
-        if (!scriptNames.get(script)?.startsWith('renew')) return;
         const host = hostWith(connection);
+        const scriptName = scriptNames.get(script);
+        // What gives back a grant that too few replicas have.
+        if (network.replicas.areInTrouble && scriptName?.startsWith('release') && host?.moments.chance(0.2))
+          cutOff(this.#world, host, connection, 'late');
+        if (!scriptName?.startsWith('renew')) return;
         const isRefused = name === 'EVALSHA' && !server.knows(script);
         if (host !== undefined) timeline.after(0, () => this.#blockAtRenewal(host, isRefused));
       },

@@ -6,6 +6,7 @@ export const VIOLATION_KINDS = [
   'two holders',
   'too many permits',
   'lease without key',
+  'not replicated',
   'loss not noticed',
   'eval in another lease',
   'eval ran twice',

@@ -168,7 +168,7 @@ export function isCutOff(world: World, host: Host): boolean {
 
 function isAway({ timeline, server, network }: World, host: Host): boolean {
   if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
-  if (network.inbox.isFrozen) return true;
+  if (network.inbox.isFrozen || network.replicas.areInTrouble) return true;
   if (!host.client.isOpen && host.closing === 'no') return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;

@@ -29,8 +29,10 @@ export class CommandChecks {
     if (command === 'EVAL') return;
     if (this.#scripts.get(script)?.includes('redisson-fair')) return;
     for (const owner of this.#removed(script, args)) {
-      // What the server refuses may be allowed again at any time.
-      if ((hostOf(this.#world, owner)?.refusal?.until ?? 0) > this.#world.timeline.now) continue;
+      // What the server refuses may be allowed again at any time, and what too few replicas have is asked for again.
+      const { network, timeline } = this.#world;
+      const isRefused = (hostOf(this.#world, owner)?.refusal?.until ?? 0) > timeline.now;
+      if (isRefused || network.replicas.areInTrouble) continue;
       const connections = this.#connectionsOf(owner);
       const sent = this.#sent.get(owner) ?? { count: 0, connections };
       this.#sent.set(owner, sent);

@@ -7,15 +7,24 @@ export class Grants {
   readonly #lastLoss = new Map<string, { readonly count: number; readonly time: number; readonly owner?: string }>();
   /** Who has each lock. */
   readonly #owner = new Map<string, string | undefined>();
+  /** By lock: since when each owner has had it. */
+  readonly #since = new Map<string, ReadonlyMap<string, number>>();
   #count = 0;
 
   /** After each script. */
-  ran(server: RedisServer, locks: readonly string[]): void {
+  ran(server: RedisServer, locks: readonly string[], now: number): void {
     for (const lock of locks) {
       const owners = ownersOf(server, lock);
       this.#owner.set(lock, owners[0]);
+      const before = this.#since.get(lock);
+      this.#since.set(lock, new Map(owners.map((owner) => [owner, before?.get(owner) ?? now])));
       for (const owner of owners) this.#lastOwned.set(`${lock}/${owner}`, ++this.#count);
     }
+  }
+
+  /** When Redis gave the lock to this owner, if it still has it. */
+  since(lock: string, owner: string): number | undefined {
+    return this.#since.get(lock)?.get(owner);
   }
 
   lost(lock: string, time: number): void {

@@ -102,6 +102,7 @@ export class LeaseChecks {
       this.#world.violations.report('too many permits', key, text);
     }
     if (entry.isPassedOn) this.#passedOn(entry, lostAt);
+    else this.#checkReplicated(entry);
     this.#opened.set(lease.owner, [...(this.#opened.get(lease.owner) ?? []), caller]);
     this.#lastOpened.set(`${host.index}/${key}`, this.#world.timeline.now);
     this.#checkToken(entry);
@@ -232,6 +233,15 @@ export class LeaseChecks {
     if (ms <= PASSED_ON_WITHIN || quietFor(this.#world, host) < NOTICED_WITHIN) return;
     const text = `${caller} has "${key}" by a hold that Redis lost ${ms.toFixed(0)} ms ago`;
     this.#world.violations.report('loss not noticed', key, text);
+  }
+
+  #checkReplicated({ host, key, lease, caller, isExcused }: OpenLease): void {
+    const { minReplicas = 0 } = host.registryOptions;
+    const since = this.#grants.since(lockName(key), lease.owner);
+    if (minReplicas === 0 || isExcused || since === undefined || lease.remaining === 0) return;
+    const count = this.#world.network.replicas.having(since);
+    const text = `${caller} has "${key}", and of ${minReplicas} replicas ${count} have it`;
+    if (count < minReplicas) this.#world.violations.report('not replicated', key, text);
   }
 
   #checkNoticed(entry: OpenLease): void {

@@ -20,7 +20,7 @@ export interface ClientDirectory {
   outage: { readonly until: number; readonly tries: number };
   has(connection: Connection): boolean;
   /** The library gives a command to its client. */
-  asked(): void;
+  asked(client: SimulatedClient, command: readonly string[]): void;
   /** The library makes a connection of its own. */
   duplicated(): void;
   /** A reply to a command of the library was read. */

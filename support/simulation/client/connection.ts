@@ -1,6 +1,7 @@
 import type { Random } from '../../random';
 import type { Inbox } from '../server/inbox';
 import type { RedisServer, ServerConnection } from '../server/redis-server';
+import type { Replicas } from '../server/replicas';
 import type { Reply } from '../server/reply';
 import type { Timeline } from '../timeline';
 
@@ -71,6 +72,7 @@ export interface Network {
   readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
   readonly inbox: Inbox;
+  readonly replicas: Replicas;
   /** The library gives a command to its client. */
   asked(command: readonly string[]): void;
   /** A client wrote a command. */
@@ -94,6 +96,10 @@ export class Connection implements ServerConnection {
   #losesCommands = false;
   /** Commands under way arrive so much later. */
   #lateBy = 0;
+  /** When the server last executed something that it sent. */
+  #lastExecuted = Number.NEGATIVE_INFINITY;
+  /** What waits for the end of a WAIT. */
+  #behindWait: (() => void)[] | undefined;
 
   constructor(network: Network, delays: Delays, listener: ConnectionListener) {
     this.#network = network;
@@ -127,13 +133,14 @@ export class Connection implements ServerConnection {
   }
 
   /** It breaks; the client notices soon, the server after what still arrives. */
-  cut(mode: CutMode, clientNotices = true): void {
+  cut(mode: CutMode, clientNotices: boolean | 'at once' = true): void {
     if (!this.#isOpenToClient) return;
     const { random, timeline } = this.#network;
     this.#isOpenToClient = false;
     this.#losesCommands = mode === 'lost';
     this.#lateBy = mode === 'late' ? random.between(100, 3_000) : 0;
-    if (clientNotices) timeline.after(random.between(0, 3), () => this.#listener.closed());
+    if (clientNotices === 'at once') this.#listener.closed();
+    else if (clientNotices) timeline.after(random.between(0, 3), () => this.#listener.closed());
     this.up.send(() => this.#afterCut(() => this.#closeToServer()));
   }
 
@@ -156,10 +163,37 @@ export class Connection implements ServerConnection {
   #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
     if (this.#lateBy > 0) this.#listener.cameLate(command);
+    if (this.#behindWait !== undefined) {
+      this.#behindWait.push(() => this.#execute(command, sentAt));
+      return;
+    }
+    if (command[0] === 'WAIT') {
+      this.#wait(command);
+      return;
+    }
     this.#network.executing(sentAt);
+    this.#lastExecuted = this.#network.timeline.now;
     const err = this.#network.refusal(this, command);
     const reply = err === undefined ? this.#network.server.execute(this, command) : { err };
     this.#reply(() => this.#listener.replied(reply));
+  }
+
+  #wait([, replicas, ms]: readonly string[]): void {
+    const { timeline, replicas: all } = this.#network;
+    const end = timeline.now + Number(ms);
+    this.#behindWait = [];
+    const look = (): void => {
+      const count = all.acknowledging(this.#lastExecuted);
+      if (count < Number(replicas) && timeline.now < end) {
+        timeline.after(1, look);
+        return;
+      }
+      this.#reply(() => this.#listener.replied(count));
+      const behind = this.#behindWait ?? [];
+      this.#behindWait = undefined;
+      for (const execute of behind) execute();
+    };
+    look();
   }
 
   #reply(deliver: () => void): void {

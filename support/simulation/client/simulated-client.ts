@@ -16,7 +16,7 @@ export class SimulatedClient extends EventEmitter {
   isOpen = false;
   isReady = false;
   readonly options: { readonly socket: object } = { socket: {} };
-  readonly isSubscriber: boolean;
+  isSubscriber: boolean;
   readonly #directory: ClientDirectory;
   readonly #traits: ClientTraits;
   /** Of the channels that were confirmed. They are subscribed again after a reconnect. */
@@ -40,10 +40,10 @@ export class SimulatedClient extends EventEmitter {
     this.on('error', () => undefined);
   }
 
-  /** For a subscriber of the library's own. */
+  /** For a connection of the library's own. */
   duplicate(): SimulatedClient {
     this.#directory.duplicated();
-    return new SimulatedClient(this.#directory, { ...this.#traits, disableOfflineQueue: false }, true);
+    return new SimulatedClient(this.#directory, { ...this.#traits, disableOfflineQueue: false });
   }
 
   withCommandOptions(): this {
@@ -82,7 +82,12 @@ export class SimulatedClient extends EventEmitter {
     return this.send(['EVAL', script, ...scriptArguments(options)]);
   }
 
+  wait(replicas: number, ms: number): Promise<unknown> {
+    return this.send(['WAIT', String(replicas), String(ms)]);
+  }
+
   async subscribe(channel: string, listener: Listener): Promise<unknown> {
+    this.isSubscriber = true;
     const listeners = this.#listeners.get(channel);
     if (listeners !== undefined) return listeners.push(listener);
     const reply = await this.send(['SUBSCRIBE', channel]);
@@ -109,7 +114,7 @@ export class SimulatedClient extends EventEmitter {
   send(words: readonly string[]): Promise<unknown> {
     if (!this.isOpen) return Promise.reject(new ClientClosedError());
     if (!this.isReady && this.#traits.disableOfflineQueue) return Promise.reject(new ClientOfflineError());
-    this.#directory.asked();
+    this.#directory.asked(this, words);
     this.#directory.network.asked(words);
     return new Promise((resolve, reject) => {
       this.#toWrite.push({ words, resolve, reject });
