@@ -1,10 +1,14 @@
 /**
- * The test files that `npm run test:long` runs, and `npm test` leaves out: many processes, many kills, or many seconds of
- * a clock that cannot be replaced. For one of them: `npm run test:long -- killing`.
+ * The test files that `npm run test:long` runs, and `npm test` leaves out: many processes, many kills, many seconds of a
+ * clock that cannot be replaced, or what other tests assert, through one more kind of client. For one of them:
+ * `npm run test:long -- killing`.
  */
 export const LONG_TESTS = [
+  'batches/open-slot',
   'cli/transcripts',
   'contract/embedded',
+  'contract/redis-5',
+  'contract/sentinel',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
   'faults/many-leases-are-held',
@@ -18,6 +22,7 @@ export const LONG_TESTS = [
   'simulation/trace',
   'soak/porcupine',
   'soak/soak',
+  'waiting/client-kinds',
   'waiting/long-chain',
   'waiting/pollers',
   'waiting/shares',
