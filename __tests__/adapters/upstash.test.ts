@@ -46,7 +46,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
   }
 
   it.each(LOCK_TYPES.filter((type) => type !== 'spin'))(
-    'refuses the type %s, whose waiters are notified',
+    'A registry on Upstash refuses the type %s, whose waiters are notified',
     (lockType) => {
       expect(() => registryOn(upstash(), { lockType })).toThrow(
         `Expected \`lockType\` to be "spin", as this client gets no messages, got "${lockType}", which waits for them`,
@@ -54,7 +54,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
     },
   );
 
-  it('polls every 500 ms, or as often as the option says', async () => {
+  it('A registry on Upstash polls every 500 ms, or as often as the option says', async () => {
     const registryKey = uniqueKey();
     await redis.set(`${registryKey}:key`, 'another', { PX: 60_000 });
     const attempts = async (options: object): Promise<number> => {
@@ -70,7 +70,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
   });
 
   it.each([true, false])(
-    'reads owners that look like JSON as they are (automaticDeserialization %s)',
+    'A registry on Upstash reads owners that look like JSON as they are (automaticDeserialization %s)',
     async (automatic) => {
       const registryKey = uniqueKey();
       const registry = registryOn(upstash({ automaticDeserialization: automatic }), { registryKey });
@@ -82,7 +82,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
     },
   );
 
-  it('has semaphores and read/write locks, whose waiters poll without a warning', async () => {
+  it('A registry on Upstash has semaphores and read/write locks, whose waiters poll without a warning', async () => {
     const options = { idleBetweenTries: 20, registryKey: uniqueKey() };
     const [one, other] = [registryOn(upstash(), options), registryOn(upstash(), options)];
     for (const [holder, waiter] of [
@@ -97,7 +97,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
     }
   });
 
-  it('lists locks', async () => {
+  it('A registry on Upstash lists locks', async () => {
     const registry = registryOn(upstash());
     const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
     const keys: string[] = [];
@@ -106,7 +106,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
     for (const lease of leases) await lease.unlock();
   });
 
-  it('rejects at once with what the server says, without the command that it was about', async () => {
+  it('A registry on Upstash rejects at once with what the server says, without the command that it was about', async () => {
     const error = await registryOn(upstash({ token: 'wrong' }))
       .obtain('key')
       .lock()
@@ -115,13 +115,13 @@ describeReal('A registry on a client of @upstash/redis', () => {
     expect(error.cause.message).toBe('WRONGPASS wrong token');
   });
 
-  it('passes on the error of a script of the application’s', async () => {
+  it('A registry on Upstash passes on the error of a script of the application’s', async () => {
     const lease = await registryOn(upstash()).obtain('key').lock();
     await expect(lease.eval("return redis.error_reply('SOLD out')")).rejects.toMatchObject({ message: 'SOLD out' });
     await lease.unlock();
   });
 
-  it('tries again after an answer that is none of Redis, and removes what it may have left (P2)', async () => {
+  it('A registry on Upstash tries again after an answer that is none of Redis, and removes what it may have left (P2)', async () => {
     const registryKey = uniqueKey();
     const registry = registryOn(upstash(), { registryKey, commandTimeout: 500, idleBetweenTries: 20 });
     await registry.obtain('other').run(() => undefined);
@@ -136,11 +136,11 @@ describeReal('A registry on a client of @upstash/redis', () => {
     expect(await redis.exists(`${registryKey}:key`)).toBe(0);
   });
 
-  it('refuses minReplicas', () => {
+  it('A registry on Upstash refuses minReplicas', () => {
     expect(() => registryOn(upstash(), { minReplicas: 1 })).toThrow(/minReplicas 1/);
   });
 
-  it('that is given without the adapter names it, and the adapter refuses what is no such client', () => {
+  it('A client of Upstash that is given without the adapter names it, and the adapter refuses what is no such client', () => {
     expect(() => new RedisLockRegistry(upstash() as unknown as RedisClient, { registryKey: 'orders' })).toThrow(
       /a client of @upstash\/redis; wrap it: fromUpstash\(redis\), the adapter in 'redis-lock-registry\/upstash'/,
     );
