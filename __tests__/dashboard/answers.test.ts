@@ -1,7 +1,8 @@
 import { expect, it, jest } from '@jest/globals';
 import type { DashboardOptions } from '../../lib/dashboard';
+import { clock } from '../../lib/internal/clock';
 import { describePrivate } from '../support/private-redis';
-import { ADDRESS, TestedPage, TOKEN } from './tested-page';
+import { ADDRESS, skip, TestedPage, TOKEN } from './tested-page';
 
 describePrivate('The page answers', () => {
   const tested = new TestedPage();
@@ -126,5 +127,37 @@ describePrivate('The page answers', () => {
       expect((await tested.ask({ act, lock, owner }, headers, 'POST')).status).toBe(400);
     }
     await lease.renew();
+  });
+
+  it('a wrong token after a pause that grows, to 10 s, and is forgotten after a minute; others are not kept waiting', async () => {
+    const pauses: number[] = [];
+    const timer = jest.spyOn(clock, 'setTimeout').mockImplementation((callback, ms) => {
+      pauses.push(ms);
+      return setTimeout(callback, 0);
+    });
+    const wrong = async () => {
+      pauses.length = 0;
+      const { status } = await tested.ask({ view: 'locks' }, { authorization: 'Bearer a-token-that-is-not-the-one' });
+      return [status, ...pauses];
+    };
+    try {
+      expect([await wrong(), await wrong(), await wrong()]).toEqual([
+        [401, 100],
+        [401, 200],
+        [401, 400],
+      ]);
+      for (let i = 0; i < 10; i++) await wrong();
+      expect(await wrong()).toEqual([401, 10_000]);
+      pauses.length = 0;
+      // The page before it has a token, and who has the right one.
+      expect((await tested.ask({ view: 'locks' }, { authorization: '' })).status).toBe(401);
+      expect((await tested.page(new Request(ADDRESS))).status).toBe(200);
+      expect(pauses).toEqual([]);
+      skip(61_000);
+      expect(await wrong()).toEqual([401, 100]);
+    } finally {
+      timer.mockRestore();
+    }
+    expect((await tested.ask({ view: 'locks' })).status).toBe(200);
   });
 });

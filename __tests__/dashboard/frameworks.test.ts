@@ -138,4 +138,23 @@ describePrivate('The page', () => {
     expect(await statusOf({ ':path': '/?view=locks', origin })).toBe(200);
     expect(await statusOf({ ':path': '/?view=locks', origin: 'http://evil.example' })).toBe(403);
   });
+
+  it('never rejects, whatever a handler answers with', async () => {
+    const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('no body')) });
+    const answers = [
+      () => Promise.reject(new Error('no answer')),
+      async () => new Response(broken),
+      async () => undefined as unknown as Response,
+    ];
+    const outcomes: Promise<unknown>[] = [];
+    const server = createServer((asked, answer) => {
+      outcomes.push(toNode(answers[outcomes.length] as (typeof answers)[number])(asked, answer));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    close = () => server.close();
+    for (const _ of answers) {
+      expect((await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)).status).toBe(400);
+    }
+    expect(await Promise.all(outcomes)).toEqual([undefined, undefined, undefined]);
+  });
 });

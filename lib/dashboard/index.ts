@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { join } from 'node:path';
 import { findLocks, forceUnlock } from '../inspection/find-locks';
+import { backgroundPause, clock } from '../internal/clock';
 import { boolean, type Checks, callback, checkedOptions, expected, nonEmptyString } from '../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { messageOf } from '../redis/failure';
@@ -62,6 +63,11 @@ const CHECKS: Checks<DashboardOptions> = {
   onAction: callback,
 };
 
+/** ms until a wrong token is answered: at first, and at most. After a time without one it is as at first. */
+const FIRST_PAUSE = 100;
+const LONGEST_PAUSE = 10_000;
+const FORGOTTEN = 60_000;
+
 /**
  * A page that shows the locks on the server of this client: a handler to mount in a web framework, at any path. It reads
  * only, unless `actions` is true. The client is connected, and stays the caller's.
@@ -84,7 +90,20 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     // Whatever else it returns may be meant as a refusal: a Response, or an object that says no.
     if (authorize !== undefined) return (await authorize(request)) === true;
     // The page has nothing of the locks in it: it asks for them with the token, which no other origin can send.
-    return isPage || isSame(request.headers.get('authorization') ?? '', `Bearer ${token}`);
+    const given = request.headers.get('authorization') ?? '';
+    if (isPage || isSame(given, `Bearer ${token}`)) return true;
+    if (given !== '') await wrongToken();
+    return false;
+  };
+
+  let wrongTokens = 0;
+  let wrongAt = 0;
+  /** Who guesses waits for twice as long each time. Nobody else does. */
+  const wrongToken = (): Promise<void> => {
+    const now = clock.now();
+    if (now - wrongAt > FORGOTTEN) wrongTokens = 0;
+    wrongAt = now;
+    return backgroundPause(Math.min(FIRST_PAUSE * 2 ** wrongTokens++, LONGEST_PAUSE));
   };
 
   /** Rejects with what `onAction` throws. An application may give an async function. */
@@ -148,6 +167,7 @@ export function toNode(handler: (request: Request) => Promise<Response>) {
   ): Promise<void> => {
     const { headers, method = 'GET', originalUrl, url = '/' } = asked;
     let found: Response;
+    let body: string;
     try {
       // The handler reads no body.
       const address = new URL(originalUrl ?? url, `http://${headers.host ?? headers[':authority'] ?? 'localhost'}`);
@@ -156,10 +176,11 @@ export function toNode(handler: (request: Request) => Promise<Response>) {
       found = await handler(
         new Request(address, { method, headers: pairs.map(([name, value]) => [name, String(value)]) }),
       );
+      body = await found.text();
     } catch {
       found = refusal(400, 'Bad request');
+      body = await found.text();
     }
-    const body = await found.text();
     // The application may have answered meanwhile: that Redis is slow, for example.
     if (answer.headersSent || answer.writableEnded) return;
     answer.statusCode = found.status;
