@@ -13,7 +13,7 @@ it('The page counts the calls of a bounded number of keys at a time', async () =
   activity = new Activity();
   const { registry, nameOf } = createRegistry(mockRedis());
   const call = (key: string) => registry.run(key, () => undefined);
-  const locks = () => activity.hottest().map(({ lock }) => lock);
+  const locks = () => activity.busiest().map(({ lock }) => lock);
   for (let i = 0; i < 1_000; i++) await call(`key ${i}`);
   for (let i = 0; i < 3; i++) await call('late');
   expect(locks()).toHaveLength(10);

@@ -39,3 +39,57 @@ describe('What this process holds', () => {
     expect(activity.held.size).toBe(0);
   });
 });
+
+describe('How long a lock is held usually', () => {
+  it('is not known before three holds of it have ended, of this process or of others', async () => {
+    const orders = new InMemoryLockRegistry({ registryKey: 'orders' });
+    for (const _ of [1, 2]) await orders.run('key', () => undefined);
+    const name = 'orders:key';
+    expect(activity.holdTimes.usual(name)).toBeNull();
+    activity.holdTimes.add(name, 0);
+    expect(activity.holdTimes.usual(name)).not.toBeNull();
+  });
+
+  it('is hardly changed by one that was stuck, and follows the last twenty', () => {
+    const { holdTimes } = activity;
+    for (let i = 0; i < 20; i++) holdTimes.add('key', 100);
+    expect(holdTimes.usual('key')).toBe(100);
+    holdTimes.add('key', 3_600_000);
+    expect(holdTimes.usual('key')).toBeLessThan(200);
+    for (let i = 0; i < 100; i++) holdTimes.add('key', 5_000);
+    expect(holdTimes.usual('key')).toBeGreaterThan(4_000);
+  });
+
+  it('is remembered of a bounded number of locks: those that were held last', () => {
+    const { holdTimes } = activity;
+    const hold = (lock: string) => {
+      for (const ms of [1, 2, 3]) holdTimes.add(lock, ms);
+    };
+    for (let i = 0; i < 1_000; i++) hold(`key ${i}`);
+    hold('key 0');
+    hold('late');
+    expect([0, 1, 2].map((i) => holdTimes.usual(`key ${i}`) !== null)).toEqual([true, false, true]);
+    expect(holdTimes.usual('late')).toBe(2);
+  });
+});
+
+describe('What changed', () => {
+  const lines = () => [...activity.changes.values()].map(({ lock, what, by, times }) => [lock, what, by, times]);
+
+  it('is one line for what happens several times within a second', () => {
+    for (const at of [1_000, 1_400, 1_999, 2_000]) activity.note('acquired', 'a', 'web-1', undefined, at);
+    activity.note('acquired', 'a', 'web-2', undefined, 1_500);
+    activity.note('lost', 'a', 'web-1', 'expired', 1_500);
+    expect(lines()).toEqual([
+      ['a', 'acquired', 'web-1', 3],
+      ['a', 'acquired', 'web-1', 1],
+      ['a', 'acquired', 'web-2', 1],
+      ['a', 'lost', 'web-1', 1],
+    ]);
+  });
+
+  it('is kept of the last thousand', () => {
+    for (let i = 0; i < 1_002; i++) activity.note('acquired', `key ${i}`, 'web-1');
+    expect([lines().length, lines()[0]?.[0]]).toEqual([1_000, 'key 2']);
+  });
+});

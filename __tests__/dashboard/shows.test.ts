@@ -12,18 +12,18 @@ describePrivate('The page shows', () => {
     const { lease, lock, registry } = await tested.held('key', { expireAfter: 900 });
     const waiting = registry.obtain('key').lock();
     await until(async () => (await tested.view({ lock })).selected?.renewed === true);
-    const { selected, rows, counts, waits } = await tested.view({ lock });
+    const { selected, rows, counts, here } = await tested.view({ lock });
     expect(selected).toMatchObject({ lock, holder: 'web-7', isHere: true, renewed: true, waitingHere: 1 });
     expect(selected?.heldFor).toBeGreaterThan(0);
     expect(rows.find((row) => row.lock === lock)).toMatchObject({ holder: 'web-7' });
     expect(counts.held).toBeGreaterThan(0);
-    expect(waits).toContainEqual(expect.objectContaining({ lock, waitsFor: 'this process' }));
+    expect(here).toContainEqual(expect.objectContaining({ lock, waitsFor: 'this process' }));
     await lease.unlock();
     await (await waiting).unlock();
     expect((await tested.view({ lock: 'no:lock' })).selected).toBeNull();
   });
 
-  it('what changed: acquired, handed over, lost, forced; and which keys are called most', async () => {
+  it('what changed: acquired, passed on, lost, forced; and which keys are called most', async () => {
     tested.create({ actions: true });
     const { lease, lock, owner, registry } = await tested.held('key', { lockType: 'pub-sub' });
     const second = registry.obtain('key').lock();
@@ -32,11 +32,11 @@ describePrivate('The page shows', () => {
     const { owner: now = owner } = await registry.obtain('key').inspect();
     expect((await tested.unlock(lock, now)).status).toBe(200);
     await expect(next.renew()).rejects.toThrow(LockLostError);
-    const { changes, hot } = await tested.view();
+    const { changes, here } = await tested.view();
     const seen = changes.filter((change) => change.lock === lock).map(({ what, by }) => `${what} ${by}`);
-    expect([...seen].sort()).toEqual(['acquired web-7', 'forced web-7', 'handed over web-7', 'lost web-7']);
+    expect([...seen].sort()).toEqual(['acquired web-7', 'forced web-7', 'lost web-7', 'passed on web-7']);
     expect(changes.find(({ what }) => what === 'lost')).toMatchObject({ reason: 'expired' });
-    expect(hot).toContainEqual(expect.objectContaining({ lock, calls: 2 }));
+    expect(here).toContainEqual(expect.objectContaining({ lock, calls: 2 }));
   });
 
   it('what other processes changed, as far as Redis shows it', async () => {
@@ -108,7 +108,7 @@ describePrivate('The page shows', () => {
   });
 
   it.each(['__proto__', 'valueOf', 'constructor', 'nonsense'])(
-    'the locks by name, when asked to sort by %s',
+    'the locks as by default, when asked to sort by %s',
     async (sort) => {
       const names = ['a', 'b'].map((key) => `sorted-${sort}:${key}`);
       for (const name of names) await tested.client.set(name, `web-1:${'x'.repeat(22)}:1`, { PX: 600_000 });
@@ -140,5 +140,32 @@ describePrivate('The page shows', () => {
     expect(shown.selected).toMatchObject({ isSure: false, holder: 'not shown', owner: 'not shown' });
     tested.create({ registryKey: 'session' });
     expect((await tested.view({ lock })).selected).toMatchObject({ isSure: true, owner: secret });
+  });
+
+  it('which server and database it is, as far as the user may ask', async () => {
+    const client = await tested.redis.connect({ database: 3 });
+    tested.create({}, client);
+    const info = String(await client.sendCommand(['INFO', 'server']));
+    const version = /^(?:valkey|redis)_version:(.*)$/m.exec(info)?.[1];
+    const { database, searched, server } = await tested.view();
+    expect({ database, server, searched: searched.length }).toEqual({
+      database: 3,
+      server: expect.stringMatching(/^(Redis|Valkey) \d/),
+      searched: 1,
+    });
+    expect(server.endsWith(`${version}`)).toBe(true);
+
+    const rights = ['on', '>secret', '~*', '&*', '+@all', '-info', '-client'];
+    await tested.redis.admin.sendCommand(['ACL', 'SETUSER', 'viewer', ...rights]);
+    tested.create({}, await tested.redis.connect({ username: 'viewer', password: 'secret', disableClientInfo: true }));
+    expect(await tested.view()).toMatchObject({ problem: null, missing: [], server: '', database: null });
+  });
+
+  it('the changes of one lock, when it is open', async () => {
+    const first = await tested.held('key');
+    const second = await tested.held('key');
+    const { changes } = await tested.view({ lock: first.lock });
+    expect(changes.map(({ lock, what }) => [lock, what])).toEqual([[first.lock, 'acquired']]);
+    expect((await tested.view()).changes.map(({ lock }) => lock)).toContain(second.lock);
   });
 });

@@ -17,6 +17,11 @@ interface ShownLock {
   readonly isHere: boolean;
   readonly isSure: boolean;
   readonly renewed: boolean | null;
+  readonly longestWait: number | null;
+  readonly isLeast: boolean;
+  readonly usual: number | null;
+  readonly isLong: boolean;
+  readonly isOverdue: boolean;
 }
 
 export interface View {
@@ -26,17 +31,20 @@ export interface View {
   readonly matched: number;
   readonly from: number;
   readonly actions: boolean;
-  readonly counts: { readonly held: number; readonly waiting: number; readonly kept: number };
+  readonly server: string;
+  readonly database: number | null;
+  readonly counts: { readonly held: number; readonly waiting: number; readonly overdue: number; readonly kept: number };
   readonly rows: readonly ShownLock[];
   readonly selected: (ShownLock & { readonly waitingHere: number; readonly queue: readonly unknown[] | null }) | null;
   readonly changes: readonly {
     readonly lock: string;
     readonly what: string;
     readonly by: string | null;
+    readonly times: number;
     reason?: string;
   }[];
-  readonly hot: readonly { readonly lock: string; readonly calls: number }[];
-  readonly waits: readonly { readonly lock: string; readonly waitsFor: string }[];
+  /** `null`: this process has called no lock. */
+  readonly here: readonly { readonly lock: string; readonly calls: number; readonly waitsFor: string }[] | null;
 }
 
 /** ms by which the clock of the library is ahead: a test need not wait until the page looks at Redis again. */

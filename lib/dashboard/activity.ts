@@ -17,6 +17,7 @@ import {
   warningChannel,
 } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
+import { HoldTimes } from './hold-times';
 
 /** A line of what changed lately. */
 export interface ShownChange {
@@ -27,7 +28,11 @@ export interface ShownChange {
   /** Who has the lock now, or had it; `null`: not known. */
   readonly by: string | null;
   readonly reason?: string | undefined;
+  /** How often within a second. */
+  times: number;
 }
+
+type Named = Omit<LockMessage, 'lockType'>;
 
 /** Calls of one key. In ms. */
 interface Calls {
@@ -36,11 +41,19 @@ interface Calls {
   longest: number;
 }
 
-/** How many changes are kept. */
-export const CHANGES = 100;
+interface Waits {
+  callers: number;
+  readonly waits: number;
+  readonly waitsFor: string;
+}
+
+/** How many changes are kept, so that some are there of each lock. */
+const CHANGES = 1_000;
+/** How many of them are shown. */
+export const SHOWN_CHANGES = 100;
 /** How many keys are counted at a time: more are left out. */
 const COUNTED = 1_000;
-/** How many keys and waits are shown. */
+/** How many keys are shown. */
 const SHOWN = 10;
 /** ms that a count lasts, and once more as the one before. */
 const LASTS = 60_000;
@@ -49,11 +62,15 @@ const WAITS_FOR = { none: 'Redis', local: 'this process', remote: 'another proce
 
 /** What the locks of this process do, by its diagnostics channels. What it keeps is bounded, but for what is held. */
 export class Activity {
-  readonly changes: ShownChange[] = [];
+  /** The same that happens several times in a second is one. */
+  readonly changes = new Map<string, ShownChange>();
+  readonly holdTimes = new HoldTimes();
   /** What this process holds, by owner value: readers of a process share one. `at` on the monotonic clock. */
   readonly held = new Map<string, { readonly at: number; renewed: boolean; leases: number }>();
   /** The names of the registries that held locks. */
   readonly names = new Set<string>();
+  /** Whether the process has called a lock: a viewer never does. */
+  wasCalled = false;
   readonly #waits = new Map<AcquireMessage, number>();
   #calls = new Map<string, Calls>();
   #before = new Map<string, Calls>();
@@ -63,7 +80,7 @@ export class Activity {
 
   constructor() {
     this.stop = subscribeTo([
-      [acquireChannel.start, (message: AcquireMessage) => this.#waits.set(message, clock.now())],
+      [acquireChannel.start, (message: AcquireMessage) => this.#called(message)],
       [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquired(message)],
       [holdChannel.start, (message: HoldMessage) => this.#began(message)],
       [holdChannel.asyncEnd, (message: HoldMessage) => this.#ended(message)],
@@ -73,31 +90,42 @@ export class Activity {
     ]);
   }
 
-  note(what: string, lock: string | Omit<LockMessage, 'lockType'>, by: string | undefined, reason?: string): void {
-    const name = typeof lock === 'string' ? lock : nameOf(lock);
-    this.changes.push({ at: Date.now(), lock: name, what, by: by ?? null, reason });
-    if (this.changes.length > CHANGES) this.changes.shift();
+  note(what: string, name: string | Named, by: string | undefined, reason?: string, at = Date.now()): void {
+    const lock = typeof name === 'string' ? name : nameOf(name);
+    const same = JSON.stringify([Math.floor(at / 1_000), lock, what, by, reason]);
+    const known = this.changes.get(same);
+    if (known !== undefined) known.times++;
+    else this.changes.set(same, { at, lock, what, by: by ?? null, reason, times: 1 });
+    if (this.changes.size > CHANGES) this.changes.delete(this.changes.keys().next().value as string);
   }
 
-  /** The keys that were called most often, in the last one or two minutes. */
-  hottest(): ({ readonly lock: string } & Calls)[] {
+  /** How many calls of this process wait for each lock, for how many ms the first of them, and for whom. */
+  waits(now = clock.now()): Map<string, Waits> {
+    const waits = new Map<string, Waits>();
+    // The oldest comes first.
+    for (const [message, since] of this.#waits) {
+      const known = waits.get(nameOf(message));
+      if (known !== undefined) known.callers++;
+      else waits.set(nameOf(message), { callers: 1, waits: now - since, waitsFor: WAITS_FOR[message.contention] });
+    }
+    return waits;
+  }
+
+  /** The keys that are waited for, the longest first, and those called most often, in the last one or two minutes. */
+  busiest() {
     const sums = new Map(this.#before);
     for (const [lock, calls] of this.#calls) sums.set(lock, add(sums.get(lock), calls));
-    const all = [...sums].map(([lock, calls]) => ({ lock, ...calls }));
-    return all.sort((a, b) => b.calls - a.calls || b.waited - a.waited).slice(0, SHOWN);
-  }
-
-  /** `since` in ms. In the order in which they began. */
-  longestWaits(now = clock.now()) {
-    const waits = [...this.#waits].slice(0, SHOWN);
-    return waits.map(([message, at]) => {
-      return { lock: nameOf(message), waitsFor: WAITS_FOR[message.contention], since: now - at };
+    const waits = this.waits();
+    const all = [...new Set([...waits.keys(), ...sums.keys()])].map((lock) => {
+      const none = { calls: 0, waited: 0, longest: 0, callers: 0, waits: 0, waitsFor: '' };
+      return { lock, ...none, ...sums.get(lock), ...waits.get(lock) };
     });
+    return all.sort((a, b) => b.waits - a.waits || b.calls - a.calls || b.waited - a.waited).slice(0, SHOWN);
   }
 
-  /** How many calls of this process wait for a lock. */
-  waitingFor(lock: string): number {
-    return [...this.#waits.keys()].filter((message) => nameOf(message) === lock).length;
+  #called(message: AcquireMessage): void {
+    this.wasCalled = true;
+    this.#waits.set(message, clock.now());
   }
 
   #acquired(message: AcquireMessage): void {
@@ -105,7 +133,7 @@ export class Activity {
     const { isHandedOver, isReentry, outcome, result, waited = 0 } = message;
     if (isReentry) return;
     const { owner } = (result ?? {}) as { readonly owner?: string };
-    const what = outcome !== 'acquired' ? outcome : isHandedOver ? 'handed over' : 'acquired';
+    const what = outcome !== 'acquired' ? outcome : isHandedOver ? 'passed on' : 'acquired';
     if (what !== undefined) this.note(what, message, owner === undefined ? undefined : nameIn(owner));
     const now = clock.now();
     if (now - this.#countedSince > LASTS) {
@@ -128,7 +156,10 @@ export class Activity {
     }
   }
 
-  #ended({ leases }: HoldMessage): void {
+  #ended(message: HoldMessage): void {
+    const { held = 0, leases } = message;
+    // Several keys have a name of their own.
+    if (leases.length === 1) this.holdTimes.add(nameOf(message), held);
     for (const owner of ownersOf(leases)) {
       const one = this.held.get(owner);
       if (one !== undefined && --one.leases === 0) this.held.delete(owner);
@@ -149,6 +180,6 @@ function add(known: Calls | undefined, { calls, longest, waited }: Calls): Calls
   return { calls: known.calls + calls, waited: known.waited + waited, longest: Math.max(known.longest, longest) };
 }
 
-function nameOf({ key, registryKey }: Omit<LockMessage, 'lockType'>): string {
+function nameOf({ key, registryKey }: Named): string {
   return registryKey === '' ? key : `${registryKey}:${key}`;
 }

@@ -1,9 +1,10 @@
 import { type Found, findLocks } from '../inspection/find-locks';
 import { History, type SeenLock } from '../inspection/history';
+import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
 import { messageOf } from '../redis/failure';
-import { type Activity, CHANGES, type ShownChange } from './activity';
+import { type Activity, SHOWN_CHANGES } from './activity';
 
 /** ms; all that look at the page share one look at Redis in this time. */
 const LEAST_AGE = 1_000;
@@ -15,8 +16,24 @@ const LONGEST_WAIT = 500;
 const SILENT = 4_000;
 /** How many locks the page gets at a time. */
 const SIZE = 100;
+/** ms; a lock is overdue when somebody has waited for longer. */
+const LONG_WAIT = 30_000;
+/** A lock is overdue when it is held for longer than so many times what is usual for it. */
+const TIMES_USUAL = 10;
+/** ms; a shorter time makes no lock overdue or urgent, whatever is usual. */
+const SHORT = 10_000;
 
-type ShownLock = SeenLock & { readonly isHere: boolean };
+type ShownLock = SeenLock & {
+  readonly isHere: boolean;
+  /** ms; the longest wait that is known. `isLeast`: only since when there are waiters is known. */
+  readonly longestWait: number | null;
+  readonly isLeast: boolean;
+  /** ms for which it is held usually, as far as that was seen. */
+  readonly usual: number | null;
+  /** It is held for much longer than that. */
+  readonly isLong: boolean;
+  readonly isOverdue: boolean;
+};
 
 const ORDERS: Readonly<Record<string, (lock: ShownLock) => string | number>> = {
   lock: ({ lock }) => lock,
@@ -24,16 +41,27 @@ const ORDERS: Readonly<Record<string, (lock: ShownLock) => string | number>> = {
   holder: ({ holder }) => holder ?? '',
   heldFor: ({ heldFor }) => heldFor ?? -1,
   remaining: ({ remaining }) => remaining ?? Number.POSITIVE_INFINITY,
-  renewed: ({ renewed }) => String(renewed),
   waiting: ({ waiting }) => waiting ?? -1,
 };
+
+/**
+ * Waiters times age, the most urgent first. Whether anybody waits for a `spin` lock is not known: it counts as one. What
+ * may be data of an application comes last.
+ */
+function urgency({ heldFor, isKept, isOverdue, isSure, longestWait, waiting }: ShownLock): number {
+  if (isOverdue || !isSure) return isOverdue ? Number.NEGATIVE_INFINITY : 1;
+  const age = Math.max(heldFor ?? 0, longestWait ?? 0);
+  return age < SHORT || isKept ? 0 : -age * (waiting ?? 1);
+}
 
 /** What the page shows. It looks at Redis only when somebody asks. */
 export function viewOf(client: RedisClient, registryKey: string | undefined, activity: Activity, actions: boolean) {
   const history = new History();
-  const seen: ShownChange[] = [];
+  /** Since when the waiters of a holder are seen, by its owner value. */
+  let waitersSeen = new Map<string, number>();
   let locks: readonly ShownLock[] = [];
   let last: (Found & { readonly at: number }) | undefined;
+  let server: Awaited<ReturnType<typeof describeServer>> | undefined;
   let problem: string | null = null;
   let freshUntil = 0;
   let startedAt = 0;
@@ -41,28 +69,54 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
 
   const look = async (): Promise<void> => {
     startedAt = clock.now();
-    const found = await findLocks(client, { registryKey });
+    // After a silence another server may have the address.
+    const known = problem === null ? server : undefined;
+    const asked = [findLocks(client, { registryKey }), known ?? describeServer(client)] as const;
+    const [found, described] = await Promise.all(asked);
     const now = clock.now();
     const isWhole = found.missing.length === 0;
     // A server that was silent may be back: the next look may take less.
     freshUntil = now + Math.max(LEAST_AGE, isWhole ? TIMES_LONGER * (now - startedAt) : 0);
     problem = found.searched.length > 0 ? null : found.missing.join('; ');
     if (problem !== null) return;
+    server = described;
     last = { ...found, at: Date.now() };
     // In a part of the locks, the others would look free.
     if (isWhole) {
       for (const { at, holder, lock, what } of history.update(found.locks, now, startedAt)) {
         // This process says itself what it does.
-        if (!activity.names.has(holder)) seen.push({ at: at.getTime(), by: holder, lock, what });
+        if (!activity.names.has(holder)) activity.note(what, lock, holder, undefined, at.getTime());
       }
-      seen.splice(0, Math.max(0, seen.length - CHANGES));
+      noteEnded(found);
     }
     const shown: readonly SeenLock[] = isWhole ? history.seen(now) : found.locks;
+    const waits = activity.waits(now);
+    const seen = new Map<string, number>();
     locks = shown.map((lock) => {
-      const here = activity.held.get(lock.owner ?? '');
-      if (here === undefined) return { ...lock, isHere: false };
-      return { ...lock, heldFor: Math.round(now - here.at), renewed: here.renewed, isOlder: false, isHere: true };
+      const { holder, owner, queue, waiting } = lock;
+      const here = activity.held.get(owner ?? '');
+      const exact = here && { heldFor: Math.round(now - here.at), renewed: here.renewed, isOlder: false };
+      const hold = owner ?? lock.lock;
+      if (waiting) seen.set(hold, waitersSeen.get(hold) ?? now);
+      const times = [waits.get(lock.lock)?.waits ?? 0, ...(queue ?? []).map((one) => one.waitingFor ?? 0)];
+      const isLeast = times.every((time) => time === 0);
+      const longestWait = Math.round(isLeast ? now - (seen.get(hold) ?? now) : Math.max(...times)) || null;
+      const usual = holder === null || lock.isKept ? null : activity.holdTimes.usual(lock.lock);
+      const heldFor = exact?.heldFor ?? lock.heldFor ?? 0;
+      const isLong = usual !== null && heldFor > Math.max(SHORT, TIMES_USUAL * usual);
+      const isOverdue = isLong || (longestWait ?? 0) > LONG_WAIT;
+      return { ...lock, ...exact, isHere: here !== undefined, longestWait, isLeast, usual, isLong, isOverdue };
     });
+    waitersSeen = seen;
+  };
+
+  /** How long the holds took that have ended since the last look. Of those of this process, `activity` knows more. */
+  const noteEnded = (found: Found): void => {
+    const owners = new Set(found.locks.flatMap(({ holders }) => holders.map(({ owner }) => owner)));
+    for (const { heldFor, isHere, isKept, isOlder, lock, owner } of locks) {
+      if (owner === null || owners.has(owner) || heldFor === null || isHere || isKept || isOlder) continue;
+      activity.holdTimes.add(lock, heldFor);
+    }
   };
 
   const read = async (query: URLSearchParams): Promise<object> => {
@@ -84,26 +138,29 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
       return [lock, ...holders.map(({ holder }) => holder)].some((one) => one.toLowerCase().includes(text));
     });
     const sort = query.get('sort') ?? '';
-    const orderOf = (Object.hasOwn(ORDERS, sort) && ORDERS[sort]) || (({ lock }: ShownLock) => lock);
+    const orderOf = (Object.hasOwn(ORDERS, sort) && ORDERS[sort]) || urgency;
     const sign = query.get('descending') === 'true' ? -1 : 1;
     found.sort((a, b) => compared(orderOf(a), orderOf(b)) * sign || compared(a.lock, b.lock));
     const from = Math.min(Number.parseInt(query.get('from') ?? '', 10) || 0, Math.max(0, found.length - 1));
-    const selected = locks.find(({ lock }) => lock === query.get('lock'));
+    const open = query.get('lock') ?? '';
+    const selected = locks.find(({ lock }) => lock === open);
     const kept = locks.filter((lock) => lock.isKept).length;
     const { at = Date.now(), missing = [], searched = [] } = last ?? {};
+    const changes = [...activity.changes.values()].filter(({ lock }) => open === '' || lock === open);
     return {
-      ...{ at, age: Date.now() - at, problem: problem ?? silence, isAnswered: last !== undefined },
+      ...{ at, age: Date.now() - at, problem: problem ?? silence, isAnswered: last !== undefined, ...server },
       ...{ missing, searched, actions, matched: found.length, from, size: SIZE },
       rows: found.slice(from, from + SIZE).map((lock) => ({ ...lock, queue: null })),
-      selected: selected ? { ...selected, waitingHere: activity.waitingFor(selected.lock) } : null,
+      selected: selected ? { ...selected, waitingHere: activity.waits().get(selected.lock)?.callers ?? 0 } : null,
       counts: {
         held: locks.filter(({ holder }) => holder !== null).length - kept,
-        kept,
         waiting: locks.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0),
+        overdue: locks.filter(({ isOverdue }) => isOverdue).length,
+        kept,
       },
-      changes: [...activity.changes, ...seen].sort((a, b) => b.at - a.at).slice(0, CHANGES),
-      hot: activity.hottest(),
-      waits: activity.longestWaits(),
+      changes: changes.sort((a, b) => b.at - a.at).slice(0, SHOWN_CHANGES),
+      // Only an application calls locks.
+      here: activity.wasCalled ? activity.busiest() : null,
     };
   };
 
@@ -116,4 +173,17 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
 
 function compared(a: string | number, b: string | number): number {
   return a < b ? -1 : a > b ? 1 : 0;
+}
+
+/** What a server says of itself; '' and `null` where the user may not ask, or there is no database to choose. */
+async function describeServer(client: RedisClient) {
+  const { asked, isCluster } = await serversOf(client, SILENT);
+  const ask = async (...command: string[]) => String((await asked[0]?.send(...command).catch(() => '')) ?? '');
+  const [info, own] = await Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]);
+  const versions = ['valkey', 'dragonfly', 'kvrocks', 'garnet', 'redis'].map((name) => {
+    const version = new RegExp(`^${name}_version:(.+)$`, 'm').exec(info)?.[1];
+    return version && `${name[0]?.toUpperCase()}${name.slice(1)} ${version}`;
+  });
+  const database = /\bdb=(\d+)/.exec(own)?.[1];
+  return { server: versions.find(Boolean) ?? '', database: database === undefined ? null : Number(database) };
 }

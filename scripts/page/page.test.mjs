@@ -21,7 +21,8 @@ const { freePort } = require('../../support/free-port.ts');
 const TOKEN = 'a-token-for-the-tests-of-the-page';
 /** The folder that gets pictures, from the root; by default they are made and thrown away. */
 const { PICTURES } = process.env;
-const DESKTOP = { width: 1240, height: 740 };
+const DESKTOP = { width: 1280, height: 740 };
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 /** ms; a busy machine takes its time. */
 const LIMIT = 30_000;
 
@@ -108,8 +109,20 @@ const rowOf = (page, name) => page.locator('#rows tr', { has: page.getByRole('ro
 const picture = (page, name) =>
   page.screenshot(PICTURES && { path: join(import.meta.dirname, '../..', PICTURES, `dashboard-${name}.png`) });
 
+/** An owner value, of a `fair` hold that began some ms ago. */
+const ownerOf = (name, number, ago) => `${name}:${'x'.repeat(22)}:${number}${ago === undefined ? '' : `@${microseconds(ago)}`}`;
+const microseconds = (ago) => Math.round((Date.now() - ago) * 1_000);
+
+/** A lock that is held, and has been waited for by four processes, for some ms. */
+async function stuck(key, ago) {
+  await client.set(`shop:${key}`, ownerOf('web-4:5120', 7, ago + 2_000), { PX: 600_000 });
+  const waiters = ['web-1:4121', 'web-2:880', 'web-3:912', 'worker-1:77'];
+  await client.zAdd(`{shop:${key}}:queue`, waiters.map((name, i) => ({ score: microseconds(ago - i * 9_000), value: ownerOf(name, i) })));
+}
+
 /** Locks of several processes, of all kinds; and what this process does with locks. */
 async function aShop(registry) {
+  await stuck('payout', 95_000);
   await start('web-2:880', 'contend=order:42', 'hold=invoice:2026-11', 'enter=render');
   await start('web-3:912', 'contend=order:42', 'enter=render', 'read=prices');
   await start('worker-1:77', 'keep=cron:nightly', 'enter=render', 'read=prices', 'hold=stock:{7}');
@@ -131,20 +144,24 @@ describe('The page', () => {
     await rowOf(page, 'shop:order:42').waitFor();
     await until(() => rowOf(page, 'shop:order:42').locator('.holder').innerText(), (text) => /web-[23]:\d+/.test(text));
     const rows = [
-      ['shop:render', /semaphore 2 of 2/],
+      ['shop:render', /semaphore 2\/2/],
       ['shop:cron:nightly', /kept.*unlocked by worker-1:77/s],
       ['shop:prices', /2 readers/],
-      ['shop:customer:1009', /web-1:4121\s*this process/],
+      ['shop:customer:1009', /web-1:4121\s*here/],
     ];
     for (const [name, text] of rows) await until(() => rowOf(page, name).innerText(), (shown) => text.test(shown));
-    await until(() => rowOf(page, 'shop:order:42').locator('td').last().innerText(), (text) => Number(text) >= 1);
+    await until(() => rowOf(page, 'shop:order:42').locator('td').last().innerText(), (text) => Number.parseInt(text, 10) >= 1);
     await until(() => page.locator('#changes').innerText(), (text) => /order:42 web-[23]/.test(text) && /acquired/.test(text));
-    assert.match(await page.locator('#hot').innerText(), /cart:\d/);
-    assert.match(await page.locator('#waits').innerText(), /invoice:2026-11\s+another process/);
+    assert.match(await page.locator('#rows tr').first().innerText(), /payout.*1 min \d+ s.*4, 1 min \d+ s/s, 'what hurts comes first');
+    assert.match(await page.locator('#counts').innerText(), /· 1 overdue/);
+    assert.equal(await page.locator('#rows .overdue').count(), 1);
+    await until(() => page.locator('#here').innerText(), (text) => /invoice:2026-11.*1, \d.*for another process/.test(text) && /cart:\d/.test(text));
     await rowOf(page, 'shop:invoice:2026-11').getByRole('link').click();
     await page.waitForURL(/#lock=shop%3Ainvoice%3A2026-11$/);
     const details = page.locator('#details');
     await until(() => details.innerText(), (text) => /web-1:4121, for \d/.test(text));
+    await page.getByText('What changed here lately').waitFor();
+    assert.doesNotMatch(await page.locator('#changes').innerText(), /order:42|cart/, 'only of the lock that is open');
     assert.match(await details.innerText(), /Owner\s+web-2:880:\S+:\d+/);
     assert.equal(await details.getByRole('button').count(), 0, 'it only reads');
     await picture(page, 'light');
@@ -156,6 +173,111 @@ describe('The page', () => {
     await other.locator('#details').getByText('invoice:2026-11').waitFor();
     assert.ok(!other.url().includes(TOKEN));
     assert.deepEqual(problems, []);
+  });
+
+  test('opens a lock wherever its row is clicked, lights it up as a whole, and moves nothing', async () => {
+    const registry = registryOf();
+    for (const key of ['a', 'b', 'c:with-a-key-that-is-too-long-for-its-column:0123456789']) await registry.obtain(key).lock();
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:b').waitFor();
+    const places = () => page.locator('#rows :is(th, td)').evaluateAll((cells) => cells.map((cell) => {
+      const { x, y, width, height } = cell.getBoundingClientRect();
+      return [x, y, width, height];
+    }));
+    const before = await places();
+    for (const cell of ['.holder', 'td:nth-child(4)', 'th']) {
+      await rowOf(page, 'shop:b').locator(cell).click({ position: { x: 60, y: 25 } });
+      await page.locator('#details').getByText('shop:b').waitFor();
+      assert.deepEqual(await places(), before);
+      const colours = await rowOf(page, 'shop:b').evaluate((row) => [row, ...row.cells].map((one) => getComputedStyle(one).backgroundColor));
+      assert.notEqual(colours[0], 'rgba(0, 0, 0, 0)');
+      assert.deepEqual(new Set(colours.slice(1)), new Set(['rgba(0, 0, 0, 0)']), 'the cells have no colour of their own');
+      await page.keyboard.press('Escape');
+      await page.locator('#details').waitFor({ state: 'hidden' });
+    }
+  });
+
+  test('keeps the row under the pointer, or with the focus, in its place', async () => {
+    // Nobody waits for these: they are in the order of their names.
+    const hold = (key) => client.set(`shop:${key}`, ownerOf('web-1:1', key.charCodeAt(0), 1_000), { PX: 600_000 });
+    for (const key of ['b', 'c', 'd', 'e']) await hold(key);
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:c').waitFor();
+    const names = () => page.locator('#rows th').allInnerTexts();
+    const pinned = [() => rowOf(page, 'shop:d').locator('.holder').hover(), () => rowOf(page, 'shop:d').getByRole('link').focus()];
+    for (const pin of pinned) {
+      await until(names, (now) => now.join() === 'shop:b,shop:c,shop:d,shop:e');
+      await pin();
+      const place = await rowOf(page, 'shop:d').boundingBox();
+      await stuck('z', 95_000);
+      await hold('a');
+      await client.del('shop:b');
+      await until(names, (now) => now.length === 6);
+      assert.deepEqual(await names(), ['shop:b', 'shop:c', 'shop:d', 'shop:z', 'shop:a', 'shop:e']);
+      assert.deepEqual(await rowOf(page, 'shop:d').boundingBox(), place);
+      assert.match(await rowOf(page, 'shop:b').innerText(), /gone/);
+      await page.mouse.move(5, 400);
+      await page.evaluate(() => document.activeElement.blur());
+      await until(names, (now) => now.join() === 'shop:z,shop:a,shop:c,shop:d,shop:e');
+      await client.del(['shop:z', 'shop:a', '{shop:z}:queue']);
+      await hold('b');
+    }
+  });
+
+  test('has which Redis it is in its head and its title, and the search, the order and the lock in its address', async () => {
+    await stuck('order:42', 95_000);
+    for (const key of ['order:7', 'order:8', 'invoice']) await client.set(`shop:${key}`, ownerOf('web-1:1', key.length), { PX: 600_000 });
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:invoice').waitFor();
+    assert.match(await page.locator('h1').innerText(), new RegExp(`localhost:${port}\\s+database 0 · (Redis|Valkey) \\d`));
+    assert.equal(await page.title(), `(1) localhost:${port} · Locks`);
+    await page.keyboard.press('/');
+    await page.keyboard.type('order');
+    const names = () => page.locator('#rows th').allInnerTexts();
+    await until(names, (now) => now.length === 3);
+    await page.getByRole('button', { name: 'Lock', exact: true }).click();
+    await until(names, (now) => now[0] === 'shop:order:42');
+    await page.getByRole('button', { name: 'Lock', exact: true }).click();
+    await until(names, (now) => now[0] === 'shop:order:8');
+    await rowOf(page, 'shop:order:7').locator('.holder').click();
+    await page.locator('#details').getByText('order:7').waitFor();
+    const look = async () => [page.url().split('#')[1], await page.locator('#query').inputValue(), await names(), await page.locator('#details').isVisible()];
+    const before = await look();
+    assert.equal(before[0], 'lock=shop%3Aorder%3A7&q=order&sort=lock&descending=true');
+    await page.reload();
+    await rowOf(page, 'shop:order:7').waitFor();
+    assert.deepEqual(await look(), before);
+    await page.getByRole('link', { name: 'Close the details' }).click();
+    await page.waitForURL(/#q=order&sort=lock&descending=true$/);
+    await page.goBack();
+    await page.locator('#details').getByText('order:7').waitFor();
+    // Once more: the most urgent first again.
+    await page.getByRole('button', { name: 'Lock', exact: true }).click();
+    await until(names, (now) => now[0] === 'shop:order:42');
+    assert.equal(await page.locator('th[aria-sort]').count(), 0);
+  });
+
+  test('leaves out columns that are empty in all rows, and explains its keys and words', async () => {
+    await client.set('shop:a', ownerOf('web-1:1', 1), { PX: 600_000 });
+    await client.set('shop:cron', `kept@${ownerOf('web-1:1', 1)}`, { PX: 600_000 });
+    const { url } = await serve();
+    const { page } = await show(url);
+    await rowOf(page, 'shop:a').waitFor();
+    const columns = () => page.getByRole('columnheader').allInnerTexts();
+    assert.deepEqual(await columns(), ['Lock', 'Kind', 'Holder', 'Held for', 'Left']);
+    await stuck('b', 40_000);
+    await until(columns, (now) => now.includes('Waiting'));
+    assert.match(await rowOf(page, 'shop:cron').locator('td').first().getAttribute('title'), /until its minimum hold/);
+    for (const head of await page.getByRole('columnheader').all()) assert.match(await head.getAttribute('title'), /\.$/);
+    await page.keyboard.press('?');
+    const help = page.getByRole('dialog', { name: 'Keys and words' });
+    await help.getByText(/until its minimum hold/).waitFor();
+    assert.match(await help.innerText(), /goes to the search.*Somebody has waited for over 30 s/s);
+    await page.keyboard.press('Escape');
+    await help.waitFor({ state: 'hidden' });
   });
 
   test('shows an empty server, Redis away, and back', async () => {
@@ -185,6 +307,7 @@ describe('The page', () => {
     const { page, problems } = await show(`${url}`);
     await rowOf(page, 'shop:order:42').getByRole('link').click();
     const force = page.getByRole('button', { name: 'Force unlock' });
+    assert.equal(await page.locator('#here:visible').count(), 0, 'this process has called no lock');
     await force.click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText(/web-2:880 holds it/).waitFor();
@@ -244,7 +367,7 @@ describe('The page', () => {
     await rowOf(page, 'shop:right-to-left \ufffdevil').waitFor();
     await rowOf(page, `shop:${evil}`).getByRole('link').click();
     await page.locator('#details').getByText('onerror').waitFor();
-    assert.equal(await page.title(), 'Locks');
+    assert.match(await page.title(), / · Locks$/);
     assert.equal(await page.locator('#rows img, #rows b, #details img, #changes script').count(), 0);
     assert.match(await rowOf(page, 'shop:javascript:alert(1)').innerText(), /<b>bold<\/b>/);
     assert.deepEqual(problems, []);
@@ -261,7 +384,7 @@ describe('The page', () => {
     const { page, problems } = await show(url);
     await rowOf(page, 'shop:order:00000').waitFor();
     assert.equal(await page.locator('#rows tr').count(), 100);
-    assert.equal(await page.locator('#range').innerText(), '1 to 100 of 10,000');
+    assert.equal(await page.locator('#range').innerText(), '1 to 100 of 10,000 locks, the most urgent first');
     await page.getByRole('button', { name: 'Next' }).click();
     await rowOf(page, 'shop:order:00100').waitFor();
     await page.getByRole('button', { name: 'Left' }).click();
@@ -272,7 +395,7 @@ describe('The page', () => {
     await rowOf(page, 'shop:order:07779').waitFor();
     await until(() => page.locator('#rows tr').count(), (rows) => rows === 10);
     await page.locator('#query').fill('web-7:77');
-    await until(() => page.locator('#range').innerText(), (text) => text.endsWith('of 250'));
+    await until(() => page.locator('#range').innerText(), (text) => text.endsWith('of 250 locks'));
     // Its own work: with a page of 100 rows it does not depend on the number of locks.
     assert.ok((await page.evaluate(() => document.querySelectorAll('*').length)) < 3_000);
     assert.deepEqual(problems, []);
@@ -287,7 +410,8 @@ describe('The page', () => {
     await page.keyboard.press('Tab');
     assert.equal(await page.evaluate(() => document.activeElement.className), 'skip');
     await page.keyboard.press('Enter');
-    for (let i = 0; i < 8; i++) await page.keyboard.press('Tab');
+    const columns = await page.locator('#table thead button:visible').count();
+    for (let i = 0; i <= columns; i++) await page.keyboard.press('Tab');
     const focused = () => page.evaluate(() => document.activeElement.textContent);
     assert.equal(await focused(), 'shop:a');
     await page.keyboard.press('ArrowDown');
@@ -307,17 +431,24 @@ describe('The page', () => {
     const registry = registryOf();
     await aShop(registry);
     const { url } = await serve();
-    const { page, problems } = await show(url, { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true });
+    const { page, problems } = await show(url, PHONE);
     await rowOf(page, 'shop:order:42').waitFor();
     const tree = await page.locator('#held').ariaSnapshot();
     assert.match(tree, /table "Locks that are held, or waited for"/);
     assert.match(tree, /columnheader "Held for"/);
     assert.match(tree, /rowheader "shop:order:42"/);
-    assert.match(tree, /cell "Kind lock fair"/);
+    assert.match(tree, /cell "lock fair"/);
     assert.equal(await page.getByRole('searchbox', { name: 'Search in locks and holders' }).count(), 1);
     const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
     assert.ok(content <= screen, `it is ${content} wide on ${screen}`);
+    const bottoms = await page.locator('#rows tr').evaluateAll((rows) => rows.map((row) => row.getBoundingClientRect().bottom));
+    assert.ok(bottoms.filter((bottom) => bottom <= 844).length >= 6, `the rows end at ${bottoms}`);
     await picture(page, 'phone');
+    await rowOf(page, 'shop:order:42').locator('.holder').tap();
+    await page.locator('#details').getByText('order:42').waitFor();
+    await picture(page, 'phone-details');
+    await page.getByRole('link', { name: 'Close the details' }).tap();
+    await page.locator('#details').waitFor({ state: 'hidden' });
     const contrast = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const system = await contrast();
     const button = page.getByRole('button', { name: /^Theme/ });
@@ -341,6 +472,7 @@ describe('The page', () => {
     const stranger = await other.newPage();
     await stranger.goto(`${url}#token=wrong`);
     await stranger.getByText('This page needs its token').waitFor();
+    await stranger.getByText('That is not the right token').waitFor();
     assert.doesNotMatch(await stranger.content(), /secret/);
     await stranger.getByLabel('Token').fill(TOKEN);
     await stranger.getByRole('button', { name: 'Show the locks' }).click();

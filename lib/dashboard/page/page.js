@@ -4,12 +4,24 @@
 const INTERVAL = 2_000;
 /** ms; the longest pause after failures. */
 const SLOWEST = 15_000;
+/** ms without a key or a movement of the pointer, after which nobody reads the row that it is on. */
+const LEFT_ALONE = 60_000;
+const KEYS = [
+  ['/', 'goes to the search'],
+  ['↑ ↓', 'go through the locks'],
+  ['Enter', 'opens the lock'],
+  ['Esc', 'closes it'],
+];
+const WORDS = [
+  ['kept', 'Unlocked, but taken until its minimum hold (minHold) ends. Nobody gets it before.'],
+  ['overdue', 'Somebody has waited for over 30 s, or it is held for over 10 s and ten times what is usual for it.'],
+];
 
 const byId = (id) => document.getElementById(id);
 const body = document.body;
 
-/** What is shown: the place in the list, and the lock in the address. */
-const wanted = { q: '', sort: 'lock', descending: false, from: 0, lock: '' };
+/** What is shown: the place in the list, and what is in the address. Without `sort`, the most urgent come first. */
+const wanted = { q: '', sort: '', descending: false, from: 0, lock: '' };
 let token = '';
 let view;
 /** When the view came, on the monotonic clock: times go on from there. */
@@ -34,7 +46,8 @@ function shown(ms) {
   const seconds = Math.floor(ms / 1_000);
   if (seconds < 60) return `${seconds} s`;
   const [minutes, hours, days] = [seconds / 60, seconds / 3_600, seconds / 86_400].map(Math.floor);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  if (minutes < 10) return `${minutes} min ${seconds % 60} s`;
+  if (minutes < 60) return `${minutes} min`;
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${days} d ${hours % 24} h`;
 }
 
@@ -49,7 +62,7 @@ function printable(text) {
 
 function kindOf({ kind, holders, permits, isKept }) {
   const taken = holders.reduce((sum, one) => sum + one.permits, 0);
-  if (kind === 'semaphore') return `semaphore ${taken}${permits === null ? '' : ` of ${permits}`}`;
+  if (kind === 'semaphore') return `semaphore ${taken}${permits === null ? '' : `/${permits}`}`;
   if (kind === 'read') return count(holders.length, 'reader');
   if (kind === 'write') return 'writer';
   return isKept ? 'kept' : 'lock';
@@ -64,6 +77,11 @@ function holderOf({ holder, holders, isKept }) {
   if (holder === null) return 'nobody';
   const more = holders.length > 1 ? ` and ${holders.length - 1} more` : '';
   return `${isKept ? 'unlocked by ' : ''}${printable(holder)}${more}`;
+}
+
+function waitingOf({ isLeast, longestWait, waiting }) {
+  const many = waiting !== null ? NUMBER.format(waiting) : longestWait > 0 ? '≥ 1' : '–';
+  return longestWait < 1_000 ? many : `${many}, ${isLeast ? '> ' : ''}${shown(longestWait)}`;
 }
 
 // Elements
@@ -93,8 +111,19 @@ function nameOf({ lock }) {
   return make('span', { className: 'name' }, make('span', { className: 'registry' }, printable(prefix)), key);
 }
 
-function linkTo(found) {
-  return make('a', { href: `#lock=${encodeURIComponent(found.lock)}` }, nameOf(found));
+/** The part of the address that says what is shown, after a change. */
+function addressOf(change) {
+  const { descending, lock, q, sort } = { ...wanted, ...change };
+  const parts = Object.entries({ lock, q, sort, descending: descending || '' }).filter(([, value]) => value !== '');
+  return `#${new URLSearchParams(parts)}`;
+}
+
+function linkTo({ lock }) {
+  return make('a', { href: addressOf({ lock }) }, nameOf({ lock }));
+}
+
+function termsOf(pairs) {
+  return pairs.flatMap(([term, text]) => [make('dt', {}, term), make('dd', {}, text)]);
 }
 
 /** Calls `remake` only when what it shows is another: so that focus and selections stay. */
@@ -125,7 +154,6 @@ function rowOf() {
     holder: cell('Holder', 'holder'),
     heldFor: cell('Held for', 'number'),
     remaining: cell('Left', 'number'),
-    renewed: cell('Renewed'),
     waiting: cell('Waiting', 'number'),
   };
   row.append(head, ...Object.values(cells));
@@ -134,58 +162,98 @@ function rowOf() {
 
 function fill({ row, head, cells }, found) {
   whenChanged(head, prefixes.size, () => [linkTo(found)]);
+  head.firstChild.href = addressOf({ lock: found.lock });
+  head.title = printable(found.lock);
   const type = typeOf(found);
-  whenChanged(cells.kind, [kindOf(found), type], () => [
+  whenChanged(cells.kind, [kindOf(found), type, found.isOverdue], () => [
     kindOf(found),
     ...(type === '' ? [] : [' ', make('span', { className: 'tag' }, type)]),
+    ...(found.isOverdue ? [make('span', { className: 'hidden' }, 'overdue')] : []),
   ]);
+  cells.kind.title = found.isKept ? WORDS[0][1] : cells.kind.textContent;
+  cells.holder.title = holderOf(found);
+  cells.remaining.title = { true: 'Its holder renews it', false: 'No renewal was seen' }[found.renewed] ?? '';
   whenChanged(cells.holder, [holderOf(found), found.isHere], () => [
     make('span', { className: found.holder === null ? 'dim' : '' }, holderOf(found)),
-    ...(found.isHere ? [' ', make('span', { className: 'tag here' }, 'this process')] : []),
+    ...(found.isHere ? [' ', make('span', { className: 'tag here', title: 'this process' }, 'here')] : []),
   ]);
-  setText(cells.renewed, found.renewed === null ? '' : found.renewed ? 'yes' : 'not seen');
-  whenChanged(cells.waiting, found.waiting, () =>
-    found.waiting === null
-      ? [make('span', { ariaHidden: 'true' }, '–'), make('span', { className: 'hidden' }, 'not known')]
-      : [NUMBER.format(found.waiting)],
-  );
-  cells.waiting.classList.toggle('dim', !found.waiting);
-  cells.waiting.classList.toggle('some', found.waiting > 0);
+  setText(cells.waiting, found.isGone ? '' : waitingOf(found));
+  for (const [element, name, isSo] of [
+    [row, 'overdue', found.isOverdue && !found.isGone],
+    [row, 'gone', Boolean(found.isGone)],
+    [cells.heldFor, 'long', found.isLong],
+    [cells.waiting, 'long', found.longestWait > 30_000],
+    [cells.waiting, 'dim', !found.waiting],
+    [cells.waiting, 'some', found.waiting > 0],
+  ]) {
+    element.classList.toggle(name, isSo);
+  }
   if (found.lock === wanted.lock) row.setAttribute('aria-current', 'true');
   else row.removeAttribute('aria-current');
 }
 
+let usedAt = 0;
+let shownFor = '';
+
+/**
+ * The locks in their new order. Down to the row that the pointer or the focus is on, all keep their places; what is not in
+ * the list any more stays there, dimmed.
+ */
+function inPlaces(found) {
+  const asked = addressOf({ lock: '', from: wanted.from }) + wanted.from;
+  const isRead = asked === shownFor && performance.now() - usedAt < LEFT_ALONE;
+  shownFor = asked;
+  const places = isRead ? [...byId('rows').children] : [];
+  const end = places.findLastIndex((row) => row.matches(':hover, :focus-within')) + 1;
+  const locks = new Map(found.map((one) => [one.lock, one]));
+  const kept = places.slice(0, end).map(({ found: last }) => locks.get(last.lock) ?? { ...last, isGone: true });
+  for (const { lock } of kept) locks.delete(lock);
+  return [...kept, ...locks.values()];
+}
+
 function showRows() {
   const tbody = byId('rows');
-  const names = new Set(view.rows.map(({ lock }) => lock));
+  const focused = document.activeElement;
+  const list = inPlaces(view.rows);
+  const names = new Set(list.map(({ lock }) => lock));
   for (const [name, { row }] of rows) {
     if (names.has(name)) continue;
     row.remove();
     rows.delete(name);
   }
-  for (const [i, found] of view.rows.entries()) {
-    const known = rows.get(found.lock);
-    const made = known ?? rowOf();
-    made.found = found;
+  for (const [i, found] of list.entries()) {
+    const made = rows.get(found.lock) ?? rowOf();
+    made.row.found = found;
     rows.set(found.lock, made);
     fill(made, found);
     if (tbody.children[i] !== made.row) tbody.insertBefore(made.row, tbody.children[i] ?? null);
   }
-  const isEmpty = view.rows.length === 0;
+  // A row that is moved loses the focus.
+  if (document.activeElement !== focused) focused.focus({ preventScroll: true });
+  tick();
+  const isEmpty = list.length === 0;
   setHidden(byId('table'), isEmpty);
   setHidden(byId('empty'), !isEmpty);
   const none = wanted.q === '' ? 'No lock is held.' : `No lock or holder has “${printable(wanted.q)}” in its name.`;
   setText(byId('empty'), view.isAnswered ? none : 'Redis has not answered yet.');
   for (const head of document.querySelectorAll('#table thead th')) {
-    if (head.dataset.sort === wanted.sort)
-      head.setAttribute('aria-sort', wanted.descending ? 'descending' : 'ascending');
+    const { sort } = head.dataset;
+    if (sort === wanted.sort) head.setAttribute('aria-sort', wanted.descending ? 'descending' : 'ascending');
     else head.removeAttribute('aria-sort');
+    if (sort === 'lock') continue;
+    const isBlank = [...rows.values()].every(({ cells }) => /^–?$/.test(cells[sort].textContent));
+    setHidden(head, isBlank);
+    for (const { cells } of rows.values()) setHidden(cells[sort], isBlank);
   }
-  const end = view.from + view.rows.length;
-  setHidden(byId('pager'), view.matched <= view.rows.length);
-  setText(byId('range'), `${NUMBER.format(view.from + 1)} to ${NUMBER.format(end)} of ${NUMBER.format(view.matched)}`);
+  const isAll = view.matched <= view.rows.length;
+  const range = [view.from + 1, view.from + view.rows.length].map((number) => NUMBER.format(number)).join(' to ');
+  const order = wanted.sort === '' && view.matched > 1 ? ', the most urgent first' : '';
+  setHidden(byId('pager'), isEmpty);
+  setText(byId('range'), `${isAll ? '' : `${range} of `}${count(view.matched, 'lock')}${order}`);
+  setHidden(byId('previous'), isAll);
+  setHidden(byId('next'), isAll);
   byId('previous').disabled = view.from === 0;
-  byId('next').disabled = end >= view.matched;
+  byId('next').disabled = view.from + view.rows.length >= view.matched;
 }
 
 /** ms since Redis was looked at. While it is away, times stand still. */
@@ -193,21 +261,23 @@ function age() {
   return view.problem === null ? view.age + performance.now() - cameAt : 0;
 }
 
-function heldFor(found) {
-  if (found.heldFor === null) return '';
-  return `${found.isOlder ? '> ' : ''}${shown(found.heldFor + age())}`;
+function heldFor({ heldFor: ms, isGone, isLong, isOlder, usual }) {
+  if (ms === null || isGone) return '';
+  const times = isLong ? `, ${NUMBER.format(Math.floor(ms / Math.max(1, usual)))}×` : '';
+  return `${isOlder ? '> ' : ''}${shown(ms + age())}${times}`;
 }
 
-function left({ holder, remaining }) {
+function left({ holder, isGone, remaining }) {
+  if (isGone) return 'gone';
   if (holder === null) return '';
   return remaining === null ? 'no expiry' : shown(remaining - age());
 }
 
 function tick() {
   if (view === undefined) return;
-  for (const { cells, found } of rows.values()) {
-    setText(cells.heldFor, heldFor(found));
-    setText(cells.remaining, left(found));
+  for (const { cells, row } of rows.values()) {
+    setText(cells.heldFor, heldFor(row.found));
+    setText(cells.remaining, left(row.found));
   }
 }
 
@@ -219,11 +289,10 @@ function showDetails() {
   setHidden(byId('details'), !isOpen);
   byId('main').classList.toggle('selected', isOpen);
   if (!isOpen) return;
+  byId('close').href = addressOf({ lock: '' });
   whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
   const facts = found === null ? [['State', 'free: nobody holds it or waits in a queue']] : factsOf(found);
-  whenChanged(byId('facts'), facts, () =>
-    facts.flatMap(([term, text]) => [make('dt', {}, term), make('dd', {}, text)]),
-  );
+  whenChanged(byId('facts'), facts, () => termsOf(facts));
   const { holders = [], queue = null } = found ?? {};
   const many = holders.length > 1 ? holders : [];
   const listed = many.map(({ holder, remaining, permits }) => {
@@ -246,18 +315,20 @@ function showDetails() {
 }
 
 function factsOf(found) {
-  const { fencingToken, heldFor: held, isKept, isSure, owner, remaining, renewed, waiting, waitingHere } = found;
+  const { fencingToken, isKept, isSure, owner, remaining, renewed, usual, waitingHere } = found;
+  const waiting = waitingOf(found);
   return [
     ['Kind', `${kindOf(found)}${typeOf(found) === '' ? '' : `, ${typeOf(found)}`}`],
     ['', isSure ? '' : 'It only has the form of a lock: it may be data of an application, which is not shown.'],
     ['Holder', holderOf(found)],
-    ['', isKept ? 'Its work is over. Nobody gets it before its minimum hold ends.' : ''],
+    ['', isKept ? WORDS[0][1] : ''],
     ['Owner', owner === null || !isSure ? '' : printable(owner)],
-    ['Held for', held === null ? '' : heldFor(found)],
+    ['Held for', heldFor(found)],
+    ['Usually', usual === null ? '' : shown(usual)],
     ['Left', owner === null ? '' : `${left(found)}${isKept || remaining === null ? '' : ', unless it is renewed'}`],
     ['Renewed', renewed === null ? '' : renewed ? 'yes' : 'not seen yet'],
     ['Fencing token', fencingToken === null ? '' : String(fencingToken)],
-    ['Waiting', waiting === null ? 'not known' : NUMBER.format(waiting)],
+    ['Waiting', waiting === '–' ? 'not known' : waiting],
     ['', waitingHere > 0 ? `${count(waitingHere, 'caller')} of this process` : ''],
   ].filter(([, text]) => text !== '');
 }
@@ -265,41 +336,30 @@ function factsOf(found) {
 // Below the table
 
 function showActivity() {
-  const { changes, hot, waits } = view;
-  whenChanged(byId('changes'), changes, () =>
-    changes.length === 0
-      ? [make('li', { className: 'note' }, 'Nothing since this page was opened.')]
-      : changes.map((change) => {
-          const { at, by, what, reason } = change;
-          const time = make('time', { dateTime: new Date(at).toISOString() }, CLOCK.format(at));
-          const said = make('span', { className: what.split(' ')[0] }, what);
-          const who = [reason, by && printable(by)].filter(Boolean).join(', ');
-          return make(
-            'li',
-            {},
-            time,
-            said,
-            make('span', {}, linkTo(change), make('span', { className: 'by' }, who && ` ${who}`)),
-          );
-        }),
-  );
+  const { changes, here } = view;
+  const isOfOne = wanted.lock !== '';
+  setText(byId('changes-title'), isOfOne ? 'What changed here lately' : 'What changed lately');
+  whenChanged(byId('changes'), [changes, addressOf()], () => {
+    if (changes.length === 0) return [make('li', { className: 'note' }, 'Nothing since this page was opened.')];
+    const times = changes.map(({ at }) => CLOCK.format(at));
+    return changes.map((change, i) => {
+      const { at, by, reason, times: often, what } = change;
+      const time = make('time', { dateTime: new Date(at).toISOString() }, times[i] === times[i - 1] ? '' : times[i]);
+      const said = make('span', { className: what.split(' ')[0] }, `${what}${often > 1 ? ` × ${often}` : ''} `);
+      const who = make('span', { className: 'by' }, [reason, by && printable(by)].filter(Boolean).join(', '));
+      return make('li', {}, time, make('span', {}, said, ...(isOfOne ? [] : [linkTo(change), ' ']), who));
+    });
+  });
+  setHidden(byId('here'), here === null);
   const cells = (...texts) => texts.map((text) => make('td', { className: 'number' }, text));
-  const hottest = hot.map((one) => [one, NUMBER.format(one.calls), shown(one.waited), shown(one.longest)]);
-  fillSmall('hot', hottest, (found, ...texts) => [make('th', { scope: 'row' }, linkTo(found)), ...cells(...texts)]);
-  setText(byId('hot-note'), hot.length > 0 ? 'Of the last two minutes at most.' : 'No lock was taken here lately.');
-  const longest = waits.map((one) => [one, one.waitsFor, shown(one.since)]);
-  fillSmall('waits', longest, (found, waitsFor, since) => [
-    make('th', { scope: 'row' }, linkTo(found)),
-    make('td', {}, waitsFor),
-    ...cells(since),
-  ]);
-  setText(byId('waits-note'), waits.length > 0 ? '' : 'No call waits here.');
-}
-
-function fillSmall(id, lines, cellsOf) {
-  setHidden(byId(id), lines.length === 0);
-  const tbody = byId(id).tBodies[0];
-  whenChanged(tbody, lines, () => lines.map((line) => make('tr', {}, ...cellsOf(...line))));
+  whenChanged(byId('busiest'), here ?? [], () =>
+    here.map((one) => {
+      const { callers, calls, longest, waited, waits, waitsFor } = one;
+      const now = callers > 0 ? `${NUMBER.format(callers)}, ${shown(waits)}, for ${waitsFor}` : '';
+      const times = [NUMBER.format(calls), shown(waited), shown(longest), now];
+      return make('tr', {}, make('th', { scope: 'row' }, linkTo(one)), ...cells(...times));
+    }),
+  );
 }
 
 // Everything
@@ -310,27 +370,39 @@ function announce(text) {
 }
 
 function show() {
-  const { held, kept, waiting } = view.counts;
-  const parts = [
-    [held, 'held'],
-    [waiting, 'waiting'],
-    [kept, 'kept'],
-  ].filter(([number], i) => i < 2 || number > 0);
+  const parts = Object.entries(view.counts).filter(([what, number]) => what === 'held' || number > 0);
   whenChanged(byId('counts'), parts, () =>
-    parts.flatMap(([number, what], i) => [i > 0 ? ' · ' : '', make('b', {}, NUMBER.format(number)), ` ${what}`]),
+    parts.flatMap(([what, number], i) => {
+      const title = Object.fromEntries(WORDS)[what] ?? '';
+      const part = make('span', { className: what, title }, make('b', {}, NUMBER.format(number)), ` ${what}`);
+      return i > 0 ? [' · ', part] : [part];
+    }),
   );
+  showPlace();
   const at = CLOCK.format(view.at);
   const away = `Redis does not answer (${view.problem}). What is shown is of ${at}.`;
   if (view.problem === null) showState('live', view.missing);
   else showState('away', [view.isAnswered ? away : `Redis does not answer (${view.problem}).`]);
   setText(byId('updated'), view.problem === null ? `${isPaused ? 'Paused' : 'Live'}, as of ${at}` : `As of ${at}`);
-  setText(byId('searched'), view.searched.length > 0 ? `Looked for on ${view.searched.join(', ')}.` : '');
   for (const { registryKey } of view.rows) if (registryKey) prefixes.add(`${registryKey}:`);
   setHidden(byId('main'), false);
   showRows();
   showDetails();
   showActivity();
-  tick();
+}
+
+/** Which Redis it is: two tabs must not look the same. */
+function showPlace() {
+  const { counts, database, missing, problem, searched, server } = view;
+  if (searched.length === 0) return;
+  const place = printable(searched[0]) + (searched.length > 1 ? ` and ${searched.length - 1} more` : '');
+  const part = missing.length > 0 ? 'incomplete' : '';
+  const about = [part, database === null ? '' : `database ${database}`, server].filter(Boolean).join(' · ');
+  setText(byId('place'), place);
+  setText(byId('about'), about);
+  byId('place').parentElement.title = [...searched, about].join(', ');
+  const news = problem !== null ? 'away: ' : counts.overdue > 0 ? `(${counts.overdue}) ` : '';
+  document.title = `${news}${place}${database ? `/${database}` : ''}${part && ` ${part}`} · Locks`;
 }
 
 /** `live`, or `away`: what is shown is old. */
@@ -383,6 +455,7 @@ function askForToken() {
   setHidden(byId('main'), true);
   setHidden(byId('entry'), false);
   byId('token').focus();
+  setHidden(byId('wrong'), token === '');
   if (token !== '') announce('The token is not the right one');
 }
 
@@ -423,6 +496,12 @@ async function unlock(lock, owner) {
   await refresh();
 }
 
+function openHelp() {
+  const columns = [...document.querySelectorAll('#table thead th')].map((head) => [head.textContent, head.title]);
+  byId('words').replaceChildren(...termsOf([...KEYS, ...columns, ...WORDS]));
+  byId('help').showModal();
+}
+
 // What people do
 
 function readAddress() {
@@ -434,12 +513,13 @@ function readAddress() {
     address.delete('token');
     history.replaceState(null, '', address.size > 0 ? `#${address}` : location.pathname + location.search);
   }
-  wanted.lock = address.get('lock') ?? '';
+  for (const name of ['lock', 'q', 'sort']) wanted[name] = address.get(name) ?? '';
+  wanted.descending = address.has('descending');
+  if (byId('query').value.trim() !== wanted.q) byId('query').value = wanted.q;
 }
 
 function setTheme(theme) {
-  if (theme === 'auto') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
+  document.documentElement.style.colorScheme = theme === 'auto' ? '' : theme;
   localStorage.setItem('redis-locks-theme', theme);
   setText(byId('theme-name'), theme);
   byId('theme').ariaLabel = `Theme: ${theme}`;
@@ -447,6 +527,7 @@ function setTheme(theme) {
 
 function look(change) {
   Object.assign(wanted, { from: 0 }, change);
+  history.replaceState(null, '', addressOf());
   return refresh();
 }
 
@@ -460,7 +541,9 @@ for (const head of document.querySelectorAll('#table thead th')) {
     const { sort } = head.dataset;
     // What lasts longest, or waits most, is of interest first.
     const first = head.classList.contains('number');
-    void look({ sort, descending: wanted.sort === sort ? !wanted.descending : first });
+    if (wanted.sort !== sort) void look({ sort, descending: first });
+    else if (wanted.descending === first) void look({ descending: !first });
+    else void look({ sort: '', descending: false });
   });
 }
 byId('previous').addEventListener('click', () => look({ from: Math.max(0, view.from - view.size) }));
@@ -475,10 +558,17 @@ byId('pause').addEventListener('click', ({ target }) => {
 });
 const THEMES = ['auto', 'light', 'dark'];
 byId('theme').addEventListener('click', () => {
-  const now = THEMES.indexOf(document.documentElement.dataset.theme ?? 'auto');
+  const now = THEMES.indexOf(byId('theme-name').textContent);
   setTheme(THEMES[(now + 1) % THEMES.length]);
 });
 byId('force').addEventListener('click', openQuestion);
+byId('ask').addEventListener('click', openHelp);
+byId('rows').addEventListener('click', ({ target }) => {
+  // A click that ends a selection is none on the row.
+  if (target.closest('a') === null && String(getSelection()) === '') target.closest('tr').querySelector('a').click();
+});
+for (const event of ['pointermove', 'pointerdown', 'keydown'])
+  addEventListener(event, () => (usedAt = performance.now()));
 byId('entry').addEventListener('submit', (event) => {
   event.preventDefault();
   token = byId('token').value;
@@ -491,13 +581,14 @@ document.addEventListener('visibilitychange', () => {
   else if (!isPaused) void refresh();
 });
 document.addEventListener('keydown', (event) => {
-  const isTyping = /^(INPUT|TEXTAREA)$/.test(event.target.tagName) || byId('question').open;
+  const isTyping = event.target.tagName === 'INPUT' || document.querySelector('dialog[open]') !== null;
   if (event.key === 'Escape' && wanted.lock !== '' && !isTyping) byId('close').click();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === '/') {
     event.preventDefault();
     byId('query').focus();
   }
+  if (event.key === '?') openHelp();
   const at = [...byId('rows').children].indexOf(event.target.closest('#rows tr'));
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (at < 0 || step === undefined) return;
@@ -507,10 +598,11 @@ document.addEventListener('keydown', (event) => {
 addEventListener('hashchange', async () => {
   const before = wanted.lock;
   readAddress();
-  if (wanted.lock === before) return;
   await refresh();
+  if (wanted.lock === before) return;
   const opener = rows.get(before)?.row.querySelector('a') ?? byId('table');
-  (wanted.lock === '' ? opener : byId('details-title')).focus();
+  // The table stays where it is.
+  (wanted.lock === '' ? opener : byId('details-title')).focus({ preventScroll: true });
 });
 
 token = sessionStorage.getItem('redis-locks-token') ?? '';
