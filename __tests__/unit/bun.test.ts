@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { type BunRedis, fromBun } from '../../lib/bun';
+import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 
 const answer = (message: string) => Object.assign(new Error(message), { code: 'ERR_REDIS_SERVER_ERROR' });
@@ -108,4 +109,24 @@ describe('A SUBSCRIBE that fails takes no other channel with it', () => {
     await client.unsubscribe('one');
     await until(() => redis.made[1]?.isClosed);
   });
+});
+
+it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {
+  const time = new FakeClock();
+  const tried: number[] = [time.now];
+  class Unreachable extends RedisClientOfBun {
+    override async duplicate(): Promise<unknown> {
+      if (this.made.length === 0) return super.duplicate();
+      tried.push(time.now);
+      throw new Error('Connection refused');
+    }
+  }
+  const redis = new Unreachable();
+  const client = fromBun(redis);
+  await client.subscribe('one', () => undefined);
+  redis.failures.set('two', new Error('Connection closed'));
+  await expect(client.subscribe('two', () => undefined)).rejects.toThrow('Connection closed');
+  await time.advance(4_000);
+  time.restore();
+  expect(tried.slice(1).map((at, i) => at - (tried[i] as number))).toEqual([50, 100, 200, 400, 800, 1_000, 1_000]);
 });
