@@ -61,10 +61,6 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/unlock-order:MOST_LOST': MEMORY,
   'core/wait:LEAST_TIME_TO_ANSWER': 'unit/bounds',
   'core/watchdog:LEAST_INTERVAL': 'unit/watchdog',
-  'inspection/find-locks:LEAST_TIME': {
-    larger: 'inspection/finding',
-    smaller: 'because no counter of Redisson comes near it, and the time of an acquisition is above it since 1973',
-  },
   'inspection/find-locks:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
   'inspection/history:RENEWED_BY': {
     larger: 'cli/history',
