@@ -6,7 +6,7 @@ import { LoopTurn } from '../../lib/core/lock';
 import { wasSuspended } from '../../lib/internal/clock';
 import { BOUNDS, constants } from '../../support/bounds';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis, refused, silence } from '../support/mock-redis';
+import { mockRedis, refused, sharedRefused, silence } from '../support/mock-redis';
 
 /** Bounds of `lib` that no other test is about: see `support/bounds.ts`. */
 
@@ -87,6 +87,23 @@ it('A hold is passed on without a command for 50 ms after Redis has confirmed it
     await Promise.all([unlocked, next]);
     expect(redis.sent - sent).toBe(commands);
   }
+});
+
+it('A ticket of a shared lock is kept for three of the longest pauses between polls, and for 3 s at least', async () => {
+  for (const [idleBetweenTries, ms] of [
+    [10, 3_000],
+    [1_000, 30_000],
+  ] as const) {
+    redis.evalSha.mockImplementation(async () => sharedRefused(20_000, 2));
+    await open({ idleBetweenTries }).semaphore('key', { permits: 2 }).tryLock();
+    expect(redis.calls.at(-1)?.arguments).toContain(String(ms));
+  }
+});
+
+it('A reader may be let in for 100 ms after its attempt', async () => {
+  redis.evalSha.mockImplementation(async () => sharedRefused(20_000, 0));
+  await open().readWrite('key').read.tryLock();
+  expect(redis.calls.at(-1)?.arguments).toContain('100');
 });
 
 it('The event loop gets a turn when holds were passed on for 5 ms', () => {

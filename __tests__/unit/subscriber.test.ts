@@ -75,6 +75,9 @@ describe('The connection for messages', () => {
     redis.evalSha.mockResolvedValue(refused(60_000, 'another:1'));
     await waited(redis, 20_000);
     expect(redis.duplicate).toHaveBeenCalledTimes(1);
+    // Ten intervals between two polls.
+    expect(redis.sent).toBeGreaterThanOrEqual(5);
+    expect(redis.sent).toBeLessThanOrEqual(8);
   });
 
   it('The connection for messages is not made while the client is closed, and is made when it is open again', async () => {
