@@ -26,6 +26,8 @@ function held(lock: string, ...owners: string[]): FoundLock {
       format: isShared ? 'shared' : 'spring',
       type: null,
       types: [],
+      typeName: '',
+      isWaitingExact: true,
     },
     ...{
       isSure: true,

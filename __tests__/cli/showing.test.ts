@@ -65,19 +65,39 @@ describePrivate('What redis-locks shows', () => {
     const plain = { kind: 'lock', isSure: true, isKept: false };
     const queue = [expect.objectContaining({ position: 1, waiter: 'web-4' })];
     expect(found).toEqual({
-      'java:order:1': expect.objectContaining({ ...plain, isSure: false, format: 'spring', holder: 'not shown' }),
-      'orders:order:1': expect.objectContaining({ ...plain, format: 'spring', holder: 'web-1', waiting: null }),
+      'java:order:1': expect.objectContaining({
+        ...plain,
+        isSure: false,
+        format: 'spring',
+        holder: 'not shown',
+        typeName: 'Spring (Java)',
+      }),
+      'orders:order:1': expect.objectContaining({
+        ...plain,
+        typeName: 'spin, pub-sub or fair',
+        holder: 'web-1',
+        waiting: null,
+      }),
       'orders:kept': expect.objectContaining({ ...plain, isKept: true, holder: 'web-1' }),
       'orders:render': expect.objectContaining({
         ...{ kind: 'semaphore', format: 'shared', permits: 2, waiting: 1, registryKey: 'orders', key: 'render' },
         holders: [expect.objectContaining({ holder: 'web-2' }), expect.objectContaining({ holder: 'web-1' })],
       }),
       'orders:prices': expect.objectContaining({ kind: 'write', holder: 'web-1', fencingToken: expect.any(Number) }),
-      'jobs:key:1': expect.objectContaining({ ...plain, type: 'fair', holder: 'web-3', waiting: 1, queue }),
+      'jobs:key:1': expect.objectContaining({
+        ...plain,
+        type: 'fair',
+        typeName: 'fair',
+        holder: 'web-3',
+        waiting: 1,
+        isWaitingExact: true,
+        queue,
+      }),
       'mail:key:1': expect.objectContaining({
         ...plain,
         type: 'pub-sub',
         waiting: 1,
+        isWaitingExact: false,
         registryKey: 'mail',
         key: 'key:1',
       }),
@@ -108,11 +128,11 @@ describePrivate('What redis-locks shows', () => {
       ask(['inspect', 'order:1'], env),
       ask(['inspect', 'user:1'], env),
     ]);
-    expect([one.exitCode, several.exitCode, missing.exitCode]).toEqual([0, 0, 69]);
+    expect([one.exitCode, several.exitCode, missing.exitCode]).toEqual([0, 0, 66]);
     expect(one.stdout).toMatch(
       /^lock +orders:render\nregistryKey +orders\nkind +semaphore 2\/2\n(.*\n)*waiting +1\nqueue +1\. web-1, for .*\n$/,
     );
-    expect(several.stdout).toMatch(/java:order:1.*spring\?.*\norders:order:1.*web-1/);
+    expect(several.stdout).toMatch(/java:order:1 +Spring \(Java\)\? +not shown.*\norders:order:1.*web-1/);
     expect(missing.stderr).toBe('redis-locks: Nobody holds a lock "user:1" in any registry\n');
   });
 

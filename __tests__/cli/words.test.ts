@@ -39,8 +39,8 @@ describePrivate('The words of redis-locks', () => {
     [64, 'bad name', ['run', 'a', '--name', 'a b', '--', 'true'], /`name`/],
     [64, 'release that can ask nobody', ['release', 'nightly'], /--yes/],
     [69, 'Redis that is not there', ['ls', '--url', 'redis://127.0.0.1:1'], /cannot be reached/],
-    [69, 'key to inspect that does not exist', ['inspect', 'nightly'], /Nobody holds a lock "nightly"/],
-    [69, 'key to release that does not exist', ['release', 'nightly', '--yes'], /Nobody holds a lock "nightly"/],
+    [66, 'key to inspect that does not exist', ['inspect', 'nightly'], /Nobody holds a lock "nightly"/],
+    [66, 'key to release that does not exist', ['release', 'nightly', '--yes'], /Nobody holds a lock "nightly"/],
     [
       127,
       'command that does not exist',

@@ -95,6 +95,37 @@ describePrivate('A look', () => {
   const ID = 'AAAAAAAAAAAAAAAAAAAAAA';
   const inAnHour = Date.now() + 3_600_000;
 
+  it('A look says that a server refuses connections, and does not wait until a command is late', async () => {
+    const away = await Node.start();
+    const cut = await connectToNode(away.address);
+    await away.kill();
+    await until(() => !cut.isReady);
+    const { missing, searched } = await findLocks(cut);
+    cut.destroy();
+    const reason = expect.stringMatching(`^127.0.0.1:${away.address.port} could not be asked: .*ECONNREFUSED`);
+    expect([missing, searched]).toEqual([[reason], []]);
+  });
+
+  it('A look says of whom a lock is, and of what type as far as its key tells', async () => {
+    await server.send('SET', 'types:ours', `web-7:1:${ID}:1`, 'PX', '60000');
+    await server.send('HSET', 'types:ours:2', `web-7/1/${ID}:1`, '1');
+    await server.send('SET', 'types:spring', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e', 'PX', '60000');
+    await server.send('HSET', 'types:redisson', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e:31', '1');
+    await server.send('SET', 'types:other', 'by hand', 'PX', '60000');
+    await server.send('SET', 'types:fair', `kept@web-7:1:${ID}:1`, 'PX', '60000');
+    await server.send('ZADD', '{types:fair}:queue', '1', `web-8:1:${ID}:1`);
+    const { locks } = await findLocks(client, { registryKey: 'types' });
+    await server.send('FLUSHALL');
+    expect(locks.map(({ key, typeName }) => [key, typeName])).toEqual([
+      ['fair', 'fair'],
+      ['other', 'not known'],
+      ['ours', 'spin, pub-sub or fair'],
+      ['ours:2', 'redisson or redisson-fair'],
+      ['redisson', 'Redisson (Java)'],
+      ['spring', 'Spring (Java)'],
+    ]);
+  });
+
   it('A look finds a lock that nobody holds while its queue has somebody', async () => {
     const arrival = String((inAnHour - 7_200_000) * 1_000);
     await server.send(

@@ -5,7 +5,9 @@ export const EXIT = {
   ok: 0,
   /** The command was called wrongly. */
   usage: 64,
-  /** Redis is not there, or refuses; or the lock is free where a holder was expected. */
+  /** Nobody holds the lock. */
+  free: 66,
+  /** Redis is not there, or refuses. */
   unavailable: 69,
   /** The command under the lock ended well, but the lock had been lost before. */
   lost: 70,

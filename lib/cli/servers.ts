@@ -149,8 +149,10 @@ async function opened(made: Connection): Promise<Connection> {
 
 /** '': the user has no right to it. */
 async function infoOf(client: RedisClient): Promise<string> {
-  const { asked } = await serversOf(client, TIMEOUT);
-  return String((await asked[0]?.send('INFO').catch(() => '')) ?? '');
+  const { asked, close } = await serversOf(client, TIMEOUT);
+  const info = await asked[0]?.send('INFO').catch(() => '');
+  close();
+  return String(info ?? '');
 }
 
 /** The name of a master, by the INFO of a sentinel. */

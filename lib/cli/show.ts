@@ -53,7 +53,7 @@ export async function inspect(args: Arguments): Promise<number> {
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0]));
     if (locks.length === 0) complain(noneNamed(key, found, args.values));
-    return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.unavailable);
+    return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.free);
   });
 }
 
@@ -74,7 +74,7 @@ export async function release(args: Arguments): Promise<number> {
     const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
     if (lock === undefined || found.missing.length > 0) {
       complain(lock === undefined ? noneNamed(key, found, values) : 'Nothing was released');
-      return endOf(found, EXIT.unavailable);
+      return endOf(found, EXIT.free);
     }
     if (others.length > 0) {
       process.stderr.write(`${tableOf(found.locks).join('\n')}\n`);
@@ -97,7 +97,7 @@ export async function release(args: Arguments): Promise<number> {
         );
     }
     const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
-    if (!isFreed) throw new ExitError(EXIT.unavailable, noneNamed(key, found, values));
+    if (!isFreed) throw new ExitError(EXIT.free, noneNamed(key, found, values));
     if (values.json) printJson(lock);
     else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
@@ -202,12 +202,12 @@ export async function ui(args: Arguments): Promise<number> {
 function tableOf(locks: readonly SeenLock[]): string[] {
   const rows = locks.map((lock) => [
     lock.lock,
-    lock.kind === 'lock' ? typeOf(lock) : kindOf(lock),
+    lock.kind === 'lock' ? `${lock.typeName.replace(/(, .*)? or .*/, '…')}${lock.isSure ? '' : '?'}` : kindOf(lock),
     holdersOf(lock),
     lock.heldFor === null ? '' : `${lock.isOlder ? '>' : ''}${shown(lock.heldFor)}`,
     lock.holder === null ? '' : shown(lock.remaining),
     lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
-    String(lock.waiting ?? '?'),
+    waitingFor(lock) ?? '?',
   ]);
   return columns(['LOCK', 'TYPE', 'HOLDER', 'HELD', 'LEFT', 'RENEWED', 'WAITING'], rows);
 }
@@ -217,7 +217,7 @@ function detailsOf(lock: FoundLock): string {
     ['lock', lock.lock],
     ['registryKey', lock.registryKey ?? 'not known'],
     ['kind', kindOf(lock)],
-    ['type', lock.format === 'shared' ? '' : lock.types.join(' or ')],
+    ['type', lock.typeName],
     ['', lock.isSure ? '' : ONLY_ITS_FORM],
     ['', lock.isSure ? '' : 'Its value is shown with the --registry-key that its name begins with.'],
     ['holder', lock.holder === null ? 'nobody' : ''],
@@ -228,7 +228,7 @@ function detailsOf(lock: FoundLock): string {
       ['held for', heldFor === null ? '' : shown(heldFor)],
       ['left', isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
     ]),
-    ['waiting', String(lock.waiting ?? 'not known')],
+    ['waiting', waitingFor(lock) ?? 'not known'],
     ...(lock.queue ?? []).map(({ position, waiter, kind, waitingFor }) => [
       position === 1 ? 'queue' : '',
       `${position}. ${waiter}${kind === lock.kind ? '' : ` (${kind})`}${waitingFor === null ? '' : `, for ${shown(waitingFor)}`}`,
@@ -243,8 +243,8 @@ function kindOf({ kind, holders, permits }: FoundLock): string {
   return kind === 'read' ? `read ${holders.length}` : kind;
 }
 
-function typeOf({ type, format, isSure }: FoundLock): string {
-  return `${type ?? format}${isSure ? '' : '?'}`;
+function waitingFor({ waiting, isWaitingExact }: FoundLock): string | undefined {
+  return waiting === null ? undefined : `${isWaitingExact || waiting === 0 ? '' : '≤'}${waiting}`;
 }
 
 function holdersOf({ holder, holders, isKept }: FoundLock): string {

@@ -48,11 +48,11 @@ const TIMEOUT = 5_000;
  * could not be asked is in `missing`.
  */
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
-  const { asked, missing, isCluster } = await serversOf(client, TIMEOUT);
+  const { asked, missing, isCluster, close } = await serversOf(client, TIMEOUT);
   // Without the right to it, how many wait is not known.
   const counts = asked.map((server) => countsOf(server, isCluster).catch(() => undefined));
   const listening = Promise.all(counts).then(listenersOf);
-  const looks = await Promise.all(asked.map((server) => lookAt(server, listening, search)));
+  const looks = await Promise.all(asked.map((server) => lookAt(server, listening, search))).finally(close);
   // A slot may be moving from one server to another; SCAN may say a name twice.
   const locks = [...new Map(looks.flatMap((look) => look.locks).map((lock) => [lock.lock, lock])).values()];
   const named = locks.filter(({ lock }) => lock === search.key);
@@ -188,6 +188,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
       waiting: isFair ? queue.length : listeners,
+      isWaitingExact: isFair,
       queue,
       fencingToken,
     });
@@ -211,6 +212,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       isSure: isOurs || (isProven && remaining !== -1),
       type: isFair ? 'redisson-fair' : null,
       waiting: isFair ? queue.length : listeners,
+      isWaitingExact: isFair,
       queue,
       fencingToken,
     });
@@ -287,12 +289,15 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     }
   }
 
-  let what = ' about everything';
-  try {
+  const all = async (): Promise<void> => {
     const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
     now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
     heard = await listening;
     for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
+  };
+  let what = ' about everything';
+  try {
+    await Promise.race([all(), server.down]);
   } catch (error) {
     // It did not answer, or does not list its keys.
     what = '';

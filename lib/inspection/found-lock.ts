@@ -20,6 +20,8 @@ export interface FoundLock {
   /** `null`: it may be any of `types`. A shared lock has none. */
   readonly type: LockType | null;
   readonly types: readonly LockType[];
+  /** For people: the type as an application names it, all that it may be, or whose lock it is. '': a shared lock. */
+  readonly typeName: string;
   /** `false`: it has the form of a lock and nothing else proves that it is one: it may be data of an application. */
   readonly isSure: boolean;
   /** Those of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
@@ -37,6 +39,8 @@ export interface FoundLock {
   readonly permits: number | null;
   /** How many processes wait, or how many callers of Redisson. */
   readonly waiting: number | null;
+  /** `false`: so many at most. They are the connections that listen, and that of the holder may be one of them. */
+  readonly isWaitingExact: boolean;
   /** `null`: the lock has no queue in Redis. */
   readonly queue: readonly Waiter[] | null;
   readonly fencingToken: number | null;
@@ -71,7 +75,9 @@ interface Waiter {
 
 /** What is read of a lock beside its holders. Times are the server's, in ms. */
 export interface Known
-  extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'waiting' | 'fencingToken'>> {
+  extends Partial<
+    Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'waiting' | 'isWaitingExact' | 'fencingToken'>
+  > {
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
 }
 
@@ -105,12 +111,15 @@ export function foundLock(
   });
   const [first] = holders;
   if (first === undefined && queue.length === 0) return undefined;
+  const types = known.type ? [known.type] : typesIn(format);
+  const typeName =
+    owners[0] === undefined || nameIn(owners[0].owner) ? listed(types) : othersType(owners[0].owner, types);
   const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
   const found: FoundLock = {
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    ...{ kind: 'lock', format, type: null, types: known.type ? [known.type] : typesIn(format), isSure },
+    ...{ kind: 'lock', format, type: null, types, typeName, isSure, isWaitingExact: true },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
     ...{ isKept: first?.isKept ?? false, acquiredAt: first?.acquiredAt ?? null, heldFor: first?.heldFor ?? null },
     ...{ holders, renewed: null },
@@ -136,6 +145,17 @@ function elapsed(since: number | null | undefined, now: number): number | null {
 /** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
 function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
   return format === 'spring' ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
+}
+
+function listed(types: readonly string[]): string {
+  return types.join(', ').replace(/, ([^,]*)$/, ' or $1');
+}
+
+/** Of a lock whose owner value is not of this library. */
+function othersType(owner: string, types: readonly LockType[]): string {
+  if (SPRINGS.test(owner)) return 'Spring (Java)';
+  const isFair = types.length === 1 && types[0] === 'redisson-fair';
+  return REDISSONS.test(owner) ? `Redisson${isFair ? ', fair' : ''} (Java)` : 'not known';
 }
 
 function typesIn(format: FoundLock['format']): LockType[] {

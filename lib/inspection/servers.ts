@@ -1,5 +1,6 @@
 import type { RedisClient } from '../redis/client';
 import { addressOf, type ClusterNode, isClusterClient, masterOf, SLOTS } from '../redis/cluster';
+import { ConnectionMonitor } from '../redis/connection';
 import { answered, messageOf } from '../redis/failure';
 
 /** In place of the address of a server, where the client does not say it. */
@@ -10,6 +11,8 @@ export interface Asked {
   /** `host:port`, or UNNAMED. */
   readonly address: string;
   send(...command: string[]): Promise<unknown>;
+  /** Rejects when the client has no connection to it, and could not make one. */
+  readonly down: Promise<never>;
 }
 
 /** The servers that have the keys of a client. */
@@ -18,6 +21,8 @@ export interface Servers {
   /** Why others cannot be asked. */
   readonly missing: readonly string[];
   readonly isCluster: boolean;
+  /** Nothing is asked any more. */
+  close(): void;
 }
 
 /** What is needed of a client: those of node-redis have it, and those that the adapters make of other clients. */
@@ -28,13 +33,38 @@ interface Sending extends RedisClient {
   readonly options?: { readonly socket?: Partial<ClusterNode> };
 }
 
+/** ms between two looks at whether a client has a connection. */
+const INTERVAL = 50;
+
 /** `timeout` in ms, for each command. */
 export async function serversOf(client: Sending, timeout: number): Promise<Servers> {
+  const monitor = ConnectionMonitor.of(client as object);
+  const stop = monitor.onReconnect(() => undefined);
+  const watches: NodeJS.Timeout[] = [];
+  const close = (): void => {
+    stop();
+    watches.forEach(clearInterval);
+  };
+  /** `text`: what the error of this server has in it. */
+  const downOf = (connection: () => { readonly isReady?: boolean } | undefined, text: string): Promise<never> => {
+    const down = new Promise<never>((_, reject) => {
+      const look = (): void => {
+        const { lastError } = monitor;
+        if (lastError === undefined || !messageOf(lastError).includes(text)) return;
+        if (connection()?.isReady === false) reject(lastError);
+      };
+      watches.push(setInterval(look, INTERVAL));
+    });
+    // The answer may have come first.
+    down.catch(() => undefined);
+    return down;
+  };
   if (!isClusterClient<Sending>(client)) {
     if (client.sendCommand === undefined || 'slots' in client) {
-      return { asked: [], missing: ['The client has no way to ask each server'], isCluster: false };
+      return { asked: [], missing: ['The client has no way to ask each server'], isCluster: false, close };
     }
-    return { asked: [askedOf(client, nodeOf(client), timeout)], missing: [], isCluster: false };
+    const down = downOf(() => client, '');
+    return { asked: [askedOf(client, nodeOf(client), timeout, down)], missing: [], isCluster: false, close };
   }
   const masters = client.masters.map(addressOf);
   const owners = Array.from({ length: SLOTS }, (_, slot) => addressOf(masterOf(client, slot)));
@@ -45,25 +75,27 @@ export async function serversOf(client: Sending, timeout: number): Promise<Serve
   const asked = await Promise.all(
     client.masters.map(async (node) => {
       try {
-        const connected = await answered(Promise.resolve(client.nodeClient(node)), timeout);
-        return [askedOf(connected, node, timeout)];
+        let connected: Sending | undefined;
+        const down = downOf(() => node.client ?? connected, addressOf(node));
+        connected = await Promise.race([answered(Promise.resolve(client.nodeClient(node)), timeout), down]);
+        return [askedOf(connected, node, timeout, down)];
       } catch (error) {
         missing.push(`${addressOf(node)} could not be asked: ${messageOf(error)}`);
         return [];
       }
     }),
   );
-  return { asked: asked.flat(), missing, isCluster: true };
+  return { asked: asked.flat(), missing, isCluster: true, close };
 }
 
-function askedOf(client: Sending, node: ClusterNode | undefined, timeout: number): Asked {
+function askedOf(client: Sending, node: ClusterNode | undefined, timeout: number, down: Promise<never>): Asked {
   // Replies in their own types, though the application made its client answer with Buffers.
   const commands = (client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client) as Sending;
   const { sendCommand } = commands as Required<Sending>;
   const isSentinel = client.getMasterNode !== undefined;
   const send = (command: string[]): Promise<unknown> =>
     sendCommand.apply(commands, (isSentinel ? [false, command] : [command]) as [string[]]);
-  return { address: addressOf(node) || UNNAMED, send: (...command) => answered(send(command), timeout) };
+  return { address: addressOf(node) || UNNAMED, send: (...command) => answered(send(command), timeout), down };
 }
 
 function nodeOf(client: Sending): ClusterNode | undefined {
