@@ -36,6 +36,24 @@ function dropALease(lock: DistributedLock) {
   return lock.lock();
 }
 
+it('A wait that is long causes a warning after warnAfter, and after each doubling of that, until it is over', async () => {
+  const registry = create({ warnAfter: 30_000 });
+  const lease = await registry.obtain('key').lock();
+  const first = registry.obtain('key').lock();
+  await time.advance(100_000);
+  const second = registry.obtain('key').lock();
+  await time.advance(150_000);
+  // Those that become long within 100 ms are reported together: a second more after some doublings.
+  const seconds = warnings.map(({ message }) => Number(/^A caller has .* for (\d+) s/.exec(message)?.[1]));
+  expect(seconds).toEqual([30, 60, 121, 30, 60, 121, 242]);
+  await lease.unlock();
+  await (await first).unlock();
+  await (await second).unlock();
+  const { length } = warnings;
+  await time.advance(3_600_000);
+  expect(warnings).toHaveLength(length);
+});
+
 describe('A lease that is held for long', () => {
   it.each([
     ['a lock', (registry: InMemoryLockRegistry) => registry.obtain('key')],
@@ -44,7 +62,7 @@ describe('A lease that is held for long', () => {
     ['a lock for writing', (registry: InMemoryLockRegistry) => registry.readWrite('key').write],
     ['a lock of several keys', (registry: InMemoryLockRegistry) => registry.multi(['key'])],
   ])(
-    'A lease that is held for long of %s causes one warning, when it has been held for warnHeldAfter',
+    'A lease that is held for long of %s causes a warning after warnHeldAfter, and after each doubling of that',
     async (_, of) => {
       const registry = create({ warnHeldAfter: 120_000 });
       await dropALease(of(registry));
@@ -58,7 +76,8 @@ describe('A lease that is held for long', () => {
       );
       expect(warnings[0]?.stack).toBeUndefined();
       await time.advance(600_000);
-      expect(warnings).toHaveLength(1);
+      const seconds = warnings.map(({ message }) => Number(/for (\d+) s/.exec(message)?.[1]));
+      expect(seconds).toEqual([120, 240, 480]);
     },
   );
 

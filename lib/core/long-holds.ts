@@ -7,15 +7,17 @@ import type { RedisLease } from './lease';
 interface Begun {
   /** On the monotonic clock. */
   readonly at: number;
+  /** When it is warned of next. */
+  due: number;
   readonly origin: { readonly stack?: string } | undefined;
 }
 
 /**
- * Warns once of every lease of a registry that is held for `warnHeldAfter`. One timer, which does not keep the process
- * alive.
+ * Warns of every lease of a registry that is held for `warnHeldAfter`, and again when it is held for twice as long. One
+ * timer, which does not keep the process alive.
  */
 export class LongHolds {
-  /** Those that were not warned of, in the order in which they began. */
+  /** In the order in which they began. */
   readonly #leases = new Map<RedisLease, Begun>();
   /** ms */
   readonly #warnAfter: number;
@@ -30,8 +32,9 @@ export class LongHolds {
 
   add(lease: RedisLease, origin: Begun['origin']): void {
     const at = clock.now();
-    this.#leases.set(lease, { at, origin });
-    this.#timer.by(at + this.#warnAfter, at);
+    const due = at + this.#warnAfter;
+    this.#leases.set(lease, { at, due, origin });
+    this.#timer.by(due, at);
   }
 
   /** It was unlocked, or lost. */
@@ -47,13 +50,15 @@ export class LongHolds {
 
   #tick(): void {
     const now = clock.now();
-    for (const [lease, { at, origin }] of this.#leases) {
-      if (at + this.#warnAfter > now) {
-        this.#timer.by(at + this.#warnAfter, now);
-        return;
+    for (const [lease, begun] of this.#leases) {
+      const { at, due, origin } = begun;
+      if (due <= now) {
+        begun.due = now + (now - at);
+        this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
       }
-      this.#leases.delete(lease);
-      this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
+      this.#timer.by(begun.due, now);
+      // Those behind it began later.
+      if (due > now && due <= at + this.#warnAfter) return;
     }
   }
 

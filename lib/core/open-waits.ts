@@ -12,8 +12,8 @@ import type { Wait, WaitedLock } from './wait';
 const TOGETHER = 100;
 
 /**
- * The calls of a registry that are still acquiring: what `close` interrupts. It warns once of every wait that is longer
- * than `warnAfter`, and says who holds the lock. One timer for a registry, which runs only while there are waits. It
+ * The calls of a registry that are still acquiring: what `close` interrupts. It warns of every wait that is longer
+ * than `warnAfter`, and again when it is twice as long, and says who holds the lock. One timer for a registry, which runs only while there are waits. It
  * does not keep the process alive.
  */
 export class OpenWaits {
@@ -100,14 +100,13 @@ export class OpenWaits {
     let next = Number.POSITIVE_INFINITY;
     for (const waits of [this.#waits, this.#reentries]) {
       for (const wait of waits) {
-        const left = wait.startedAt + this.#warnAfter - now;
-        if (left > 0) {
-          next = Math.min(next, left);
-          break;
-        }
-        if (wait.isReported) continue;
-        wait.isReported = true;
-        long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
+        const { reportAt, startedAt } = wait;
+        const left = (reportAt ?? startedAt + this.#warnAfter) - now;
+        if (left <= 0) wait.reportAt = now + (now - startedAt);
+        next = Math.min(next, left > 0 ? left : now - startedAt);
+        // Those behind it began later.
+        if (left > 0 && reportAt === undefined) break;
+        if (left <= 0) long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
       }
     }
     if (next !== Number.POSITIVE_INFINITY) this.#wakeIn(next + this.#together);

@@ -73,8 +73,8 @@ export class Wait implements Linked<Wait> {
   readonly signal: AbortSignal | undefined;
   /** The caller does not wait: it makes one attempt. */
   readonly isSingleAttempt: boolean;
-  /** A warning said that it is long. */
-  isReported = false;
+  /** When a warning says again that it is long; `undefined`: none has said so. */
+  reportAt: number | undefined;
   /** The caller has its result. */
   isOver = false;
   /** Of a multi-key lock, and of one of its locks: the caller holds others of them meanwhile. */
