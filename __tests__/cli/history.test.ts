@@ -64,6 +64,11 @@ describe('What `watch` saw', () => {
     expect(whats([], ...lists)).toEqual([[], ['taken a'], ['passed on b'], ['kept b']]);
   });
 
+  it('What `watch` saw is that a lock was taken, and not passed on, where the same process has it again', () => {
+    const lists = [a, `a:${RANDOM}:2`].map((owner) => [held('key', owner)]);
+    expect(whats(...lists)).toEqual([[], ['taken a']]);
+  });
+
   it('is that a lease was renewed, when more of it is left than before', () => {
     const history = new History();
     const renewed = (remaining: number, now: number) => {

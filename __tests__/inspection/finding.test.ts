@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { findLocks } from '../../lib/inspection/find-locks';
+import { finderOf, findLocks } from '../../lib/inspection/find-locks';
 import {
   type ContractClients,
   redis5Client,
@@ -104,6 +104,29 @@ describePrivate('A look', () => {
     cut.destroy();
     const reason = expect.stringMatching(`^127.0.0.1:${away.address.port} could not be asked: .*ECONNREFUSED`);
     expect([missing, searched]).toEqual([[reason], []]);
+  });
+
+  it('A look at a large database is not a search each time: it looks at what the last search has found', async () => {
+    const data = Array.from({ length: 10_001 }, (_, i) => [`data:${i}`, 'text'] as [string, string]);
+    await client.mSet(data);
+    await server.send('SET', 'orders:1', `web-7:1:${ID}:1`, 'PX', '60000');
+    const find = finderOf(client, {});
+    const searches = async () =>
+      /cmdstat_scan:calls=(\d+)/.exec(String(await server.send('INFO', 'commandstats')))?.[1];
+    expect((await find()).locks.map(({ lock }) => lock)).toEqual(['orders:1']);
+    const before = await searches();
+    await server.send('DEL', 'orders:1');
+    expect((await find()).locks).toEqual([]);
+    await server.send('SET', 'orders:1', `web-8:1:${ID}:1`, 'PX', '60000');
+    const found = await find();
+    expect([found.locks.map(({ holder }) => holder), found.keys]).toEqual([['web-8:1'], 1]);
+    expect(await searches()).toBe(before);
+    await server.send('FLUSHALL');
+    const again = finderOf(client, {});
+    await again();
+    await server.send('SET', 'orders:2', `web-7:1:${ID}:1`, 'PX', '60000');
+    expect((await again()).locks.map(({ lock }) => lock)).toEqual(['orders:2']);
+    await server.send('FLUSHALL');
   });
 
   it('A look says of whom a lock is, and of what type as far as its key tells', async () => {

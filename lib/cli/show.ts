@@ -6,7 +6,7 @@ import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboard, toNode } from '../dashboard';
-import { type Found, findLocks, forceUnlock } from '../inspection/find-locks';
+import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
 import { type FoundLock, hasOtherOwner } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
@@ -123,12 +123,19 @@ export async function watch(args: Arguments): Promise<number> {
   const history = new History();
   const lines: string[] = [];
   let complaint = '';
+  let isCostSaid = false;
   return using(values, async (connection) => {
     const stopped = once(stop.signal, 'abort').then(() => undefined);
+    const find = finderOf(connection.client, searchOf(values));
     while (!stop.signal.aborted) {
       const askedAt = performance.now();
-      const found = await Promise.race([look(connection, values), stopped]);
+      const found = await Promise.race([find(), stopped]);
       if (found === undefined) break;
+      const cost = isCostSaid ? undefined : costOf(found, values);
+      if (cost !== undefined) {
+        isCostSaid = true;
+        isLive ? lines.unshift(cost) : complain(cost);
+      }
       const { locks, missing } = found;
       // In a part of the locks, the others would look free.
       const changes = missing.length > 0 ? [] : history.update(locks, performance.now(), askedAt);
@@ -267,8 +274,20 @@ async function using(values: Values, use: (connection: Connection) => Promise<nu
   }
 }
 
-function look({ client }: Connection, values: Values, key?: string): Promise<Found> {
-  return findLocks(client, { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match, key });
+function searchOf(values: Values, key?: string): Search {
+  return { registryKey: registryKeyOf(values), type: lockTypeOf(values), match: values.match, key };
+}
+
+async function look({ client }: Connection, values: Values, key?: string): Promise<Found> {
+  const found = await findLocks(client, searchOf(values, key));
+  const cost = costOf(found, values);
+  if (cost !== undefined) complain(cost);
+  return found;
+}
+
+function costOf({ keys }: Found, values: Values): string | undefined {
+  if (keys <= MANY_KEYS || registryKeyOf(values) !== undefined) return undefined;
+  return `It looked at ${keys} keys. With --registry-key KEY it reads those of one registry only`;
 }
 
 /** Those of the servers, as the client knows them, or else that of the URL. */

@@ -1,4 +1,4 @@
-import { type Found, findLocks } from '../inspection/find-locks';
+import { type Found, finderOf } from '../inspection/find-locks';
 import { History, type SeenLock } from '../inspection/history';
 import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
@@ -56,6 +56,7 @@ function urgency({ heldFor, isKept, isOverdue, isSure, longestWait, waiting }: S
 
 /** What the page shows. It looks at Redis only when somebody asks. */
 export function viewOf(client: RedisClient, registryKey: string | undefined, activity: Activity, actions: boolean) {
+  const find = finderOf(client, { registryKey });
   const history = new History();
   /** Since when the waiters of a holder are seen, by its owner value. */
   let waitersSeen = new Map<string, number>();
@@ -71,7 +72,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     startedAt = clock.now();
     // After a silence another server may have the address.
     const known = problem === null ? server : undefined;
-    const asked = [findLocks(client, { registryKey }), known ?? describeServer(client)] as const;
+    const asked = [find(), known ?? describeServer(client)] as const;
     const [found, described] = await Promise.all(asked);
     const now = clock.now();
     const isWhole = found.missing.length === 0;

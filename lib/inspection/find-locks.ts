@@ -1,6 +1,7 @@
 import type { LockType, SharedKind } from '../api/lock-types';
 import { isKept, nameIn } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
+import { clock } from '../internal/clock';
 import { ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
@@ -29,6 +30,8 @@ export interface Search {
   readonly match?: string | undefined;
   /** One lock: a key, or without `registryKey` a name, or the end of one after a colon. */
   readonly key?: string | undefined;
+  /** The names of locks: only these are looked at. */
+  readonly names?: readonly string[] | undefined;
 }
 
 export interface Found {
@@ -38,6 +41,8 @@ export interface Found {
   readonly searched: readonly string[];
   /** Why the answer is only a part; empty: it is complete. */
   readonly missing: readonly string[];
+  /** How many keys were looked at. */
+  readonly keys: number;
 }
 
 /** ms until a server that does not answer counts as not there. */
@@ -60,6 +65,31 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
     searched: looks.flatMap((look) => look.searched),
     missing: [...missing, ...looks.flatMap((look) => look.missing)],
+    keys: looks.reduce((sum, { keys }) => sum + keys, 0),
+  };
+}
+
+/** A search that looks at more keys than this costs a server much. */
+export const MANY_KEYS = 10_000;
+
+/** The time between two of them, in times that one took. */
+const TIMES_LONGER = 20;
+
+/**
+ * `findLocks`, for looks that are repeated. After a search that costs much, it looks for a while at those locks only that
+ * the search has found, also where they are free since.
+ */
+export function finderOf(client: RedisClient, search: Search): () => Promise<Found> {
+  let names: readonly string[] = [];
+  let searchAt = Number.NEGATIVE_INFINITY;
+  return async () => {
+    const startedAt = clock.now();
+    if (startedAt < searchAt) return findLocks(client, { ...search, names });
+    const found = await findLocks(client, search);
+    names = found.locks.map(({ lock }) => lock);
+    const now = clock.now();
+    searchAt = found.keys > MANY_KEYS ? now + TIMES_LONGER * (now - startedAt) : now;
+    return found;
   };
 }
 
@@ -110,15 +140,24 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   /** Why commands were not executed. */
   const refused = new Set<string>();
   let heard = listenersOf([]);
+  let keys = 0;
   /** The server's time, in ms. */
   let now = 0;
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;
     const prefix = registryKey ? `${registryKey}:` : '';
+    const lockNamed = async (name: string): Promise<FoundLock | undefined> => {
+      const names = namesOf(name);
+      keys++;
+      return names && ((await heldLock(names)) ?? (await waitedFor(names)));
+    };
+    if (search.names !== undefined) {
+      yield await Promise.all(search.names.map(lockNamed));
+      return;
+    }
     if (key !== undefined) {
-      const names = namesOf(prefix + key);
-      const exact = names && ((await heldLock(names)) ?? (await waitedFor(names)));
+      const exact = await lockNamed(prefix + key);
       yield [exact];
       if (exact !== undefined || registryKey !== undefined) return;
     }
@@ -132,6 +171,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       do {
         const page = await server.send('SCAN', cursor, 'MATCH', all, 'COUNT', STEP, 'TYPE', type);
         const [next, names] = page as [unknown, unknown[]];
+        keys += names.length;
         yield await Promise.all(names.map((name) => lockOf(String(name), type, isWanted)));
         cursor = String(next);
       } while (cursor !== '0');
@@ -304,7 +344,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     refused.add(messageOf(error));
   }
   const missing = [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
-  return { locks, missing, searched: what === '' ? [] : [server.address] };
+  return { locks, missing, keys, searched: what === '' ? [] : [server.address] };
 }
 
 type Queue = NonNullable<Known['queue']>;

@@ -94,7 +94,8 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
     return [...newIn(lock, last, 'entered'), ...newIn(last, lock, 'left')];
   }
   if (owner === last.owner) return [];
-  return [[lock.isKept && holderOf(owner) === last.owner ? 'kept' : 'passed on', holder]];
+  if (lock.isKept && holderOf(owner) === last.owner) return [['kept', holder]];
+  return [[holder === last.holder ? 'taken' : 'passed on', holder]];
 }
 
 /** The holders of `one` that `other` does not have. */
