@@ -168,4 +168,41 @@ describePrivate('The page shows', () => {
     expect(changes.map(({ lock, what }) => [lock, what])).toEqual([[first.lock, 'acquired']]);
     expect((await tested.view()).changes.map(({ lock }) => lock)).toContain(second.lock);
   });
+
+  it('that a permit was passed on, where one has left and another one has entered', async () => {
+    const lock = `${Math.random()}:jobs`;
+    const memberOf = (name: string) => ({
+      score: Date.now() + 600_000,
+      value: `semaphore:${name}:${'x'.repeat(22)}:1`,
+    });
+    const names = [['web-1'], ['web-1', 'web-2'], ['web-2', 'web-3'], ['web-3']];
+    for (const held of names) {
+      await tested.client.del(lock);
+      await tested.client.zAdd(lock, held.map(memberOf));
+      skip(1_000);
+      await tested.view();
+    }
+    const { changes } = await tested.view({ lock });
+    expect(changes.map(({ what, by }) => `${what} ${by}`).sort()).toEqual([
+      'entered web-2',
+      'left web-2',
+      'passed on web-3',
+    ]);
+  });
+
+  it('since when each holder of a shared lock has it', async () => {
+    const lock = `${Math.random()}:jobs`;
+    const at = (Date.now() - 90_000) * 1_000;
+    const members = [`web-1:${'x'.repeat(22)}:${at}`, `web-2:${'x'.repeat(22)}:1`].map((owner, i) => {
+      return { score: Date.now() + 600_000 + i, value: `semaphore:${owner}` };
+    });
+    await tested.client.zAdd(lock, members);
+    const { selected } = await tested.view({ lock });
+    const holders = [...(selected?.holders ?? [])].sort((a, b) => (a.holder < b.holder ? -1 : 1));
+    expect(holders.map(({ holder, isOlder = false }) => [holder, isOlder])).toEqual([
+      ['web-1', false],
+      ['web-2', true],
+    ]);
+    expect(holders[0]?.heldFor).toBeGreaterThanOrEqual(90_000);
+  });
 });

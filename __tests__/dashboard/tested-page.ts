@@ -13,6 +13,7 @@ interface ShownLock {
   readonly lock: string;
   readonly owner: string;
   readonly holder: string | null;
+  readonly holders: readonly { readonly holder: string; readonly heldFor: number | null; readonly isOlder?: boolean }[];
   readonly heldFor: number | null;
   readonly isHere: boolean;
   readonly isSure: boolean;

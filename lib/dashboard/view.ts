@@ -114,9 +114,11 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
   /** How long the holds took that have ended since the last look. Of those of this process, `activity` knows more. */
   const noteEnded = (found: Found): void => {
     const owners = new Set(found.locks.flatMap(({ holders }) => holders.map(({ owner }) => owner)));
-    for (const { heldFor, isHere, isKept, isOlder, lock, owner } of locks) {
-      if (owner === null || owners.has(owner) || heldFor === null || isHere || isKept || isOlder) continue;
-      activity.holdTimes.add(lock, heldFor);
+    for (const { holders, lock } of locks) {
+      for (const { heldFor, holder, isKept, isOlder = false, owner } of holders) {
+        if (owners.has(owner) || heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
+        activity.holdTimes.add(lock, heldFor);
+      }
     }
   };
 

@@ -91,7 +91,10 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   if (holder === null || owner === null) return last?.holder ? [['free', last.holder]] : [];
   if (last === undefined || last.holder === null || last.owner === null) return [['taken', holder]];
   if (lock.format === 'shared' && last.format === 'shared') {
-    return [...newIn(lock, last, 'entered'), ...newIn(last, lock, 'left')];
+    const [entered, left] = [newIn(lock, last), newIn(last, lock)];
+    const passed = Math.min(entered.length, left.length);
+    const came = entered.map((one, i): News => [i < passed ? 'passed on' : 'entered', one]);
+    return [...came, ...left.slice(passed).map((one): News => ['left', one])];
   }
   if (owner === last.owner) return [];
   if (lock.isKept && holderOf(owner) === last.owner) return [['kept', holder]];
@@ -99,7 +102,7 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
 }
 
 /** The holders of `one` that `other` does not have. */
-function newIn(one: FoundLock, other: FoundLock, what: 'entered' | 'left'): News[] {
+function newIn(one: FoundLock, other: FoundLock): string[] {
   const others = new Set(other.holders.map(({ owner }) => owner));
-  return one.holders.filter(({ owner }) => !others.has(owner)).map(({ holder }) => [what, holder]);
+  return one.holders.filter(({ owner }) => !others.has(owner)).map(({ holder }) => holder);
 }

@@ -337,6 +337,11 @@ describe('The page', () => {
     await registryOf({ name: 'web-9:1' }).obtain('order:42').lock();
     await page.getByRole('dialog').getByRole('button', { name: 'Unlock by force' }).click();
     await until(() => page.locator('#live').textContent(), (text) => /by now web-9:1 holds it/.test(text));
+    const before = await page.locator('#updated').innerText();
+    await until(() => page.locator('#updated').innerText(), (text) => text !== before);
+    assert.match(await page.locator('#problems:visible').innerText(), /by now web-9:1 holds it/, 'it stays while the lock is open');
+    await page.keyboard.press('Escape');
+    await page.locator('#problems').waitFor({ state: 'hidden' });
     assert.deepEqual(actions, []);
   });
 

@@ -27,6 +27,8 @@ let view;
 /** When the view came, on the monotonic clock: times go on from there. */
 let cameAt = 0;
 let isPaused = false;
+/** Why the last unlock was refused, as long as its lock is open. */
+let refusals = [];
 let failures = 0;
 let timer;
 let asking;
@@ -34,12 +36,7 @@ let asking;
 // Texts
 
 const NUMBER = new Intl.NumberFormat('en');
-const CLOCK = new Intl.DateTimeFormat('en', {
-  hour: '2-digit',
-  minute: '2-digit',
-  second: '2-digit',
-  hourCycle: 'h23',
-});
+const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' });
 
 function shown(ms) {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
@@ -51,8 +48,8 @@ function shown(ms) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${days} d ${hours % 24} h`;
 }
 
-function count(number, one, many = `${one}s`) {
-  return `${NUMBER.format(number)} ${number === 1 ? one : many}`;
+function count(number, one) {
+  return `${NUMBER.format(number)} ${number === 1 ? one : `${one}s`}`;
 }
 
 /** Control characters must not move the text around them. */
@@ -97,10 +94,6 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-function setHidden(element, isHidden) {
-  if (element.hidden !== isHidden) element.hidden = isHidden;
-}
-
 /** The registryKeys that are known: some locks do not say theirs. */
 const prefixes = new Set();
 
@@ -140,15 +133,12 @@ const rows = new Map();
 
 function rowOf() {
   const cell = (label, className = '') => {
-    const made = make('td', { className });
-    made.setAttribute('role', 'cell');
+    const made = make('td', { className, role: 'cell' });
     made.dataset.label = label;
     return made;
   };
-  const row = make('tr');
-  const head = make('th', { scope: 'row' });
-  row.setAttribute('role', 'row');
-  head.setAttribute('role', 'rowheader');
+  const row = make('tr', { role: 'row' });
+  const head = make('th', { scope: 'row', role: 'rowheader' });
   const cells = {
     kind: cell('Kind'),
     holder: cell('Holder', 'holder'),
@@ -175,7 +165,7 @@ function fill({ row, head, cells }, found) {
   cells.remaining.title = { true: 'Its holder renews it', false: 'No renewal was seen' }[found.renewed] ?? '';
   whenChanged(cells.holder, [holderOf(found), found.isHere], () => [
     make('span', { className: found.holder === null ? 'dim' : '' }, holderOf(found)),
-    ...(found.isHere ? [' ', make('span', { className: 'tag here', title: 'this process' }, 'here')] : []),
+    ...(found.isHere ? [' ', make('span', { className: 'tag', title: 'this process' }, 'here')] : []),
   ]);
   setText(cells.waiting, found.isGone ? '' : waitingOf(found));
   for (const [element, name, isSo] of [
@@ -188,8 +178,7 @@ function fill({ row, head, cells }, found) {
   ]) {
     element.classList.toggle(name, isSo);
   }
-  if (found.lock === wanted.lock) row.setAttribute('aria-current', 'true');
-  else row.removeAttribute('aria-current');
+  row.ariaCurrent = found.lock === wanted.lock ? 'true' : null;
 }
 
 let usedAt = 0;
@@ -232,26 +221,25 @@ function showRows() {
   if (document.activeElement !== focused) focused.focus({ preventScroll: true });
   tick();
   const isEmpty = list.length === 0;
-  setHidden(byId('table'), isEmpty);
-  setHidden(byId('empty'), !isEmpty);
+  byId('table').hidden = isEmpty;
+  byId('empty').hidden = !isEmpty;
   const none = wanted.q === '' ? 'No lock is held.' : `No lock or holder has “${printable(wanted.q)}” in its name.`;
   setText(byId('empty'), view.isAnswered ? none : 'Redis has not answered yet.');
   for (const head of document.querySelectorAll('#table thead th')) {
     const { sort } = head.dataset;
-    if (sort === wanted.sort) head.setAttribute('aria-sort', wanted.descending ? 'descending' : 'ascending');
-    else head.removeAttribute('aria-sort');
+    head.ariaSort = sort !== wanted.sort ? null : wanted.descending ? 'descending' : 'ascending';
     if (sort === 'lock') continue;
     const isBlank = [...rows.values()].every(({ cells }) => /^–?$/.test(cells[sort].textContent));
-    setHidden(head, isBlank);
-    for (const { cells } of rows.values()) setHidden(cells[sort], isBlank);
+    head.hidden = isBlank;
+    for (const { cells } of rows.values()) cells[sort].hidden = isBlank;
   }
   const isAll = view.matched <= view.rows.length;
   const range = [view.from + 1, view.from + view.rows.length].map((number) => NUMBER.format(number)).join(' to ');
   const order = wanted.sort === '' && view.matched > 1 ? ', the most urgent first' : '';
-  setHidden(byId('pager'), isEmpty);
+  byId('pager').hidden = isEmpty;
   setText(byId('range'), `${isAll ? '' : `${range} of `}${count(view.matched, 'lock')}${order}`);
-  setHidden(byId('previous'), isAll);
-  setHidden(byId('next'), isAll);
+  byId('previous').hidden = isAll;
+  byId('next').hidden = isAll;
   byId('previous').disabled = view.from === 0;
   byId('next').disabled = view.from + view.rows.length >= view.matched;
 }
@@ -286,7 +274,7 @@ function tick() {
 function showDetails() {
   const { selected: found, actions } = view;
   const isOpen = wanted.lock !== '';
-  setHidden(byId('details'), !isOpen);
+  byId('details').hidden = !isOpen;
   byId('main').classList.toggle('selected', isOpen);
   if (!isOpen) return;
   byId('close').href = addressOf({ lock: '' });
@@ -295,9 +283,10 @@ function showDetails() {
   whenChanged(byId('facts'), facts, () => termsOf(facts));
   const { holders = [], queue = null } = found ?? {};
   const many = holders.length > 1 ? holders : [];
-  const listed = many.map(({ holder, remaining, permits }) => {
-    const more = permits > 1 ? `, ${count(permits, 'permit')}` : '';
-    return `${printable(holder)}${more}, ${remaining === null ? 'no expiry' : `${shown(remaining)} left`}`;
+  const listed = many.map((one) => {
+    const more = one.permits > 1 ? `, ${count(one.permits, 'permit')}` : '';
+    const left = one.remaining === null ? 'no expiry' : `${shown(one.remaining)} left`;
+    return `${printable(one.holder)}${more}, for ${heldFor(one)}, ${left}`;
   });
   const waiters = (queue ?? []).map(({ waiter, kind, waitingFor }) => {
     const what = kind === 'lock' || kind === found.kind ? '' : ` to ${kind}`;
@@ -307,11 +296,11 @@ function showDetails() {
     ['holders', listed],
     ['queue', waiters],
   ]) {
-    setHidden(byId(id), lines.length === 0);
-    setHidden(byId(`${id}-title`), lines.length === 0);
+    byId(id).hidden = lines.length === 0;
+    byId(`${id}-title`).hidden = lines.length === 0;
     whenChanged(byId(id), lines, () => lines.map((line) => make('li', {}, line)));
   }
-  setHidden(byId('force'), !actions || !found?.owner || !found.isSure);
+  byId('force').hidden = !actions || !found?.owner || !found.isSure;
 }
 
 function factsOf(found) {
@@ -350,7 +339,7 @@ function showActivity() {
       return make('li', {}, time, make('span', {}, said, ...(isOfOne ? [] : [linkTo(change), ' ']), who));
     });
   });
-  setHidden(byId('here'), here === null);
+  byId('here').hidden = here === null;
   const cells = (...texts) => texts.map((text) => make('td', { className: 'number' }, text));
   whenChanged(byId('busiest'), here ?? [], () =>
     here.map((one) => {
@@ -381,11 +370,11 @@ function show() {
   showPlace();
   const at = CLOCK.format(view.at);
   const away = `Redis does not answer (${view.problem}). What is shown is of ${at}.`;
-  if (view.problem === null) showState('live', view.missing);
+  if (view.problem === null) showState('live', [...refusals, ...view.missing]);
   else showState('away', [view.isAnswered ? away : `Redis does not answer (${view.problem}).`]);
   setText(byId('updated'), view.problem === null ? `${isPaused ? 'Paused' : 'Live'}, as of ${at}` : `As of ${at}`);
   for (const { registryKey } of view.rows) if (registryKey) prefixes.add(`${registryKey}:`);
-  setHidden(byId('main'), false);
+  byId('main').hidden = false;
   showRows();
   showDetails();
   showActivity();
@@ -409,7 +398,7 @@ function showPlace() {
 function showState(state, problems) {
   if (body.className !== state && body.className !== '') announce(state === 'away' ? 'Redis is away' : 'Redis is back');
   body.className = state;
-  setHidden(byId('problems'), problems.length === 0);
+  byId('problems').hidden = problems.length === 0;
   setText(byId('problems'), problems.map(printable).join(' · '));
 }
 
@@ -452,10 +441,10 @@ function next() {
 }
 
 function askForToken() {
-  setHidden(byId('main'), true);
-  setHidden(byId('entry'), false);
+  byId('main').hidden = true;
+  byId('entry').hidden = false;
   byId('token').focus();
-  setHidden(byId('wrong'), token === '');
+  byId('wrong').hidden = token === '';
   if (token !== '') announce('The token is not the right one');
 }
 
@@ -465,7 +454,7 @@ function openQuestion() {
   const { selected: found } = view;
   const { holder, isKept, lock, owner, waiting } = found;
   setText(byId('question-title'), `Unlock ${printable(lock)} by force?`);
-  const held = found.heldFor === null ? '' : ` for ${heldFor(found).replace('>', 'over')}`;
+  const held = found.heldFor === null ? '' : ` for ${found.isOlder ? 'over ' : ''}${shown(found.heldFor + age())}`;
   const lines = isKept
     ? [`${printable(holder)} has unlocked it, and it is kept until its minimum hold ends. Its job may run once more.`]
     : [
@@ -487,7 +476,7 @@ async function unlock(lock, owner) {
     const response = await ask({ act: 'unlock', lock, owner }, { method: 'POST', headers, body: '{}' });
     const { message } = await response.json();
     announce(message);
-    if (!response.ok) showState('live', [message]);
+    refusals = response.ok ? [] : [message];
   } catch (error) {
     showState('away', [`It is not known whether it was unlocked: ${error.message}`]);
   }
@@ -573,7 +562,7 @@ byId('entry').addEventListener('submit', (event) => {
   event.preventDefault();
   token = byId('token').value;
   sessionStorage.setItem('redis-locks-token', token);
-  setHidden(byId('entry'), true);
+  byId('entry').hidden = true;
   void refresh();
 });
 document.addEventListener('visibilitychange', () => {
@@ -598,6 +587,7 @@ document.addEventListener('keydown', (event) => {
 addEventListener('hashchange', async () => {
   const before = wanted.lock;
   readAddress();
+  if (wanted.lock !== before) refusals = [];
   await refresh();
   if (wanted.lock === before) return;
   const opener = rows.get(before)?.row.querySelector('a') ?? byId('table');
