@@ -1,0 +1,252 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { type WebLock, type WebLockOptions, type WebLocks, webLocks } from '../../lib/web-locks';
+import { createRealClient, describeReal, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+/** Two registries, as of two processes. */
+type Open = () => Promise<readonly [BackedLockRegistry, BackedLockRegistry]>;
+
+const inMemory: Open = async () => {
+  const locks = new InMemoryLocks();
+  return [new InMemoryLockRegistry({ locks }), new InMemoryLockRegistry({ locks })];
+};
+
+const onRedis: Open = async () => {
+  const registryKey = uniqueKey();
+  const open = async () => new RedisLockRegistry(await createRealClient(), { registryKey, idleBetweenTries: 10 });
+  return [await open(), await open()];
+};
+
+/** A callback that holds its lock until it is told to end. */
+function holder() {
+  const locks: (WebLock | null)[] = [];
+  const ends: (() => void)[] = [];
+  return {
+    locks,
+    end: () => ends.splice(0).forEach((end) => void end()),
+    callback(lock: WebLock | null): Promise<void> {
+      locks.push(lock);
+      return new Promise((end) => ends.push(end));
+    },
+  };
+}
+
+/**
+ * What the tests of the Web Locks API in web-platform-tests assert, as far as it concerns locks of several processes:
+ * nothing of frames, workers and the storage of a browser.
+ */
+function apply(open: Open): void {
+  let registries: Awaited<ReturnType<Open>> | undefined;
+
+  afterEach(async () => {
+    for (const registry of registries ?? []) await registry.close({ timeout: 0 });
+  });
+
+  async function managers(): Promise<[WebLocks, WebLocks]> {
+    registries = await open();
+    return [webLocks(registries[0]), webLocks(registries[1])];
+  }
+
+  it('calls back with a lock of the name and the mode, exclusive by default', async () => {
+    const [locks] = await managers();
+    await locks.request('a', (lock) => expect(lock).toMatchObject({ name: 'a', mode: 'exclusive' }));
+    await locks.request('a', {}, (lock) => expect(lock).toMatchObject({ name: 'a', mode: 'exclusive' }));
+    for (const mode of ['exclusive', 'shared'] as const) {
+      await locks.request('a', { mode }, (lock) => expect(lock).toMatchObject({ name: 'a', mode }));
+    }
+  });
+
+  it('resolves to what the callback returns, now or later, and rejects with what it throws', async () => {
+    const [locks] = await managers();
+    expect(await locks.request('a', () => 1)).toBe(1);
+    expect(await locks.request('a', async () => 2)).toBe(2);
+    const error = new Error('of the callback');
+    const thrower = () => {
+      throw error;
+    };
+    await expect(locks.request('a', thrower)).rejects.toBe(error);
+    await expect(locks.request('a', async () => thrower())).rejects.toBe(error);
+    expect(await locks.request('a', { ifAvailable: true }, (lock) => lock?.name)).toBe('a'); // it is free again
+  });
+
+  it('never calls back before it has returned', async () => {
+    const [locks] = await managers();
+    let hasReturned = false;
+    const request = locks.request('a', () => hasReturned);
+    hasReturned = true;
+    expect(await request).toBe(true);
+  });
+
+  it.each<[string, unknown[]]>([
+    ['no callback', []],
+    ['undefined', [undefined]],
+    ['no function', [{}, 'callback']],
+    ['an unknown mode', [{ mode: 'upgradable' }, () => undefined]],
+    ['null as mode', [{ mode: null }, () => undefined]],
+    ['no signal', [{ signal: 'signal' }, () => undefined]],
+    ['null as signal', [{ signal: null }, () => undefined]],
+  ])('rejects with a TypeError for %s', async (_name, rest) => {
+    const [locks] = await managers();
+    const request = locks.request as (...args: unknown[]) => Promise<unknown>;
+    await expect(request('a', ...rest)).rejects.toBeInstanceOf(TypeError);
+  });
+
+  it.each<[string, string, WebLockOptions]>([
+    ['a name that begins with a hyphen', '-a', {}],
+    ['a name that is a hyphen', '-', {}],
+    ['steal', 'a', { steal: true }],
+    ['steal with ifAvailable', 'a', { steal: true, ifAvailable: true }],
+    ['a signal with ifAvailable', 'a', { signal: new AbortController().signal, ifAvailable: true }],
+  ])('rejects with a NotSupportedError for %s, and does not call back', async (_name, name, options) => {
+    const [locks] = await managers();
+    let calls = 0;
+    await expect(locks.request(name, options, () => calls++)).rejects.toMatchObject({ name: 'NotSupportedError' });
+    expect(calls).toBe(0);
+  });
+
+  it.each(['a b', 'ｕｎｉｃｏｄｅ', '_', 'x'.repeat(1_000), 'constructor', '{tag}'])(
+    'takes the name %p',
+    async (name) => {
+      const [locks] = await managers();
+      expect(await locks.request(name, (lock) => lock?.name)).toBe(name);
+    },
+  );
+
+  it('lets exclusive requests of a name have the lock one after the other, in their order', async () => {
+    const [one, other] = await managers();
+    const [first, second] = [holder(), holder()];
+    const requests = [one.request('a', first.callback)];
+    await until(() => first.locks.length === 1);
+    requests.push(
+      other.request('a', second.callback),
+      other.request('b', () => undefined),
+    );
+    await requests[2];
+    expect(second.locks).toEqual([]);
+    first.end();
+    await until(() => second.locks.length === 1);
+    second.end();
+    await Promise.all(requests);
+  });
+
+  it('lets shared requests have the lock together, and an exclusive one alone after them; later ones queue behind it', async () => {
+    const [one, other] = await managers();
+    const [readers, writer, late] = [holder(), holder(), holder()];
+    const shared = { mode: 'shared' } as const;
+    const requests = [one.request('a', shared, readers.callback), other.request('a', shared, readers.callback)];
+    await until(() => readers.locks.length === 2);
+    requests.push(one.request('a', writer.callback));
+    await until(async () => (await other.request('a', { ...shared, ifAvailable: true }, (lock) => lock)) === null);
+    requests.push(other.request('a', shared, late.callback));
+    readers.end();
+    await until(() => writer.locks.length === 1);
+    expect(late.locks).toEqual([]);
+    writer.end();
+    await until(() => late.locks.length === 1);
+    late.end();
+    await Promise.all(requests);
+  });
+
+  it('with ifAvailable calls back at once: with the lock, or with null, whose result and error count too', async () => {
+    const [one, other] = await managers();
+    const first = holder();
+    const request = one.request('a', { ifAvailable: true }, first.callback);
+    await until(() => first.locks.length === 1);
+    expect(first.locks[0]).not.toBeNull();
+    const options = { ifAvailable: true };
+    expect(await other.request('a', options, (lock) => lock === null)).toBe(true);
+    expect(await one.request('a', options, (lock) => lock === null)).toBe(true); // of the same process
+    await expect(other.request('a', options, () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+    first.end();
+    await request;
+  });
+
+  it('waits in a nested request of the same name, and gets null there with ifAvailable', async () => {
+    const [locks] = await managers();
+    const nested = await locks.request('a', async () => locks.request('a', { ifAvailable: true }, (lock) => lock));
+    expect(nested).toBeNull();
+    const signal = AbortSignal.timeout(20);
+    const waiting = locks.request('a', async () => locks.request('a', { signal }, () => 'entered'));
+    await expect(waiting).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+
+  it('rejects with the reason of a signal that has aborted, or aborts before the grant, and does not call back', async () => {
+    const [one, other] = await managers();
+    let calls = 0;
+    const aborted = AbortSignal.abort('early');
+    await expect(one.request('a', { signal: aborted }, () => calls++)).rejects.toBe('early');
+    const first = holder();
+    const request = one.request('a', first.callback);
+    await until(() => first.locks.length === 1);
+    const controller = new AbortController();
+    const waiting = other.request('a', { signal: controller.signal }, () => calls++);
+    const rejected = expect(waiting).rejects.toMatchObject({ name: 'AbortError' });
+    await until(async () => (await other.query()).pending.length === 1);
+    controller.abort();
+    await rejected;
+    first.end();
+    await request;
+    await other.request('a', () => undefined); // nothing is left of it
+    expect(calls).toBe(0);
+  });
+
+  it('does nothing when a signal aborts after the grant', async () => {
+    const [locks] = await managers();
+    const controller = new AbortController();
+    const result = locks.request('a', { signal: controller.signal }, async (lock) => {
+      controller.abort();
+      return lock?.name;
+    });
+    expect(await result).toBe('a');
+  });
+
+  it('answers a query with what is held and what waits, of its own process', async () => {
+    const [one, other] = await managers();
+    expect(await one.query()).toEqual({ held: [], pending: [] });
+    const first = holder();
+    const requests = [one.request('a', { mode: 'shared' }, first.callback)];
+    await until(() => first.locks.length === 1);
+    requests.push(one.request('a', first.callback));
+    const clientId = registries?.[0].id;
+    const expected = {
+      held: [{ name: 'a', mode: 'shared', clientId }],
+      pending: [{ name: 'a', mode: 'exclusive', clientId }],
+    };
+    expect(await one.query()).toEqual(expected);
+    (await one.query()).held.splice(0);
+    expect(await one.query()).toEqual(expected);
+    expect(await other.query()).toEqual({ held: [], pending: [] });
+    first.end();
+    await until(() => first.locks.length === 2);
+    first.end();
+    await Promise.all(requests);
+    expect(await one.query()).toEqual({ held: [], pending: [] });
+  });
+}
+
+describe('The Web Locks API over locks in memory', () => apply(inMemory));
+
+describeReal('The Web Locks API over Redis', () => apply(onRedis));
+
+describe('A lost lock of the Web Locks API', () => {
+  it('rejects the request after its callback, unless that has failed', async () => {
+    const registry = new InMemoryLockRegistry();
+    const locks = webLocks(registry);
+    const losing = (end: () => void) =>
+      locks.request('a', (lock) => {
+        registry.locks.expire('a');
+        expect(lock?.signal.aborted).toBe(false); // the release finds it
+        end();
+      });
+    await expect(losing(() => undefined)).rejects.toMatchObject({ name: 'LockLostError' });
+    const error = new Error('of the callback');
+    const failing = losing(() => {
+      throw error;
+    });
+    await expect(failing).rejects.toBe(error);
+    await registry.close();
+  });
+});
