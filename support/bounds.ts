@@ -61,11 +61,17 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/unlock-order:MOST_LOST': MEMORY,
   'core/wait:LEAST_TIME_TO_ANSWER': 'unit/bounds',
   'core/watchdog:LEAST_INTERVAL': 'unit/watchdog',
+  'inspection/find-locks:MANY_KEYS': {
+    larger: 'inspection/finding',
+    smaller: 'because a smaller database is then searched less often too, and shows new locks later',
+  },
   'inspection/find-locks:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
+  'inspection/find-locks:TIMES_LONGER': 'because it only says how soon a viewer of a large database shows new locks',
   'inspection/history:RENEWED_BY': {
     larger: 'cli/history',
     smaller: 'because a renewal adds a third of the ttl, and a clock that drifts next to nothing',
   },
+  'inspection/servers:INTERVAL': 'because it only says how soon a connection that failed is noticed',
   'internal/clock:MAX_DELAY': 'unit/bounds',
   'internal/clock:MIN_RENEWED_TTL': 'unit/bad-calls',
   'internal/clock:MIN_TTL': 'unit/bad-calls',
