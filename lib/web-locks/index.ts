@@ -1,4 +1,4 @@
-import { abortSignal, callback as checkCallback, oneOf } from '../internal/validation';
+import { abortSignal, callback as checkCallback, expected } from '../internal/validation';
 import type { LockRegistry } from '../registry/lock-registry';
 
 /** `shared`: together with others that are shared. `exclusive`: alone. */
@@ -49,8 +49,6 @@ export interface WebLocks {
   query(): Promise<{ held: WebLockInfo[]; pending: WebLockInfo[] }>;
 }
 
-const checkMode = oneOf<WebLockMode>(['exclusive', 'shared']);
-
 function notSupported(message: string): DOMException {
   return new DOMException(message, 'NotSupportedError');
 }
@@ -70,7 +68,9 @@ export function webLocks(registry: LockRegistry): WebLocks {
   async function request(name: string, options: WebLockOptions, callback: (lock: WebLock | null) => unknown) {
     const { mode = 'exclusive', ifAvailable = false, steal = false, signal } = options ?? {};
     checkCallback('callback', callback);
-    checkMode('mode', mode);
+    if (mode !== 'exclusive' && mode !== 'shared') {
+      throw new TypeError(expected('mode', '"exclusive" or "shared"', mode));
+    }
     if (signal !== undefined) abortSignal('signal', signal);
     if (name.startsWith('-')) throw notSupported(`A name cannot begin with "-", got "${name}"`);
     if (steal) throw notSupported('A lock cannot be stolen: its holder in another process would not learn it at once');
