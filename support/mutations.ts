@@ -483,6 +483,27 @@ redis.call('ZADD', queue, score, ticket)`,
       ['availability.isRefused(now) && availability.isContended(now) && ', 'availability.isRefused(now) && '],
     ],
   },
+  'let-in-by-a-replaced-server': {
+    finding:
+      'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
+    simulation: ['fair'],
+    replacements: [
+      [
+        'if (!this.#isRepeated && connection.mayBeOutdated(clock.now(), this.#lock.names.lock)) {',
+        'if (this.#isRepeated && !this.#isRepeated) {',
+      ],
+    ],
+  },
+  'granted-by-a-replaced-server': {
+    finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
+    simulation: ['semaphore', 'read-write'],
+    replacements: [
+      [
+        'if (this.#isRepeated || !connection.mayBeOutdated((this.#hold as Hold).sentAt)) return answer;',
+        'return answer;',
+      ],
+    ],
+  },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
     simulation: ['semaphore', 'read-write'],

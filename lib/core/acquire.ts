@@ -356,6 +356,11 @@ export class Call {
     this.#isGranted = true;
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
+    const { connection } = this.#lock.services;
+    if (!this.#isRepeated && connection.mayBeOutdated(clock.now(), this.#lock.names.lock)) {
+      await this.#pauseBeforeRepetition(Promise.resolve());
+      return undefined;
+    }
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
   }

@@ -18,8 +18,11 @@ export interface Connection {
   isDisconnected(key: string): boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;
-  /** Whether the answer to what was sent then may come from a server that does not know that it was replaced. */
-  mayBeOutdated(sentAt: number): boolean;
+  /**
+   * Whether the answer to what was sent then may come from a server that does not know that it was replaced. With `key`:
+   * a message about it that came then, perhaps before the first answer after a silence.
+   */
+  mayBeOutdated(sentAt: number, key?: string): boolean;
   /** When the first request was sent, of those since the last answer of the server that has this key. */
   unansweredSince(key: string): number | undefined;
   /**

@@ -9,7 +9,7 @@ import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
-import { Line, SILENT_FOR, Silence } from './silence';
+import { Line, LONG, SILENT_FOR, Silence } from './silence';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
@@ -107,8 +107,9 @@ export class Redis implements Connection {
     return client.isReady === false || (isCluster && masterOf(client, hashSlot(key))?.client?.isReady === false);
   }
 
-  mayBeOutdated(sentAt: number): boolean {
-    return sentAt < this.#silence.outdatedUntil;
+  mayBeOutdated(sentAt: number, key?: string): boolean {
+    const silentSince = key === undefined ? undefined : this.unansweredSince(key);
+    return sentAt < this.#silence.outdatedUntil || (silentSince !== undefined && sentAt - silentSince > LONG);
   }
 
   get lastError(): unknown {

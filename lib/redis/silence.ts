@@ -4,7 +4,7 @@ import type { ScriptCommand } from './command';
 import { isErrorReply } from './failure';
 
 /** ms; a server that did not answer anything for longer may have been frozen, and replaced meanwhile. */
-const LONG = 500;
+export const LONG = 500;
 
 /** ms without an answer after which Redis is called silent in a warning. */
 export const SILENT_FOR = 3_000;

@@ -2,6 +2,7 @@ import type { LeaseChecks } from './checks/leases';
 import { checkLeftovers } from './checks/leftovers';
 import type { Connection, CutMode } from './client/connection';
 import type { SimulatedClient } from './client/simulated-client';
+import { describeRun } from './describe-run';
 import { lockOf } from './host';
 import { keysOf } from './plan';
 import type { Fault, Target } from './plan-faults';
@@ -15,7 +16,7 @@ const RECENTLY = 3_500;
 
 /** Makes a planned fault happen, and notes for how long it disturbs whom. */
 export function applyFault(world: World, leases: LeaseChecks, fault: Fault): void {
-  const { history, server, network, timeline, hosts } = world;
+  const { history, server, timeline, hosts } = world;
   history.note('FAULT', () => describe(fault));
   switch (fault.kind) {
     case 'restart':
@@ -31,8 +32,11 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       });
       return;
     case 'freeze':
-      network.inbox.freeze(fault.duration);
+      server.inbox.freeze(fault.duration);
       disturb(world, hosts, fault.duration + RECOVERY);
+      return;
+    case 'replace':
+      replace(world, leases, fault);
       return;
     case 'flush scripts':
       server.flushScripts();
@@ -104,6 +108,42 @@ function applyToProcess(
       return;
     case 'refuse':
       host.refusal = { ...fault, from: timeline.now, until: timeline.now + fault.duration };
+  }
+}
+
+/** ms in which a server that has woken up learns that it was replaced: it answers as before until then. */
+const LEARNS = 100;
+
+/** ms without an answer after which a process asks once more. */
+const LONG_SILENCE = 520;
+
+function replace(
+  world: World,
+  leases: LeaseChecks,
+  { duration, promotion }: Extract<Fault, { kind: 'replace' }>,
+): void {
+  const { server, timeline, hosts, history } = world;
+  // What it has granted before is on the next one too, but it may prolong, or end, leases that the next one gives away.
+  leases.excuse(keysOf(world.plan), false);
+  // Before it executes what has arrived.
+  timeline.after(duration, () => {
+    for (const host of hosts) host.isUnaware = timeline.now - (host.unansweredSince ?? timeline.now) <= LONG_SILENCE;
+  });
+  const old = server.replaced((run) => history.note('old server', () => describeRun(run, hosts, [])));
+  old.inbox.freeze(duration);
+  server.isUp = false;
+  timeline.after(promotion, () => (server.isUp = true));
+  disturb(world, hosts, duration + LEARNS + RECOVERY);
+  for (const host of hosts) {
+    const clients = [...host.directory.clients];
+    const connections = clients.flatMap(({ connection }) => (connection === undefined ? [] : [connection]));
+    for (const connection of connections) connection.stayWith(old);
+    const cut = (): void => {
+      for (const connection of connections) connection.cut('executed');
+    };
+    // Some learn of the next one at once.
+    timeline.after(duration + LEARNS + RECOVERY, () => (host.isUnaware = false));
+    timeline.after(host.moments.chance(0.4) ? promotion : duration + host.moments.between(0, LEARNS), cut);
   }
 }
 

@@ -37,7 +37,10 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
       directory.disturbed();
     },
     duplicated: () => host.counts.connections++,
-    replied: () => (host.lastReply = timeline.now),
+    replied: () => {
+      host.lastReply = timeline.now;
+      host.unansweredSince = undefined;
+    },
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
     // What it says of its process, such as whether messages reach it, may be of the past.
     cameLate: (command) => {
@@ -92,6 +95,8 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     moments: new Random(world.plan.seed, `moments ${index}`),
     lastDisturbed: Number.NEGATIVE_INFINITY,
     lastReply: Number.NEGATIVE_INFINITY,
+    unansweredSince: undefined,
+    isUnaware: false,
     lastPaused: Number.NEGATIVE_INFINITY,
     cameLate: new Set(),
   };

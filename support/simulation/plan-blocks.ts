@@ -18,6 +18,7 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   refusals: withRefusals,
   renewals: withRenewals,
   replicas: withReplicas,
+  'replaced server': withReplacedServer,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -161,6 +162,27 @@ function withRefusals(plan: Plan, random: Random): Plan {
 function withRenewals(plan: Plan, random: Random): Plan {
   if (!random.chance(0.15)) return plan;
   return withRounds(plan, (round) => ({ ...round, renews: random.chance(0.3) }));
+}
+
+/** A master is frozen, a replica takes its place, and it wakes up and answers for a moment. */
+function withReplacedServer(plan: Plan, random: Random): Plan {
+  const isOfThese = ['fair', 'semaphore', 'read-write'].includes(plan.lockType);
+  if (!isOfThese || plan.isCalm || plan.replicas.length > 0 || !random.chance(0.3)) return plan;
+  const duration = random.between(600, 3_000);
+  const at = random.between(900, 3_000);
+  const fault: Fault = { kind: 'replace', at, duration, promotion: random.between(50, duration) };
+  // What a client with several connections has not heard is another rule.
+  const processes = plan.processes.map((one) => {
+    return { ...one, connections: 1, options: { ...one.options, commandTimeout: 5_000 } };
+  });
+  const [holder] = plan.callers;
+  const waiter = plan.callers.find(({ process }) => process !== holder?.process);
+  // One lets another one in meanwhile.
+  const more = holder && waiter ? waitingAt(at, random.between(20, duration), holder, waiter, random) : [];
+  const faults = [...plan.faults, fault].sort((one, next) => one.at - next.at);
+  // A wait that ends sooner leaves too little time until a grant is asked for once more.
+  const callers = withRounds(plan, (round) => (round.waitTime ? { ...round, waitTime: 10_000 } : round)).callers;
+  return { ...plan, processes, faults, callers: [...callers, ...more] };
 }
 
 /** Grants count when replicas have them, one of which lags, or is lost, for a while. */

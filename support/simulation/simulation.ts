@@ -18,7 +18,6 @@ import { History } from './history';
 import { createHost } from './host';
 import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
-import { Inbox } from './server/inbox';
 import { RedisServer } from './server/redis-server';
 import { Replicas } from './server/replicas';
 import { type ScriptEngine, sha1 } from './server/script-engine';
@@ -35,6 +34,9 @@ const FOLLOW_UP = 12_000;
 
 /** Events of one simulation; more means that something goes on without an end. */
 const MOST_EVENTS = 300_000;
+
+/** What holds though a server that was replaced answers once more: the locks that it gives back stay taken. */
+const OF_A_FAILOVER = ['two holders', 'too many permits', 'lease without key', 'late', 'timer left'] as const;
 
 /** Virtual ms after which the clients are connected. */
 const CONNECTED = 20;
@@ -77,6 +79,7 @@ export class Simulation {
     const timeline = new Timeline();
     const history = new History(timeline, isRecorded);
     const violations = new Violations(timeline, history);
+    if (plan.faults.some(({ kind }) => kind === 'replace')) violations.only = OF_A_FAILOVER;
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
@@ -106,7 +109,6 @@ export class Simulation {
       random: new Random(plan.seed, 'network'),
       repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
-      inbox: new Inbox(timeline),
       replicas: new Replicas(timeline, plan.replicas),
       asked: (command) => this.#commands.asked(command),
       refusal: (connection, [name = '']) => {
@@ -117,6 +119,7 @@ export class Simulation {
       executing: (sentAt) => this.#trace?.executing(sentAt),
       sent: (connection, [name, script = '']) => {
         const host = hostWith(connection);
+        if (host !== undefined && name?.startsWith('EVAL')) host.unansweredSince ??= timeline.now;
         const scriptName = scriptNames.get(script);
         // What gives back a grant that too few replicas have.
         if (network.replicas.areInTrouble && scriptName?.startsWith('release') && host?.moments.chance(0.2))

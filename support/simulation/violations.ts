@@ -53,7 +53,11 @@ export class Violations {
     this.#history = history;
   }
 
+  /** Nothing else is looked for. */
+  only: readonly ViolationKind[] = VIOLATION_KINDS;
+
   report(kind: ViolationKind, subject: string, text: string): void {
+    if (!this.only.includes(kind)) return;
     const id = `${kind}/${subject}`;
     if (this.#seen.has(id)) return;
     this.#seen.add(id);

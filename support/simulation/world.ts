@@ -49,6 +49,10 @@ export interface Host {
   lastDisturbed: number;
   /** When a reply of a command was last read. */
   lastReply: number;
+  /** When it wrote the first command that is unanswered; `undefined`: none is. */
+  unansweredSince: number | undefined;
+  /** A server that was replaced answers it, and nothing was unanswered for so long that it could tell. */
+  isUnaware: boolean;
   /** When its last pause ended; now, in a pause; -Infinity: it had none. */
   lastPaused: number;
   /** The arguments of commands that came to the server long after their connection was lost. */
@@ -168,7 +172,7 @@ export function isCutOff(world: World, host: Host): boolean {
 
 function isAway({ timeline, server, network }: World, host: Host): boolean {
   if (timeline.now < host.cutOffUntil || host.process.isSuspended || !server.isUp) return true;
-  if (network.inbox.isFrozen || network.replicas.areInTrouble) return true;
+  if (server.inbox.isFrozen || network.replicas.areInTrouble) return true;
   if (!host.client.isOpen && host.closing === 'no') return true;
   for (const client of host.directory.clients) if (client.isOpen && !client.isReady) return true;
   return false;

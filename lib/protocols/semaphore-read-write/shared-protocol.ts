@@ -106,7 +106,7 @@ class SharedProtocol implements LockProtocol {
     const letIn = this.#letIn;
     // A message that was long on its way may be about an attempt before the last one, and a lease that is over by now.
     const isOfThis = letIn?.ticket === ticket && letIn.leaseEnd === this.#leaseEnd;
-    if (!isOfThis || isLate || this.#parts.redis.mayBeOutdated(sentAt)) return NOT_GRANTED;
+    if (!isOfThis || isLate) return NOT_GRANTED;
     this.#last = { hold, aloneAt: letIn.aloneAt };
     return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken: undefined, drift };
   }

@@ -44,7 +44,8 @@ export class Grants {
    */
   lostAt(lock: string, owner: string): number | undefined {
     const loss = this.#lastLoss.get(lock);
-    if (loss === undefined || (this.#lastOwned.get(`${lock}/${owner}`) ?? 0) > loss.count) return undefined;
+    if (loss === undefined || (this.#lastOwned.get(`${lock}/${owner}`) ?? Number.POSITIVE_INFINITY) > loss.count)
+      return undefined;
     return loss.time;
   }
 }

@@ -86,7 +86,7 @@ export class LeaseChecks {
       since: this.#world.timeline.now - (this.#world.plan.lockType === 'multi' ? lease.heldFor : 0),
       isPassedOn: this.#opened.has(lease.owner),
       isWiped: false,
-      isExcused: lostAt !== undefined,
+      isExcused: lostAt !== undefined || host.isUnaware,
       isRenewed: renew ?? ttl === undefined,
       // A reader that entered together with it, or another caller of its process, has blocked the event loop already: now,
       // or while the attempt was on its way.

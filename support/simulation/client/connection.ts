@@ -1,5 +1,4 @@
 import type { Random } from '../../random';
-import type { Inbox } from '../server/inbox';
 import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Replicas } from '../server/replicas';
 import type { Reply } from '../server/reply';
@@ -71,7 +70,6 @@ export interface Network {
   /** When a message comes once more. A stream of its own: so it changes nothing for seeds without such messages. */
   readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
-  readonly inbox: Inbox;
   readonly replicas: Replicas;
   /** The library gives a command to its client. */
   asked(command: readonly string[]): void;
@@ -90,6 +88,7 @@ export class Connection implements ServerConnection {
   readonly down: Direction;
   readonly #network: Network;
   readonly #listener: ConnectionListener;
+  #server: RedisServer;
   #isOpenToClient = true;
   #isOpenToServer = true;
   /** Commands under way are lost. */
@@ -104,6 +103,7 @@ export class Connection implements ServerConnection {
   constructor(network: Network, delays: Delays, listener: ConnectionListener) {
     this.#network = network;
     this.#listener = listener;
+    this.#server = network.server;
     this.up = new Direction(delays, network.timeline, network.random);
     this.down = new Direction(delays, network.timeline, network.random);
     network.server.connected(this);
@@ -112,7 +112,7 @@ export class Connection implements ServerConnection {
   send(command: readonly string[]): void {
     if (!this.#isOpenToClient) return;
     const sentAt = this.#network.timeline.now;
-    this.up.send(() => this.#afterCut(() => this.#network.inbox.arrived(() => this.#execute(command, sentAt))));
+    this.up.send(() => this.#afterCut(() => this.#server.inbox.arrived(() => this.#execute(command, sentAt))));
     this.#network.sent(this, command);
   }
 
@@ -144,6 +144,11 @@ export class Connection implements ServerConnection {
     this.up.send(() => this.#afterCut(() => this.#closeToServer()));
   }
 
+  /** It stays with a server that was replaced. */
+  stayWith(server: RedisServer): void {
+    this.#server = server;
+  }
+
   /** The server is gone, and with it what it was to execute. */
   serverStopped(): void {
     this.#closeToServer();
@@ -157,7 +162,7 @@ export class Connection implements ServerConnection {
 
   #closeToServer(): void {
     this.#isOpenToServer = false;
-    this.#network.server.closed(this);
+    this.#server.closed(this);
   }
 
   #execute(command: readonly string[], sentAt: number): void {
@@ -174,7 +179,7 @@ export class Connection implements ServerConnection {
     this.#network.executing(sentAt);
     this.#lastExecuted = this.#network.timeline.now;
     const err = this.#network.refusal(this, command);
-    const reply = err === undefined ? this.#network.server.execute(this, command) : { err };
+    const reply = err === undefined ? this.#server.execute(this, command) : { err };
     this.#reply(() => this.#listener.replied(reply));
   }
 

@@ -85,6 +85,11 @@ export class Keyspace {
     else entry.expiresAt = time;
   }
 
+  /** All that is in the other one. */
+  copy(from: Keyspace): void {
+    for (const [key, entry] of structuredClone(from.#entries)) this.#entries.set(key, entry);
+  }
+
   clear(): void {
     this.#entries.clear();
   }

@@ -1,6 +1,7 @@
 import type { Random } from '../../random';
 import type { Timeline } from '../timeline';
 import { type CommandContext, execute } from './commands';
+import { Inbox } from './inbox';
 import { Keyspace } from './keyspace';
 import type { Reply } from './reply';
 import { type ScriptEngine, sha1 } from './script-engine';
@@ -38,6 +39,7 @@ export class RedisServer {
   #setBackUntil = Number.NEGATIVE_INFINITY;
   /** When its clock goes on within a command. */
   ticks: Random | undefined;
+  readonly inbox: Inbox;
   /** It accepts connections. */
   isUp = true;
 
@@ -46,6 +48,7 @@ export class RedisServer {
     this.#engine = engine;
     this.#onRun = onRun;
     this.keys = new Keyspace(() => this.time);
+    this.inbox = new Inbox(timeline);
     this.#context = {
       keys: this.keys,
       now: () => this.time,
@@ -100,6 +103,20 @@ export class RedisServer {
   /** Whether EVALSHA runs the script with this digest. */
   knows(sha: string): boolean {
     return this.#scripts.has(sha);
+  }
+
+  /**
+   * Another server takes its place, which has all that it has. Returns it as it was, with its connections, for as long
+   * as it does not know that.
+   */
+  replaced(onRun: (run: ScriptRun) => void): RedisServer {
+    const old = new RedisServer(this.#timeline, this.#engine, onRun);
+    old.keys.copy(this.keys);
+    old.#behind = this.#behind;
+    for (const [sha, source] of this.#scripts) old.#scripts.set(sha, source);
+    for (const connection of this.#connections) old.#connections.add(connection);
+    this.#connections.clear();
+    return old;
   }
 
   execute(connection: ServerConnection, [name = '', ...args]: readonly string[]): Reply {
