@@ -44,7 +44,7 @@ describePrivate('redis-locks', () => {
     const release = inTerminal(['release', 'session:7']);
     await until(() => release.stdout.includes('[y/N]'), LIMIT);
     expect(release.stdout).toContain('may be data of an application. A release deletes it.');
-    expect(release.stdout).toContain('Release "session:7", whose holder is not shown? [y/N]');
+    expect(release.stdout).toContain('Release "session:7", whose holder is not shown?\r\n[y/N]');
     release.child.stdin?.write(`${typed}\r`);
     expect(await release.ended).toBe(exitCode);
     expect(await send('EXISTS', 'session:7')).toBe(exitCode === 0 ? 0 : 1);
@@ -100,5 +100,6 @@ describePrivate('redis-locks', () => {
     await until(() => /nightly: free/.test(watch.stdout), LIMIT);
     watch.child.stdin?.write('\u0003');
     expect(await watch.ended).toBe(0);
+    expect(watch.stdout).toMatch(/\r\n$/);
   });
 });

@@ -119,6 +119,14 @@ describePrivate('What redis-locks shows', () => {
     expect(locks(ofType)).toEqual(expect.arrayContaining(['stock:key:1']));
     expect(locks(ofType)).not.toContain('queue:key:1');
     expect(locks(matching)).toEqual(['java:order:1', 'orders:order:1']);
+    const [awaited, older] = await Promise.all([
+      ask(['ls', '--json', '--waiting', '--sort', 'held'], env),
+      ask(['ls', '--json', '--longer-than', '1h'], env),
+    ]);
+    expect(locks(awaited).sort()).toEqual(['jobs:key:1', 'mail:key:1', 'orders:render', 'queue:key:1', 'stock:key:1']);
+    const heldFor = linesOf(awaited).map((lock) => lock.heldFor);
+    expect(heldFor).toEqual([...heldFor].sort((one, other) => other - one));
+    expect(locks(older)).toEqual([]);
     expect([none.exitCode, none.stdout]).toEqual([0, expect.stringMatching(/No lock under "typo:".*every registry/)]);
   });
 

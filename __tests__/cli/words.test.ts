@@ -36,6 +36,8 @@ describePrivate('The words of redis-locks', () => {
     [64, 'key and no command', ['run', '--', 'nightly'], /command is missing/],
     [64, 'database that is none', ['ls', '--url', 'redis://localhost/abc'], /--url is not a URL/],
     [64, 'escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
+    [64, 'order that is none', ['ls', '--sort', 'hold'], /--sort is one of held, waiting, left.*did you mean held\?/],
+    [64, 'time that is none', ['watch', '--longer-than', 'long'], /--longer-than takes a duration/],
     [64, 'bad name', ['run', 'a', '--name', 'a b', '--', 'true'], /`name`/],
     [64, 'release that can ask nobody', ['release', 'nightly'], /--yes/],
     [69, 'Redis that is not there', ['ls', '--url', 'redis://127.0.0.1:1'], /cannot be reached/],

@@ -19,6 +19,9 @@ const OPTIONS = {
   fencing: ['', 'fencing tokens, for the Redisson types too'],
   name: ['NAME', 'what others read as the holder; default: host and pid'],
   match: ["'order:*'", 'only the locks whose names end like this; with --registry-key, whose keys are like this'],
+  sort: ['held', `held, waiting or left: the longest held, the most waiting or the least left first; else by name`],
+  'longer-than': ['5m', 'only the locks that have been held for longer'],
+  waiting: ['', 'only the locks that somebody waits for, as far as it is known'],
   interval: ['1s', 'how often to look'],
   yes: ['', 'do not ask', 'y'],
   'may-be-data': ['', 'also a key that may be data of an application, which is deleted then; KEY is its whole name'],
@@ -42,6 +45,9 @@ export type Values = { -readonly [N in Name]?: (typeof OPTIONS)[N][0] extends ''
 /** Options that every command takes. */
 const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'type', 'json', 'help', 'version'] as const;
 
+/** Which locks are shown, and in which order. */
+const CHOICE = ['match', 'sort', 'longer-than', 'waiting'] as const;
+
 /** The commands: what follows their names, what they do, and their options beside those. */
 const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ...options: Name[]]>> = {
   run: [
@@ -50,14 +56,26 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
     ...(['wait', 'no-wait', 'conflict-exit-code', 'quiet', 'shared', 'exclusive', 'permits'] as const),
     ...(['ttl', 'min-hold', 'grace', 'fencing', 'name'] as const),
   ],
-  ls: ['', 'the locks that are held, of every registry unless --registry-key is given', 'match'],
+  ls: ['', 'the locks that are held, of every registry unless --registry-key is given', ...CHOICE],
   inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
-  watch: ['', 'a live table, and what changes; ends with Ctrl-C', 'match', 'interval'],
+  watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval'],
   release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data'],
   ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
   completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
 };
+
+/** What `--sort` takes. */
+export const ORDERS = ['held', 'waiting', 'left'] as const;
+
+/** `undefined`: it was not given. */
+export function orderOf({ sort }: Values): (typeof ORDERS)[number] | undefined {
+  const known = ORDERS.find((one) => one === sort);
+  if (known === undefined && sort !== undefined) {
+    throw usageError(`--sort is one of ${ORDERS.join(', ')}, not "${sort}"${meant(sort, ORDERS)}`);
+  }
+  return known;
+}
 
 const SHELLS = ['bash', 'zsh', 'fish'];
 
@@ -209,8 +227,10 @@ export function nextWords(typed: string): string {
       ? Object.keys(COMMANDS)
       : words.at(-2) === '--type'
         ? LOCK_TYPES
-        : command === 'completion'
-          ? SHELLS
-          : optionsOf(command).map((name) => `--${name}`);
+        : words.at(-2) === '--sort'
+          ? ORDERS
+          : command === 'completion'
+            ? SHELLS
+            : optionsOf(command).map((name) => `--${name}`);
   return next.filter((word) => word.startsWith(words.at(-1) ?? '')).join('\n');
 }

@@ -14,9 +14,11 @@ import {
   type Arguments,
   assertNoKey,
   delayOf,
+  durationOf,
   keyOf,
   lockTypeOf,
   numberOf,
+  orderOf,
   registryKeyOf,
   type Values,
 } from './arguments';
@@ -30,7 +32,7 @@ export async function list(args: Arguments): Promise<number> {
   assertNoKey(args);
   return using(args.values, async (connection) => {
     const found = await look(connection, args.values);
-    const { locks } = found;
+    const locks = chosen(found.locks, args.values);
     if (args.values.json) for (const lock of locks) printJson(lock);
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
@@ -87,7 +89,7 @@ export async function release(args: Arguments): Promise<number> {
     }
     if (!values.yes) {
       process.stderr.write(`${lock.isSure ? MEANING : `${ONLY_ITS_FORM} A release deletes it.`}\n`);
-      if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}? [y/N] `))) return EXIT.notFree;
+      if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}?\n[y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
       const isOther = now !== undefined && hasOtherOwner(lock, now);
       if (isOther)
@@ -102,6 +104,21 @@ export async function release(args: Arguments): Promise<number> {
     else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
+}
+
+/** The locks that `--longer-than` and `--waiting` leave, in the order of `--sort`. */
+function chosen<T extends FoundLock>(locks: readonly T[], values: Values): readonly T[] {
+  const least = durationOf(values, 'longer-than', -1);
+  const order = orderOf(values);
+  const left = locks.filter(({ heldFor, waiting }) => {
+    return (heldFor ?? -1) >= least && (!values.waiting || (waiting ?? 0) > 0);
+  });
+  const ranks = {
+    held: ({ heldFor }: FoundLock) => -(heldFor ?? -1),
+    waiting: ({ waiting }: FoundLock) => -(waiting ?? -1),
+    left: ({ remaining }: FoundLock) => remaining ?? Number.MAX_VALUE,
+  };
+  return order === undefined ? left : left.sort((one, other) => ranks[order](one) - ranks[order](other));
 }
 
 /** Lines of history below the table, and what `watch` clears the terminal with. */
@@ -150,13 +167,15 @@ export async function watch(args: Arguments): Promise<number> {
       // It rejects when the watch is ended.
       await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
+    // The prompt of the shell begins a line.
+    if (isLive) process.stdout.write('\n');
     return EXIT.ok;
   });
 }
 
 /** As many lines as the terminal has: the head of the table stays. */
 function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
-  const [head = '', ...rows] = tableOf(missing.length > 0 ? locks : history.seen(performance.now()));
+  const [head = '', ...rows] = tableOf(chosen(missing.length > 0 ? locks : history.seen(performance.now()), values));
   // A terminal without a size says 0.
   const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
   const rest = ['', ...missing, ...changes].map((line) => printable(line).slice(0, width));
@@ -266,6 +285,8 @@ function heldBy(lock: FoundLock): string {
 
 async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {
   lockTypeOf(values);
+  orderOf(values);
+  durationOf(values, 'longer-than', 0);
   const connection = await connectTo(values);
   try {
     return await use(connection);
