@@ -180,9 +180,9 @@ function compared(a: string | number, b: string | number): number {
 
 /** What a server says of itself; '' and `null` where the user may not ask, or there is no database to choose. */
 async function describeServer(client: RedisClient) {
-  const { asked, isCluster } = await serversOf(client, SILENT);
+  const { asked, isCluster, close } = await serversOf(client, SILENT);
   const ask = async (...command: string[]) => String((await asked[0]?.send(...command).catch(() => '')) ?? '');
-  const [info, own] = await Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]);
+  const [info, own] = await Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]).finally(close);
   const versions = ['valkey', 'dragonfly', 'kvrocks', 'garnet', 'redis'].map((name) => {
     const version = new RegExp(`^${name}_version:(.+)$`, 'm').exec(info)?.[1];
     return version && `${name[0]?.toUpperCase()}${name.slice(1)} ${version}`;

@@ -53,7 +53,7 @@ export async function serversOf(client: Sending, timeout: number): Promise<Serve
         if (lastError === undefined || !messageOf(lastError).includes(text)) return;
         if (connection()?.isReady === false) reject(lastError);
       };
-      watches.push(setInterval(look, INTERVAL));
+      watches.push(setInterval(look, INTERVAL).unref());
     });
     // The answer may have come first.
     down.catch(() => undefined);
