@@ -54,6 +54,11 @@ function urgency({ heldFor, isKept, isOverdue, isSure, longestWait, waiting }: S
   return age < SHORT || isKept ? 0 : -age * (waiting ?? 1);
 }
 
+/** Of the connections that listen, one may be the holder's. */
+function surelyWaiting({ isWaitingExact, waiting }: SeenLock): number {
+  return isWaitingExact ? (waiting ?? 0) : Math.max(0, (waiting ?? 0) - 1);
+}
+
 /** What the page shows. It looks at Redis only when somebody asks. */
 export function viewOf(client: RedisClient, registryKey: string | undefined, activity: Activity, actions: boolean) {
   const find = finderOf(client, { registryKey });
@@ -94,11 +99,11 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const waits = activity.waits(now);
     const seen = new Map<string, number>();
     locks = shown.map((lock) => {
-      const { holder, owner, queue, waiting } = lock;
+      const { holder, owner, queue } = lock;
       const here = activity.held.get(owner ?? '');
       const exact = here && { heldFor: Math.round(now - here.at), renewed: here.renewed, isOlder: false };
       const hold = owner ?? lock.lock;
-      if (waiting) seen.set(hold, waitersSeen.get(hold) ?? now);
+      if (surelyWaiting(lock) > 0) seen.set(hold, waitersSeen.get(hold) ?? now);
       const times = [waits.get(lock.lock)?.waits ?? 0, ...(queue ?? []).map((one) => one.waitingFor ?? 0)];
       const isLeast = times.every((time) => time === 0);
       const longestWait = Math.round(isLeast ? now - (seen.get(hold) ?? now) : Math.max(...times)) || null;
@@ -157,7 +162,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
       selected: selected ? { ...selected, waitingHere: activity.waits().get(selected.lock)?.callers ?? 0 } : null,
       counts: {
         held: locks.filter(({ holder }) => holder !== null).length - kept,
-        waiting: locks.reduce((sum, { waiting }) => sum + (waiting ?? 0), 0),
+        waiting: locks.reduce((sum, lock) => sum + surelyWaiting(lock), 0),
         overdue: locks.filter(({ isOverdue }) => isOverdue).length,
         kept,
       },
@@ -180,9 +185,10 @@ function compared(a: string | number, b: string | number): number {
 
 /** What a server says of itself; '' and `null` where the user may not ask, or there is no database to choose. */
 async function describeServer(client: RedisClient) {
-  const { asked, isCluster, close } = await serversOf(client, SILENT);
+  const { asked, close, isCluster } = await serversOf(client, SILENT);
   const ask = async (...command: string[]) => String((await asked[0]?.send(...command).catch(() => '')) ?? '');
-  const [info, own] = await Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]).finally(close);
+  const asks = Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]);
+  const [info, own] = await asks.finally(close);
   const versions = ['valkey', 'dragonfly', 'kvrocks', 'garnet', 'redis'].map((name) => {
     const version = new RegExp(`^${name}_version:(.+)$`, 'm').exec(info)?.[1];
     return version && `${name[0]?.toUpperCase()}${name.slice(1)} ${version}`;

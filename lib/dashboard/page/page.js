@@ -65,9 +65,13 @@ function kindOf({ kind, holders, permits, isKept }) {
   return isKept ? 'kept' : 'lock';
 }
 
-function typeOf({ format, isSure, type, types }) {
-  if (format === 'shared') return '';
-  return `${type ?? (types.length > 2 ? format : types.join(' or '))}${isSure ? '' : '?'}`;
+function typeOf({ isSure, typeName }) {
+  return `${typeName}${isSure ? '' : '?'}`;
+}
+
+/** Where the key alone does not tell the type: the first that it may be. */
+function shortTypeOf(found) {
+  return typeOf(found).replace(/(, .*)? or [^?]*/, '…');
 }
 
 function holderOf({ holder, holders, isKept }) {
@@ -76,8 +80,9 @@ function holderOf({ holder, holders, isKept }) {
   return `${isKept ? 'unlocked by ' : ''}${printable(holder)}${more}`;
 }
 
-function waitingOf({ isLeast, longestWait, waiting }) {
-  const many = waiting !== null ? NUMBER.format(waiting) : longestWait > 0 ? '≥ 1' : '–';
+function waitingOf({ isLeast, isWaitingExact, longestWait, waiting }) {
+  const most = isWaitingExact || waiting === 0 ? '' : '≤ ';
+  const many = waiting !== null ? most + NUMBER.format(waiting) : longestWait > 0 ? '≥ 1' : '–';
   return longestWait < 1_000 ? many : `${many}, ${isLeast ? '> ' : ''}${shown(longestWait)}`;
 }
 
@@ -154,13 +159,14 @@ function fill({ row, head, cells }, found) {
   whenChanged(head, prefixes.size, () => [linkTo(found)]);
   head.firstChild.href = addressOf({ lock: found.lock });
   head.title = printable(found.lock);
-  const type = typeOf(found);
+  const type = shortTypeOf(found);
+  const isPlain = found.kind === 'lock' && !found.isKept;
   whenChanged(cells.kind, [kindOf(found), type, found.isOverdue], () => [
-    kindOf(found),
-    ...(type === '' ? [] : [' ', make('span', { className: 'tag' }, type)]),
+    isPlain ? type : kindOf(found),
+    ...(found.isKept ? [' ', make('span', { className: 'tag' }, type)] : []),
     ...(found.isOverdue ? [make('span', { className: 'hidden' }, 'overdue')] : []),
   ]);
-  cells.kind.title = found.isKept ? WORDS[0][1] : cells.kind.textContent;
+  cells.kind.title = found.isKept ? WORDS[0][1] : `${kindOf(found)} ${typeOf(found)}`;
   cells.holder.title = holderOf(found);
   cells.remaining.title = { true: 'Its holder renews it', false: 'No renewal was seen' }[found.renewed] ?? '';
   whenChanged(cells.holder, [holderOf(found), found.isHere], () => [
@@ -307,7 +313,7 @@ function factsOf(found) {
   const { fencingToken, isKept, isSure, owner, remaining, renewed, usual, waitingHere } = found;
   const waiting = waitingOf(found);
   return [
-    ['Kind', `${kindOf(found)}${typeOf(found) === '' ? '' : `, ${typeOf(found)}`}`],
+    ['Kind', [kindOf(found), typeOf(found)].filter(Boolean).join(', ')],
     ['', isSure ? '' : 'It only has the form of a lock: it may be data of an application, which is not shown.'],
     ['Holder', holderOf(found)],
     ['', isKept ? WORDS[0][1] : ''],
@@ -341,8 +347,8 @@ function showActivity() {
   });
   byId('here').hidden = here === null;
   const cells = (...texts) => texts.map((text) => make('td', { className: 'number' }, text));
-  whenChanged(byId('busiest'), here ?? [], () =>
-    here.map((one) => {
+  whenChanged(byId('busiest'), here, () =>
+    (here ?? []).map((one) => {
       const { callers, calls, longest, waited, waits, waitsFor } = one;
       const now = callers > 0 ? `${NUMBER.format(callers)}, ${shown(waits)}, for ${waitsFor}` : '';
       const times = [NUMBER.format(calls), shown(waited), shown(longest), now];
