@@ -312,6 +312,7 @@ describe('The page', () => {
     const before = await page.locator('#updated').innerText();
     await until(() => page.locator('#updated').innerText(), (text) => text !== before);
     assert.equal(await page.locator('#problems:visible').count(), 0);
+    assert.equal(await page.locator('#live').textContent(), '', 'it was never away');
     await force.click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText(/web-2:880 holds it/).waitFor();
