@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, type LockType, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
@@ -11,8 +12,9 @@ describePrivate('A caller that waits in vain', () => {
 
   const two = async (lockType: LockType, warnAfter = 200) => {
     const holder = createRegistry(await redis.connect(), { lockType, name: 'web-7' });
-    const waiter = createRegistry(await redis.connect(), { lockType, registryKey: holder.registryKey, warnAfter });
-    return { holder: holder.registry, waiter: waiter.registry, warnings: waiter.warnings };
+    const { registryKey } = holder;
+    const waiter = createRegistry(await redis.connect(), { lockType, registryKey, warnAfter });
+    return { holder: holder.registry, waiter: waiter.registry, warnings: waiter.warnings, registryKey };
   };
 
   describe.each(LOCK_TYPES)('for a %s lock', (lockType) => {
@@ -97,6 +99,20 @@ describePrivate('A caller that waits in vain', () => {
     await lease.unlock();
     await Promise.all(waiting);
     expect(warnings.map(({ message }) => message.slice(0, 10))).toEqual(['20 callers']);
+  });
+
+  it.each([
+    ['has no expiry', {}],
+    ['expires in', { PX: 60_000 }],
+  ])('A caller that waits in vain reads no value that is no owner value, of a key that %s', async (end, expiry) => {
+    const { waiter, warnings, registryKey } = await two('spin');
+    await redis.admin.set(`${registryKey}:key`, 'hunter2', expiry);
+    const waiting = waiter.obtain('key').lock({ waitTime: 450 });
+    const error = await waiting.catch((reason) => reason);
+    expect(error.message).toContain(`450 ms: a value that is no lock's is there, and its key ${end}`);
+    expect(error.owner).toBeUndefined();
+    expect(warnings[0]?.message).toContain(`: a value that is no lock's is there, and its key ${end}`);
+    expect(inspect([error, ...warnings])).not.toMatch(/hunter2|Infinity ms/);
   });
 });
 

@@ -158,3 +158,18 @@ it('console.log of a lock prints one line, without internals', async () => {
   expect(inspect(registry.segmented('stock', { segments: 20 }))).toBe("SegmentedLock { key: 'stock', segments: 20 }");
   await lease.unlock();
 });
+
+it('A wait that begins while another one is long is warned of in its own time', async () => {
+  const registry = create({ warnAfter: 30_000 });
+  await registry.obtain('key').lock();
+  const waiting = [registry.obtain('key').lock()];
+  await time.advance(5 * 3_600_000);
+  warnings.splice(0);
+  waiting.push(registry.obtain('key').lock());
+  await time.advance(31_000);
+  expect(warnings.map(({ message }) => / for (\d+) s:/.exec(message)?.[1])).toEqual(['30']);
+  const refused = expect(Promise.all(waiting)).rejects.toMatchObject({ name: 'RegistryClosedError' });
+  await registry.close({ timeout: 0 });
+  await refused;
+  await time.advance(1_000);
+});

@@ -42,6 +42,9 @@ async function comeBack(): Promise<void> {
 
 const codes = () => warnings.map(({ code }) => code);
 
+/** The owner value of a lock of another process. */
+const OTHER = 'web-7:1:h0pCmsO5S7mSQpHDOZJ1Sw:5';
+
 /** Calls that wait, and may fail. */
 const callers = (...keys: string[]) =>
   keys.map((key) => registry.run(key, () => 'entered').catch((error: Error) => error.name));
@@ -164,12 +167,12 @@ describe('Redis is not silent', () => {
 describe('LONG_WAIT', () => {
   it('A wait that is long is warned of in time while Redis is silent, with the holder by the last answer', async () => {
     open({ warnAfter: 2_000 });
-    redis.evalSha.mockImplementationOnce(async () => [60_000, 'web-7:1:abc:5']);
+    redis.evalSha.mockImplementationOnce(async () => [60_000, OTHER]);
     redis.evalSha.mockImplementation(silence);
     void callers('key');
     await time.advance(2_200);
     expect(codes()).toEqual(['LONG_WAIT']);
-    expect(warnings[0]?.holder).toMatchObject({ owner: 'web-7:1:abc:5', isThisProcess: false });
+    expect(warnings[0]?.holder).toMatchObject({ owner: OTHER, isThisProcess: false });
     expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
     expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
   });
@@ -179,11 +182,11 @@ describe('LONG_WAIT', () => {
     let attempt: string | undefined;
     redis.evalSha.mockImplementation((sha) => {
       attempt ??= sha;
-      return sha === attempt ? Promise.resolve([60_000, 'web-7:1:abc:5']) : silence();
+      return sha === attempt ? Promise.resolve([60_000, OTHER]) : silence();
     });
     void callers('key');
     await time.advance(2_500);
-    expect(warnings).toMatchObject([{ code: 'LONG_WAIT', holder: { owner: 'web-7:1:abc:5' } }]);
+    expect(warnings).toMatchObject([{ code: 'LONG_WAIT', holder: { owner: OTHER } }]);
   });
 
   it('A wait that ends before it is known who holds the lock is not warned of', async () => {
@@ -193,10 +196,10 @@ describe('LONG_WAIT', () => {
     let isFree = false;
     redis.evalSha.mockImplementation(async (sha) => {
       attempt ??= sha;
-      if (sha === attempt) return isFree ? 1 : [60_000, 'web-7:1:abc:5'];
+      if (sha === attempt) return isFree ? 1 : [60_000, OTHER];
       question ??= sha;
       if (sha !== question) return 1;
-      return new Promise((resolve) => answers.push(() => resolve([60_000, 'web-7:1:abc:5', '', ''])));
+      return new Promise((resolve) => answers.push(() => resolve([60_000, OTHER, '', ''])));
     });
     const [waiting] = callers('key');
     await time.advance(2_000);

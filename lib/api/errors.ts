@@ -1,5 +1,5 @@
 import type { LockLostReason } from './distributed-lock';
-import { holderOf, isKept } from './owner-name';
+import { holderOf, isKept, isOwner } from './owner-name';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -61,9 +61,18 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
 }
 
 function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
-  const ms = Math.round(remaining);
-  if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${ms} ms`;
-  return `: ${owner} holds it, and its key expires in ${ms} ms unless it is renewed`;
+  if (!isOwner(owner)) return `: ${NO_OWNER}, and ${keyEnd(remaining)}`;
+  if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
+  return `: ${owner} holds it, and ${keyEnd(remaining)}`;
+}
+
+/** Stands for a value that is no owner value: it may be a secret. */
+export const NO_OWNER = "a value that is no lock's is there";
+
+/** When the key of a holder expires, in ms. */
+export function keyEnd(remaining: number): string {
+  if (remaining === Number.POSITIVE_INFINITY) return 'its key has no expiry';
+  return `its key expires in ${Math.round(remaining)} ms unless it is renewed`;
 }
 
 /** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
@@ -73,7 +82,7 @@ export class LockTimeoutError extends LockError {
   readonly waitTime: number;
   /**
    * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where
-   * the last answer said it.
+   * the last answer said it. `undefined` too where the value is no lock's: it may be a secret.
    */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */
@@ -82,7 +91,7 @@ export class LockTimeoutError extends LockError {
   constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
     super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
     this.waitTime = waitTime;
-    this.owner = holder?.owner;
+    this.owner = holder && isOwner(holder.owner) ? holder.owner : undefined;
     this.remaining = holder && Math.round(holder.remaining);
   }
 }

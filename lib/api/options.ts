@@ -51,13 +51,14 @@ export interface RegistryOptions {
    */
   unavailableAfter?: number | undefined;
   /**
-   * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock; `Infinity`: never.
+   * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock, and again whenever it is twice
+   * as long; `Infinity`: never.
    * @default 30_000
    */
   warnAfter?: number | undefined;
   /**
-   * ms after which a lease that is still held causes the warning `LONG_HOLD` in the process that holds it; `Infinity`:
-   * never.
+   * ms after which a lease that is still held causes the warning `LONG_HOLD` in the process that holds it, and again
+   * whenever it is held for twice as long; `Infinity`: never.
    * @default Infinity
    */
   warnHeldAfter?: number | undefined;

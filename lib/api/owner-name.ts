@@ -24,6 +24,11 @@ const OWNER = /^(.+)[:/][\w-]{22}:(\d+)(?:@(\d+)|\*(\d+))?$/;
 /** Microseconds; a number below it is no time. */
 const LEAST_TIME = 1e15;
 
+const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
+/** The owner values of Spring Integration, and of Redisson. */
+export const SPRINGS = new RegExp(`^${UUID}$`, 'i');
+export const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
+
 /** Checks the option `name`. */
 export function registryName(name: string, value: unknown): string {
   const text = nonEmptyString(name, value);
@@ -57,6 +62,14 @@ export function registryId(name: string, separator: NameSeparator, uuid: string)
 /** The name in an owner value; `undefined` where it is not of this library. */
 export function nameIn(owner: string): string | undefined {
   return OWNER.exec(holderOf(owner))?.[1];
+}
+
+/**
+ * Whether the value of a key has the form of an owner value, of this library or of a Java service. Any other may be data
+ * of an application, and a secret.
+ */
+export function isOwner(value: string): boolean {
+  return OWNER.test(holderOf(value)) || SPRINGS.test(value) || REDISSONS.test(value);
 }
 
 /** How many permits of a semaphore an owner has. */

@@ -15,7 +15,8 @@ export type LockWarningCode =
 
 /** Who holds a lock that a caller has waited for a long time for. */
 export interface LockHolder {
-  readonly owner: string;
+  /** `undefined`: the value of the key is no lock's, and may be a secret. */
+  readonly owner: string | undefined;
   /** The name of its registry, by default host and pid; `undefined` for owners of other libraries. */
   readonly name: string | undefined;
   /** ms until the key expires unless it is renewed; `Infinity` without an expiry. */

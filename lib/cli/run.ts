@@ -1,8 +1,7 @@
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
 import { traitsOf } from '../api/lock-types';
-import { holderOf, isKept, nameIn } from '../api/owner-name';
-import { REDISSONS, SPRINGS } from '../inspection/found-lock';
+import { holderOf, isKept, isOwner, nameIn } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import type { Arguments, Values } from './arguments';
@@ -90,7 +89,10 @@ async function acquire(lock: DistributedLock, options: LockOptions, notFree: num
     return await lock.lock(options);
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
-    throw new ExitError(notFree, `The lock "${lock.key}" is not free${describedHolder(error.owner)}`);
+    throw new ExitError(
+      notFree,
+      `The lock "${lock.key}" is not free${error.remaining === undefined ? '' : describedHolder(error.owner ?? '')}`,
+    );
   } finally {
     isWaiting = false;
     clearTimeout(saying);
@@ -113,7 +115,7 @@ function describedHolder(owner: string | undefined): string {
   if (owner === undefined) return '';
   const value = holderOf(owner);
   // Data of an application, which may be a secret, keeps the lock taken too.
-  const who = nameIn(owner) ?? (SPRINGS.test(value) || REDISSONS.test(value) ? value : 'somebody');
+  const who = nameIn(owner) ?? (isOwner(value) ? value : 'somebody');
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 

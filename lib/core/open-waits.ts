@@ -1,9 +1,10 @@
 import type { LockState } from '../api/distributed-lock';
-import { registryClosed } from '../api/errors';
-import { isKept, isNamedByDefault, nameIn } from '../api/owner-name';
+import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
+import { isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
 import { type LockHolder, type WarningListener, warn } from '../api/warnings';
-import { backgroundPause, clock, MAX_DELAY } from '../internal/clock';
+import { backgroundPause, clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
+import { WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { SILENT } from './availability';
 import type { Wait, WaitedLock } from './wait';
@@ -26,7 +27,7 @@ export class OpenWaits {
   readonly #together: number;
   readonly #onWarning: WarningListener;
   readonly #connection: Connection;
-  #timer: NodeJS.Timeout | undefined;
+  readonly #timer = new WakeTimer(() => this.#tick(), false);
   #isClosed = false;
   #whenNone: (() => void) | undefined;
 
@@ -42,7 +43,7 @@ export class OpenWaits {
   begin(wait: Wait): void {
     if (this.#isClosed) throw registryClosed(wait.key);
     this.#waits.append(wait);
-    if (this.#timer === undefined) this.#watch();
+    this.#watch(wait);
   }
 
   end(wait: Wait): void {
@@ -53,7 +54,7 @@ export class OpenWaits {
   /** `close` does not interrupt it: the lock is held, and comes back to the caller inside. */
   beginReentry(wait: Wait): void {
     this.#reentries.append(wait);
-    if (this.#timer === undefined) this.#watch();
+    this.#watch(wait);
   }
 
   endReentry(wait: Wait): void {
@@ -81,20 +82,14 @@ export class OpenWaits {
 
   /** Leaves no timer behind. */
   stopWarning(): void {
-    clock.clearTimeout(this.#timer);
+    this.#timer.cancel();
   }
 
-  #watch(): void {
-    if (this.#warnAfter !== Number.POSITIVE_INFINITY) this.#wakeIn(this.#warnAfter + this.#together);
-  }
-
-  #wakeIn(ms: number): void {
-    this.#timer = clock.setTimeout(() => this.#tick(), Math.min(ms, MAX_DELAY));
-    this.#timer.unref?.();
+  #watch({ startedAt }: Wait): void {
+    this.#timer.by(startedAt + this.#warnAfter + this.#together, startedAt);
   }
 
   #tick(): void {
-    this.#timer = undefined;
     const now = clock.now();
     const long = new Map<WaitedLock | undefined, Wait[]>();
     let next = Number.POSITIVE_INFINITY;
@@ -109,7 +104,7 @@ export class OpenWaits {
         if (left <= 0) long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
       }
     }
-    if (next !== Number.POSITIVE_INFINITY) this.#wakeIn(next + this.#together);
+    this.#timer.by(now + next + this.#together, now);
     for (const [lock, waits] of long) void this.#report(lock, waits);
   }
 
@@ -145,18 +140,15 @@ function holderOf(lock: WaitedLock, state: LockState | undefined, waits: readonl
   const isOurs = state?.isOurs ?? lock.heldFor !== undefined;
   const isThisProcess = isOurs || isAroundCaller || isNamedByDefault(name);
   const heldFor = isOurs ? lock.heldFor : undefined;
-  return { owner, name, remaining, isThisProcess, heldFor, isAroundCaller };
+  return { owner: isOwner(owner) ? owner : undefined, name, remaining, isThisProcess, heldFor, isAroundCaller };
 }
 
 function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
   const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
   const lately = state === undefined ? ' by the last answer' : '';
+  if (owner === undefined) return `${NO_OWNER}${lately}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
-  const end =
-    remaining === Number.POSITIVE_INFINITY
-      ? 'its key has no expiry'
-      : `its key expires in ${Math.round(remaining)} ms unless it is renewed`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
   const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;
   const deadlock = isAroundCaller
@@ -164,5 +156,5 @@ function describe(holder: LockHolder | undefined, state: LockState | undefined):
     : isThisProcess
       ? '. If the caller is the holder, this is a deadlock: only `run` is re-entrant'
       : '';
-  return `${who}${lately} (owner ${owner}, ${end})${deadlock}`;
+  return `${who}${lately} (owner ${owner}, ${keyEnd(remaining)})${deadlock}`;
 }

@@ -1,5 +1,5 @@
 import type { LockType, SharedKind } from '../api/lock-types';
-import { isKept, nameIn } from '../api/owner-name';
+import { isKept, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { ticketOf } from '../protocols/fair/ticket';
@@ -8,7 +8,7 @@ import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
-import { type FoundLock, foundLock, type Known, type Owner, REDISSONS, SPRINGS } from './found-lock';
+import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*

@@ -1,10 +1,5 @@
 import { type LockFormat, type LockType, type SharedKind, typesOf } from '../api/lock-types';
-import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn } from '../api/owner-name';
-
-const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
-/** The owner values of Spring Integration and of Redisson. */
-export const SPRINGS = new RegExp(`^${UUID}$`, 'i');
-export const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
+import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn, REDISSONS, SPRINGS } from '../api/owner-name';
 
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
 export const NOT_SHOWN = 'not shown';
