@@ -17,6 +17,7 @@ export {
   type LockErrorCode,
   LockInspectionError,
   LockLostError,
+  LockQueueFullError,
   LockReleaseError,
   LockTimeoutError,
   NotLockOwnerError,
@@ -41,7 +42,7 @@ export type {
   SegmentedLockOptions,
   SemaphoreOptions,
 } from './api/options';
-export type { LockHolder, LockWarning, LockWarningCode, WarningListener } from './api/warnings';
+export type { LockHolder, LockWarning, LockWarningCode, SilenceOfRedis, WarningListener } from './api/warnings';
 export type { RedisLock } from './core/lock';
 export type { MultiLock } from './multi/multi-lock';
 export type { EvalOptions, RedisClient, RedisCommands } from './redis/client';

@@ -32,8 +32,8 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
-  it('There are six recipes', () => {
-    expect(RECIPES).toHaveLength(6);
+  it('There are seven recipes', () => {
+    expect(RECIPES).toHaveLength(7);
   });
 
   it(
@@ -81,6 +81,20 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     expect(outputs.sort()).toEqual([...Array(3).fill('another process does it'), 'ran']);
     expect(await programs.admin.get('cleanups')).toBe('1');
     expect(await programs.admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
+  });
+
+  it('Without Redis, a task that may run twice goes on without its lock, and one that must not stops', async () => {
+    const output = async () => (await (await start('fillCache', 1))[0]?.succeeds()) ?? [];
+    expect(await output()).toEqual(['filled', 'charged']);
+    await programs.admin.set('shop:charge:42', 'somebody', { PX: 60_000 });
+    expect(await output()).toEqual(['filled', 'somebody else does it']);
+    await programs.admin.del('shop:charge:42');
+    await programs.admin.configSet('maxmemory', '1');
+    try {
+      expect(await output()).toEqual(['filled without the lock', 'stopped: CannotAcquireLockError']);
+    } finally {
+      await programs.admin.configSet('maxmemory', '0');
+    }
   });
 
   it('A rate limit is kept by all processes together', async () => {

@@ -36,7 +36,7 @@ const durations = ['expireAfter', 'maxHold', 'idleBetweenTries', 'commandTimeout
 it.each([
   ...named('registryKey', badStrings),
   ...durations.flatMap((name) => named(name, badDurations)),
-  ...named('cacheCapacity', [...badDurations, [1.5, RangeError, '1.5']]),
+  ...['cacheCapacity', 'maxWaiting'].flatMap((name) => named(name, [...badDurations, [1.5, RangeError, '1.5']])),
   ...named('warnAfter', [...negative, [0, RangeError, '0'], ['1', TypeError, "'1'"]]),
   ...named('handOver', [...negative, ['50', TypeError, "'50'"]]),
   ['expireAfter', 1, RangeError, 'from 5'],

@@ -3,6 +3,7 @@ import {
   CannotAcquireLockError,
   LockError,
   LockLostError,
+  LockQueueFullError,
   LockReleaseError,
   LockTimeoutError,
   NotLockOwnerError,
@@ -16,6 +17,7 @@ const cause = new Error('ECONNRESET');
 it.each([
   [new CannotAcquireLockError('text', '42', { cause }), 'CannotAcquireLockError', 'ERR_CANNOT_ACQUIRE_LOCK', cause],
   [new LockTimeoutError('42', 100), 'LockTimeoutError', 'ERR_LOCK_TIMEOUT', undefined],
+  [new LockQueueFullError('42', 100), 'LockQueueFullError', 'ERR_LOCK_QUEUE_FULL', undefined],
   [new LockLostError('42', 'stolen'), 'LockLostError', 'ERR_LOCK_LOST', undefined],
   [new LockReleaseError('text', '42', { cause }), 'LockReleaseError', 'ERR_LOCK_RELEASE', cause],
   [new NotLockOwnerError('text', '42'), 'NotLockOwnerError', 'ERR_NOT_LOCK_OWNER', undefined],

@@ -5,6 +5,7 @@ import { holderOf, isKept, isOwner } from './owner-name';
 export type LockErrorCode =
   | 'ERR_CANNOT_ACQUIRE_LOCK'
   | 'ERR_LOCK_TIMEOUT'
+  | 'ERR_LOCK_QUEUE_FULL'
   | 'ERR_LOCK_LOST'
   | 'ERR_LOCK_RELEASE'
   | 'ERR_NOT_LOCK_OWNER'
@@ -96,6 +97,17 @@ export class LockTimeoutError extends LockError {
   }
 }
 
+/** `maxWaiting` callers of this registry wait for the lock already: nothing was waited for. Contention, not a failure. */
+export class LockQueueFullError extends LockError {
+  readonly code = 'ERR_LOCK_QUEUE_FULL';
+  readonly maxWaiting: number;
+
+  constructor(key: string, maxWaiting: number) {
+    super(`Lock "${key}" is not free, and as many callers wait for it as maxWaiting says: ${maxWaiting}`, key);
+    this.maxWaiting = maxWaiting;
+  }
+}
+
 const EXPLANATIONS: Record<LockLostReason, string> = {
   expired: 'its time to live ended, its key was deleted, as by a forced unlock, or Redis restarted without it',
   stolen: 'another owner has its key',
@@ -177,6 +189,7 @@ const NAMED = {
   CannotAcquireLockError,
   NotReplicatedError,
   LockTimeoutError,
+  LockQueueFullError,
   LockLostError,
   LockReleaseError,
   NotLockOwnerError,

@@ -51,6 +51,14 @@ export interface RegistryOptions {
    */
   unavailableAfter?: number | undefined;
   /**
+   * How many callers of this registry may wait for one lock (a whole number from 1), as `maxPending` of async-lock. A
+   * call that would be one more rejects with `LockQueueFullError`, as soon as it is known that the lock is not free.
+   * `tryLock()` without a `waitTime` does not wait. A semaphore, and each side of a read/write lock, counts for itself;
+   * a call for several keys, or for segments, rejects when one of the locks that it waits for is full.
+   * @default no limit
+   */
+  maxWaiting?: number | undefined;
+  /**
    * ms after which a wait causes the warning `LONG_WAIT`, which says who holds the lock, and again whenever it is twice
    * as long; `Infinity`: never.
    * @default 30_000

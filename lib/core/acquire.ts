@@ -1,4 +1,4 @@
-import { type CannotAcquireLockError, cannotAcquire, NotReplicatedError } from '../api/errors';
+import { type CannotAcquireLockError, cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { Backoff } from '../internal/timers';
@@ -66,6 +66,8 @@ export class Call {
   #mayQueue = true;
   /** A grant came after a silence, and was requested once more. */
   #isRepeated = false;
+  /** It is one of the `waiting` callers of its lock. */
+  #isWaiting = false;
   /** What it asks for. */
   readonly #ttl: number;
   /**
@@ -104,7 +106,7 @@ export class Call {
       if (wait.isSingleAttempt) this.#endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
       let entry = lock.tryEnter(this, this.#protocol);
       if (entry === undefined) {
-        noteContention(wait, 'local');
+        this.#noteWaiting('local');
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
       if (entry instanceof RedisLease) return entry;
@@ -122,6 +124,7 @@ export class Call {
       throw error;
     } finally {
       this.#endWatch?.();
+      if (this.#isWaiting) lock.waiting--;
       lock.left(wait);
     }
   }
@@ -348,7 +351,7 @@ export class Call {
     const wait = this.wait;
     this.#backoff?.reset();
     this.#refusal = refusal;
-    noteContention(wait, 'remote');
+    this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
     const result = await this.#asleep(this.#protocol.wait(this.#hold as Hold, refusal, wait));
@@ -363,6 +366,18 @@ export class Call {
     }
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
+  }
+
+  /** Another caller has the lock: this one waits, if it is to. Throws when it would be one more than `maxWaiting`. */
+  #noteWaiting(source: 'local' | 'remote'): void {
+    const { wait } = this;
+    const lock = this.#lock;
+    noteContention(wait, source);
+    if (wait.isSingleAttempt || this.#isWaiting) return;
+    const { maxWaiting } = lock.services.settings;
+    if (lock.waiting >= maxWaiting) throw new LockQueueFullError(wait.key, maxWaiting);
+    this.#isWaiting = true;
+    lock.waiting++;
   }
 
   /** Meanwhile a lease of this process may end, and its hold go to this caller: by `receive`, or by `exchange`. */

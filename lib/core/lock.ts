@@ -94,6 +94,8 @@ export class RedisLock implements DistributedLock {
   evicted = false;
   /** @internal Runs under it, also those that lost their lease. */
   runs = 0;
+  /** @internal Callers that wait while another one has the lock, here or elsewhere. */
+  waiting = 0;
   /** @internal The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */

@@ -1,6 +1,6 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
 import type { Lease, LockLostReason } from '../api/distributed-lock';
-import { RegistryClosedError } from '../api/errors';
+import { LockQueueFullError, RegistryClosedError } from '../api/errors';
 import type { LockType } from '../api/lock-types';
 import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage, WarningMessage } from '../api/messages';
 import type { WarningListener } from '../api/warnings';
@@ -95,7 +95,8 @@ export function traceAcquire<T extends Lease>(
       message.fencingToken = lease?.fencingToken;
       return lease;
     } catch (error) {
-      message.outcome = wait.signal?.aborted || error instanceof RegistryClosedError ? 'aborted' : 'failed';
+      const isAbort = wait.signal?.aborted || error instanceof RegistryClosedError;
+      message.outcome = isAbort ? 'aborted' : error instanceof LockQueueFullError ? 'timed out' : 'failed';
       throw error;
     } finally {
       message.waited = clock.now() - wait.startedAt;

@@ -69,6 +69,35 @@ export function waiting(fixture: LockFixture): void {
       },
     );
 
+    it.each(['the same', 'another'])(
+      'A call that would be one more waiting caller than maxWaiting rejects at once: holder in %s process',
+      async (where) => {
+        const options = { maxWaiting: 2 };
+        const holders = fixture.registry(options);
+        const lease = await holders.obtain('key').lock();
+        const lock = (where === 'another' ? fixture.otherRegistry(options) : holders).obtain('key');
+        const stop = new AbortController();
+        const left = expect(lock.lock({ signal: stop.signal })).rejects.toBe('left');
+        await until(() => (lock as { waiting?: number }).waiting === 1);
+        const second = lock.lock();
+        const full = { name: 'LockQueueFullError', code: 'ERR_LOCK_QUEUE_FULL', key: 'key', maxWaiting: 2 };
+        await until(() => (lock as { waiting?: number }).waiting === 2);
+        await expect(lock.lock({ waitTime: 500 })).rejects.toMatchObject(full);
+        await expect(lock.run(() => 'never', { waitTime: 500 })).rejects.toMatchObject(full);
+        await expect(lock.tryLock({ waitTime: 500 })).rejects.toMatchObject(full);
+        expect(await lock.tryLock()).toBeNull();
+        stop.abort('left');
+        await left;
+        const third = lock.lock();
+        await expect(lock.lock({ waitTime: 500 })).rejects.toMatchObject(full);
+        await lease.unlock();
+        await (await second).unlock();
+        await (await third).unlock();
+        // Those that were refused have left nothing behind.
+        await until(async () => !(await fixture.isInRedis('key')));
+      },
+    );
+
     it('A signal that has aborted already rejects the call with its reason, and nothing is sent', async () => {
       const spy = spyOn(fixture.clients[0]);
       const lock = fixture.registryOn(spy).obtain('key');

@@ -1,0 +1,78 @@
+import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { afterEach, expect, it } from '@jest/globals';
+import type { AcquireMessage, DistributedLock } from '../../lib';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+
+const registries: InMemoryLockRegistry[] = [];
+
+afterEach(async () => {
+  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
+});
+
+function two() {
+  const locks = new InMemoryLocks();
+  const [ours, theirs] = [1, 2].map(
+    () => new InMemoryLockRegistry({ locks, maxWaiting: 1, onWarning: () => undefined }),
+  );
+  registries.push(ours as InMemoryLockRegistry, theirs as InMemoryLockRegistry);
+  return { ours: ours as InMemoryLockRegistry, theirs: theirs as InMemoryLockRegistry };
+}
+
+const FULL = { name: 'LockQueueFullError', maxWaiting: 1 };
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+it.each<[string, (registry: InMemoryLockRegistry) => DistributedLock, string]>([
+  ['a lock', (registry) => registry.obtain('key'), 'key'],
+  ['a semaphore', (registry) => registry.semaphore('key', { permits: 1 }), 'key'],
+  ['a lock for writing', (registry) => registry.readWrite('key').write, 'key'],
+  ['several keys', (registry) => registry.multi(['a', 'key']), 'a'],
+])('maxWaiting limits the callers of one registry that wait for %s', async (_, of, key) => {
+  const { ours, theirs } = two();
+  const lease = await of(theirs).lock();
+  const waiting = of(ours).lock();
+  await settled();
+  await expect(of(ours).lock({ waitTime: 500 })).rejects.toMatchObject({ ...FULL, key });
+  await expect(of(ours).run(() => 'never', { waitTime: 500 })).rejects.toMatchObject(FULL);
+  expect(await of(ours).tryLock()).toBeNull();
+  // Another registry has a limit of its own.
+  const other = of(theirs).lock();
+  await settled();
+  await expect(of(theirs).lock({ waitTime: 500 })).rejects.toMatchObject(FULL);
+  await lease.unlock();
+  await (await waiting).unlock();
+  await (await other).unlock();
+  const next = await of(ours).lock();
+  await next.unlock();
+});
+
+it('maxWaiting leaves the callers of another key, and a lock that is free, alone', async () => {
+  const { ours, theirs } = two();
+  await theirs.obtain('key').lock();
+  const waiting = ours.obtain('key').lock();
+  void waiting.catch(() => undefined);
+  const results = await Promise.all(['a', 'b'].map((key) => ours.run(key, () => 'ran')));
+  expect(results).toEqual(['ran', 'ran']);
+  // One has the lock, and one waits for it.
+  expect(await Promise.all([1, 2].map(() => ours.run('c', () => 'ran')))).toEqual(['ran', 'ran']);
+});
+
+it('A call that finds the queue full is published as contention, and not as a failure', async () => {
+  const outcomes: unknown[] = [];
+  const asyncEnd = (message: object) => outcomes.push((message as AcquireMessage).outcome);
+  const listeners = { asyncEnd } as unknown as TracingChannelSubscribers<object>;
+  const channel = tracingChannel('redis-lock-registry:acquire');
+  const { ours, theirs } = two();
+  await theirs.obtain('key').lock();
+  void ours
+    .obtain('key')
+    .lock()
+    .catch(() => undefined);
+  await settled();
+  channel.subscribe(listeners);
+  await ours
+    .obtain('key')
+    .lock()
+    .catch(() => undefined);
+  channel.unsubscribe(listeners);
+  expect(outcomes).toEqual(['timed out']);
+});
