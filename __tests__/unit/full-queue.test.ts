@@ -41,8 +41,12 @@ it.each<[string, (registry: InMemoryLockRegistry) => DistributedLock, string]>([
   await lease.unlock();
   await (await waiting).unlock();
   await (await other).unlock();
+  // Those that waited count no more.
   const next = await of(ours).lock();
+  const again = of(ours).lock();
+  await settled();
   await next.unlock();
+  await (await again).unlock();
 });
 
 it('maxWaiting leaves the callers of another key, and a lock that is free, alone', async () => {
