@@ -141,9 +141,14 @@ export class Hold implements WatchedLease {
    * stays, and so does the ticket of a position.
    */
   renameTo(owner: string): void {
-    if (this.settled !== undefined || this.lostTrack) return;
+    if (!this.hasWrittenNothing) return;
     this.owner = owner;
     if (!this.isEnqueued) this.ticket = owner;
+  }
+
+  /** Every attempt was refused for certain: no owner value of theirs is in Redis, or can get there. */
+  get hasWrittenNothing(): boolean {
+    return this.settled === undefined && !this.lostTrack;
   }
 
   /** The owner values under which something of it may be in Redis. A ticket finds what is derived from it. */

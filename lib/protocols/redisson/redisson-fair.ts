@@ -116,7 +116,7 @@ export class RedissonFairProtocol implements LockProtocol {
         this.#pollers?.acquired(sentAt);
         return answer;
       }
-      hold.owner = ticket;
+      if (hold.hasWrittenNothing) hold.owner = ticket;
       if (waits && ticket !== this.#enqueued) {
         this.#enqueued = this.#written = ticket;
         this.#waiting = undefined;
