@@ -37,6 +37,7 @@ export type {
 export type {
   CloseOptions,
   ListOptions,
+  OnceOptions,
   RedisLockRegistryOptions,
   RedisSubscriber,
   SegmentedLockOptions,

@@ -5,7 +5,7 @@ import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
 /** What the library and Redisson append to a lock's name. */
-const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'timeout', 'channel', 'token'];
+const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'timeout', 'channel', 'token'];
 
 const KEYS = [
   '{t}',

@@ -12,7 +12,7 @@ export interface Job {
   readonly registryKey: string;
   readonly lockType: LockType;
   readonly expireAfter: number;
-  readonly task: HoldingTask | LoopTask | LeavingTask | TransferTask;
+  readonly task: HoldingTask | LoopTask | LeavingTask | OnceTask | TransferTask;
 }
 
 /** Acquires the lock of `key` and holds it. */
@@ -45,14 +45,35 @@ export interface LeavingTask {
   readonly whenGone: boolean;
 }
 
-/** The task is finished. */
+/** So many callers of `once`, whose task takes `work` ms and counts its runs in the key `counter`. */
+export interface OnceTask {
+  readonly name: 'once';
+  readonly key: string;
+  readonly callers: number;
+  readonly work: number;
+  readonly counter: string;
+}
+
+/** The task is finished. `results`: those of `once`. */
 export interface Report {
   readonly state: 'done';
+  readonly results?: readonly string[];
 }
 
 type Client = ReturnType<typeof createClient>;
 
-const done = (): void => report<Report>({ state: 'done' });
+const done = (results?: readonly string[]): void =>
+  report<Report>(results === undefined ? { state: 'done' } : { state: 'done', results });
+
+async function callOnce(registry: RedisLockRegistry, client: Client, task: OnceTask): Promise<string[]> {
+  const { key, callers, work, counter } = task;
+  const perform = async (): Promise<string> => {
+    const run = await client.incr(counter);
+    await sleep(work);
+    return `${process.pid}, run ${run}`;
+  };
+  return Promise.all(Array.from({ length: callers }, () => registry.once(key, perform, { keepFor: 60_000 })));
+}
 
 async function loop(registry: RedisLockRegistry, { keys }: LoopTask): Promise<never> {
   for (let i = 0; ; i++) {
@@ -111,6 +132,8 @@ async function work({ redis, registryKey, lockType, expireAfter, task }: Job): P
     case 'hold':
       await registry.obtain(task.key).lock();
       return done();
+    case 'once':
+      return done(await callOnce(registry, await connect(redis), task));
     case 'loop':
       return loop(registry, task);
     case 'leave':

@@ -32,8 +32,8 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
-  it('There are seven recipes', () => {
-    expect(RECIPES).toHaveLength(7);
+  it('There are ten recipes', () => {
+    expect(RECIPES).toHaveLength(10);
   });
 
   it(
@@ -158,4 +158,25 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     },
     TEST_LIMIT,
   );
+
+  it('A token that rotates is refreshed once for all processes', async () => {
+    const services = await start('token:shop', 3);
+    const outputs = await Promise.all(services.map((one) => one.succeeds()));
+    expect(outputs.flat()).toEqual(['access 1', 'access 1', 'access 1']);
+    expect(await programs.admin.get('refreshes')).toBe('1');
+  });
+
+  it('A cache fills once, and all processes have the page', async () => {
+    const services = await start('renders', 3);
+    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    expect(outputs.sort()).toEqual([...Array(3).fill('<h1>home</h1>'), 'renders home']);
+  });
+
+  it('A request that is sent to several processes is done once, also one that is refused', async () => {
+    const services = await start('idempotencyKey', 3);
+    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    expect(outputs.filter((line) => line === 'charges')).toHaveLength(2);
+    expect(new Set(outputs.filter((line) => line.startsWith('a 200 charged 50 in'))).size).toBe(1);
+    expect(outputs.filter((line) => line === 'b 402 declined')).toHaveLength(3);
+  });
 });

@@ -35,10 +35,14 @@ it.each([
   [
     'BackedLockRegistry',
     Object.getPrototypeOf(api.RedisLockRegistry.prototype),
-    'close constructor expireUnusedOlderThan list multi obtain readWrite renewLock semaphore settings size',
+    'close constructor expireUnusedOlderThan forget list multi obtain once readWrite renewLock semaphore settings size',
   ],
   ['RedisLockRegistry', api.RedisLockRegistry.prototype, 'constructor segmented'],
-  ['LockRegistry', api.LockRegistry.prototype, 'close constructor multi readWrite run segmented semaphore tryRun'],
+  [
+    'LockRegistry',
+    api.LockRegistry.prototype,
+    'close constructor forget multi once readWrite run segmented semaphore tryRun',
+  ],
 ])('%s has these methods, and no other', (_name, prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort().join(' ')).toBe(names);
 });

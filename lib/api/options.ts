@@ -211,6 +211,29 @@ export interface SemaphoreOptions {
   permits: number;
 }
 
+/** Options of `LockRegistry.once`. */
+export interface OnceOptions<T = unknown> {
+  /** ms for which the result is kept, from the end of the task on. */
+  keepFor: number;
+  /**
+   * ms to wait for a result. A caller whose own task runs by then waits for that.
+   * @default Infinity
+   */
+  waitTime?: number | undefined;
+  /** Ends the wait of this caller. The task gets no abort: others may want its result. */
+  signal?: AbortSignal | undefined;
+  /**
+   * Makes a text of the result, of at most 1 MiB.
+   * @default JSON; `undefined` stays that
+   */
+  serialize?: ((result: T) => string | PromiseLike<string>) | undefined;
+  /**
+   * Makes the result of the text again, for each caller, also for the one whose task ran.
+   * @default JSON
+   */
+  deserialize?: ((text: string) => T | PromiseLike<T>) | undefined;
+}
+
 /** Options of `LockRegistry.segmented`. */
 export interface SegmentedLockOptions {
   /** The number of segments that the resource is split into, from 1 to 16 384: as many callers can work at a time. */

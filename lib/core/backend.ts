@@ -40,6 +40,25 @@ export interface ScriptRunner {
   run(names: LockNames, owner: string, call: HeldCall, timeout: number): Promise<HeldResult>;
 }
 
+/** Learns that a result was kept. */
+export interface ResultWatch {
+  /** ms after which to look again. */
+  readonly pause: number;
+  /** Calls back when a result may be there. Returns what stops it. */
+  on(wake: () => void): () => void;
+}
+
+/** The results of `once` beside the locks of one registry. Timeouts are in ms. */
+export interface Results {
+  /** Throws `RangeError` if it could not share the lock's hash slot. */
+  nameOf(names: LockNames): string;
+  /** `undefined`: there is none. */
+  read(names: LockNames, timeout: number): Promise<string | undefined>;
+  /** Resolves to whether there was one. */
+  forget(names: LockNames, timeout: number): Promise<boolean>;
+  watch(names: LockNames): ResultWatch;
+}
+
 /** The semaphores and read/write locks of one registry. */
 export interface SharedBackend {
   readonly inspector: LockInspector;
@@ -57,6 +76,7 @@ export interface LockBackend {
   readonly inspector: LockInspector;
   readonly heldScripts: ScriptRunner;
   readonly shared: SharedBackend;
+  readonly results: Results;
   /**
    * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
    */

@@ -1,7 +1,7 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'waiters' | 'evals';
+type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'waiters' | 'evals' | 'once';
 
-const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|waiters|evals)(:|$)/;
+const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|waiters|evals|once)(:|$)/;
 
 /** The names of one lock in Redis. */
 export class LockNames {

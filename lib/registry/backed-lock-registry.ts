@@ -1,8 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import type { DistributedLock, ListedLock, ReadWriteLock } from '../api/distributed-lock';
-import { type NotReplicatedError, notHeld } from '../api/errors';
+import type { DistributedLock, Lease, ListedLock, ReadWriteLock } from '../api/distributed-lock';
+import { type NotReplicatedError, notHeld, registryClosed } from '../api/errors';
 import { traitsOf } from '../api/lock-types';
-import type { CloseOptions, KindSettings, ListOptions, RegistrySettings, SemaphoreOptions } from '../api/options';
+import type {
+  CloseOptions,
+  KindSettings,
+  ListOptions,
+  OnceOptions,
+  RegistrySettings,
+  SemaphoreOptions,
+} from '../api/options';
 import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
@@ -26,6 +33,7 @@ import {
   number,
 } from '../internal/validation';
 import { MultiLock, multiKeys } from '../multi/multi-lock';
+import { Once } from '../once/once';
 import { SharedLocks } from '../semaphore-read-write/shared-locks';
 import { LockRegistry } from './lock-registry';
 
@@ -44,6 +52,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #backend: LockBackend;
   readonly #cache: LockCache;
   readonly #shared: SharedLocks;
+  readonly #once: Once;
   readonly #silence: SilenceWarning;
   /**
    * The part of this registry's owner values before their time: its name and a random part. It tells which process
@@ -86,6 +95,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       cache: this.#cache,
     };
     this.#shared = new SharedLocks(this.#services, backend);
+    this.#once = new Once(backend.results, settings.commandTimeout);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     const stops = [backend.onReconnect(() => watchdog.askAboutAll()), backend.onSilence(() => silence.notice())];
     this.#stopMonitoring = () => stops.forEach((stop) => void stop());
@@ -112,6 +122,15 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
 
   override readWrite(key: string): ReadWriteLock {
     return this.#shared.readWrite(key);
+  }
+
+  override async once<T>(key: string, task: (lease: Lease) => T | PromiseLike<T>, options: OnceOptions<T>): Promise<T> {
+    if (this.#closing !== undefined) throw registryClosed(key);
+    return this.#once.once(this.obtain(key), task, options);
+  }
+
+  override async forget(key: string): Promise<boolean> {
+    return this.#once.forget(this.obtain(key));
   }
 
   /** The number of cached locks: a semaphore is one, a read/write lock is two. */

@@ -6,7 +6,7 @@ import type {
   ReadWriteLock,
   TryRunResult,
 } from '../api/distributed-lock';
-import type { CloseOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
+import type { CloseOptions, OnceOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
 import type { MultiLock } from '../multi/multi-lock';
 import { SegmentedLock } from '../segmented/segmented-lock';
 
@@ -89,6 +89,32 @@ export abstract class LockRegistry implements LockSource {
    */
   multi(_keys: readonly string[]): MultiLock {
     throw new TypeError(`${this.constructor.name} has no locks of several keys`);
+  }
+
+  /**
+   * The result of a task that one caller of all processes runs, under the lock of this key; the others get its result. It
+   * is kept for `keepFor` ms, and only if the lock was held to the end of the task. An error of the task rejects the
+   * callers of this process, and is not kept: the next caller runs its own task.
+   * @throws TypeError or RangeError when the key or an option is not valid, or the result has no text, or one of over
+   *   1 MiB.
+   * @throws LockTimeoutError when there is no result within `waitTime`.
+   * @throws LockLostError when the lock was lost while the task ran: nothing is kept.
+   * @throws CannotAcquireLockError when Redis failed or was silent, and at once inside a task of the same key.
+   * @throws Error when this registry keeps no results.
+   * @example
+   * const token = await registry.once('token:shop', () => refresh(), { keepFor: 60_000 });
+   */
+  async once<T>(_key: string, _task: (lease: Lease) => T | PromiseLike<T>, _options: OnceOptions<T>): Promise<T> {
+    throw new Error(`${this.constructor.name} keeps no results`);
+  }
+
+  /**
+   * Removes the result that `once` has kept. A task that runs goes on, and its result is kept.
+   * @returns whether there was one
+   * @throws CannotAcquireLockError when Redis failed or was silent.
+   */
+  async forget(_key: string): Promise<boolean> {
+    throw new Error(`${this.constructor.name} keeps no results`);
   }
 
   /**

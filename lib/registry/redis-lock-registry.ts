@@ -16,6 +16,7 @@ import {
 import { heldScripts } from '../protocols/held-scripts';
 import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
 import { RegistryParts } from '../protocols/registry-parts';
+import { resultsIn } from '../protocols/results';
 import { sharedBackend } from '../protocols/semaphore-read-write/shared-protocol';
 import {
   describeValue,
@@ -94,12 +95,18 @@ function subscriber(name: string, value: unknown): RedisSubscriber {
 function redisBackend(client: RedisClient, settings: RegistrySettings): LockBackend {
   const redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
   const parts = new RegistryParts(redis, settings);
+  const { idleBetweenTries } = settings;
   const protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](parts);
   return {
     connection: redis,
     heldScripts: heldScripts(redis, protocols.held),
     inspector: protocols.inspector,
     shared: sharedBackend(parts),
+    results: resultsIn(
+      redis,
+      settings.lockType === 'spin' ? undefined : parts.subscriber(false, false),
+      idleBetweenTries,
+    ),
     open: (names) => protocols.open(names),
     keys(prefix, match, count, timeout) {
       if (!canScan(client)) throw new TypeError('Expected `client` to have the method scan, to list locks');

@@ -9,11 +9,13 @@ import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, nonEmptyString, string, ttl } from '../internal/validation';
+import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
 import { SILENT_FOR } from '../redis/silence';
 import { installFakeableClock } from './fakeable-clock';
+import { InMemoryResults } from './in-memory-results';
 import { type StoredKind, StoredLock, type Use } from './stored-lock';
 
 /** ms */
@@ -70,6 +72,8 @@ export class InMemoryLocks {
   #sweepAt = 16;
   /** @internal */
   isSilent = false;
+  /** @internal */
+  readonly results = new InMemoryResults();
   /** @internal When the first request was sent that is not answered, on the monotonic clock. */
   silentSince: number | undefined;
   #lastToken = 0;
@@ -204,13 +208,24 @@ export class InMemoryLocks {
 
 type Send = <T>(execute: () => T, timeout: number) => Promise<T>;
 
-/** Memory has no Lua. */
-const heldScripts: ScriptRunner = {
-  assertPlaced() {
-    throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
-  },
-  run: () => Promise.reject(new TypeError('Locks in memory run no scripts')),
-};
+/** Memory has no Lua. What the script of `once` does is done in its place. */
+function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
+  return {
+    assertPlaced(_names, { script }) {
+      if (script !== KEEP_RESULT) {
+        throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
+      }
+    },
+    run(names, owner, { keys: [name = ''], args: [text = '', keepFor] }, timeout) {
+      return send(() => {
+        const holder = locks.find(names.lock).state.owner;
+        if (holder !== owner) return { held: false, state: holder === undefined ? 'expired' : 'stolen' };
+        locks.results.keep(name, text, Number(keepFor));
+        return { held: true, reply: 1 };
+      }, timeout);
+    },
+  };
+}
 
 /** Nothing is lost on the way to locks in memory, and nothing comes in another order. */
 const connectionTo = (locks: InMemoryLocks): Connection => ({
@@ -262,10 +277,19 @@ export function inMemoryBackend(
       }, timeout);
     },
   };
+  const heldScripts = heldScriptsOf(locks, send);
+  const { results } = locks;
+  const nameOf = (names: LockNames): string => names.companion('once');
   return {
     connection: connectionTo(locks),
     inspector,
     heldScripts,
+    results: {
+      nameOf,
+      read: (names, timeout) => send(() => results.read(nameOf(names)), timeout),
+      forget: (names, timeout) => send(() => results.forget(nameOf(names)), timeout),
+      watch: (names) => results.watch(nameOf(names)),
+    },
     shared: { inspector, open, heldScripts: () => heldScripts },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {

@@ -1,0 +1,263 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { CannotAcquireLockError, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
+import { LOCK_TYPES } from '../support/lock-types';
+import { startMonitor } from '../support/monitor';
+import { describeReal } from '../support/redis';
+import { until } from '../support/until';
+
+const KEPT = { keepFor: 60_000 };
+
+/** A task that ends when the test says so. */
+function gated<T>(result: T) {
+  let open = (): void => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  const task = jest.fn(async () => {
+    await gate;
+    return result;
+  });
+  return { task, open: () => open() };
+}
+
+/** What holds wherever the locks are. */
+function theSameEverywhere(pair: () => Promise<Pair>): void {
+  let one: Pair[0];
+  let other: Pair[1];
+  beforeEach(async () => {
+    [one, other] = await pair();
+  });
+
+  it('A task of once runs once for all callers of two registries, who all have its result', async () => {
+    const { task, open } = gated({ rows: [1, 2] });
+    const calls = [one, one, other, other].map((registry) => registry.once('key', task, KEPT));
+    await until(() => task.mock.calls.length > 0);
+    open();
+    expect(await Promise.all(calls)).toEqual(Array(4).fill({ rows: [1, 2] }));
+    expect(task).toHaveBeenCalledTimes(1);
+    expect(await other.once('key', task, KEPT)).toEqual({ rows: [1, 2] });
+    expect(task).toHaveBeenCalledTimes(1);
+    expect(one.obtain('key').isAcquiredInThisProcess).toBe(false);
+  });
+
+  it('A result of once is a copy for each caller, and may be nothing', async () => {
+    const results = await Promise.all([one.once('key', () => [1], KEPT), one.once('key', () => [1], KEPT)]);
+    expect(results[0]).not.toBe(results[1]);
+    const nothing = jest.fn(() => undefined);
+    for (const registry of [one, other]) expect(await registry.once('nothing', nothing, KEPT)).toBeUndefined();
+    expect(nothing).toHaveBeenCalledTimes(1);
+  });
+
+  it('A result of once is forgotten when it is asked for, and after keepFor', async () => {
+    let count = 0;
+    const next = () => ++count;
+    expect(await one.forget('key')).toBe(false);
+    expect(await one.once('key', next, KEPT)).toBe(1);
+    expect(await other.forget('key')).toBe(true);
+    expect(await other.once('key', next, { keepFor: 50 })).toBe(2);
+    await until(async () => (await one.once('key', next, { keepFor: 50 })) > 2);
+  });
+
+  it('An error of the task of once rejects the callers of its process, and is not kept', async () => {
+    const failing = jest.fn(() => Promise.reject(new Error('no token')));
+    const calls = [one.once('key', failing, KEPT), one.once('key', failing, KEPT)];
+    for (const call of calls) await expect(call).rejects.toThrow('no token');
+    expect(failing).toHaveBeenCalledTimes(1);
+    expect(await other.once('key', () => 'token', KEPT)).toBe('token');
+  });
+
+  it('A caller of once that waits leaves after its waitTime, or by its signal, and the task goes on', async () => {
+    const { task, open } = gated('done');
+    const first = one.once('key', task, KEPT);
+    await until(() => task.mock.calls.length > 0);
+    for (const registry of [one, other]) {
+      await expect(registry.once('key', task, { ...KEPT, waitTime: 20 })).rejects.toThrow(LockTimeoutError);
+      const controller = new AbortController();
+      const aborted = registry.once('key', task, { ...KEPT, signal: controller.signal });
+      controller.abort(new Error('enough'));
+      await expect(aborted).rejects.toThrow('enough');
+    }
+    open();
+    expect(await first).toBe('done');
+    expect(task).toHaveBeenCalledTimes(1);
+  });
+
+  it('A caller of once whose waiting was given up leaves nothing that would run its task', async () => {
+    const lease = await other.obtain('key').lock();
+    const task = jest.fn(() => 1);
+    await expect(one.once('key', task, { ...KEPT, waitTime: 20 })).rejects.toThrow(LockTimeoutError);
+    await lease.unlock();
+    expect(await other.once('key', () => 2, KEPT)).toBe(2);
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A task of once works on other keys, and rejects at once for its own key, which it would wait for', async () => {
+    const nested = one.once('a', () => one.once('b', () => 'b', KEPT), KEPT);
+    expect(await nested).toBe('b');
+    const own = one.once('c', () => one.once('c', () => 'c', KEPT), KEPT);
+    await expect(own).rejects.toThrow(CannotAcquireLockError);
+    await expect(own).rejects.toThrow('The task of once("c") would wait for its own result: a deadlock');
+    expect(await one.run('d', () => one.once('d', () => 'd', KEPT))).toBe('d');
+  });
+
+  it('A caller of once that has the lock does not wait for callers that wait for the lock', async () => {
+    const { task, open } = gated('outside');
+    const result = await one.run('key', async () => {
+      open();
+      const outside = other.once('key', task, KEPT);
+      const inside = await one.once('key', () => 'inside', KEPT);
+      return [inside, await outside];
+    });
+    expect(result).toEqual(['inside', 'inside']);
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A result of once whose lock was lost is not kept, and its caller learns of the loss', async () => {
+    const { task, open } = gated('late');
+    const losing = one.once('key', task, KEPT);
+    await until(() => task.mock.calls.length > 0);
+    await other.obtain('key').forceUnlock();
+    const lease = await other.obtain('key').lock();
+    open();
+    await expect(losing).rejects.toThrow(LockLostError);
+    await lease.unlock();
+    expect(await other.once('key', () => 'mine', KEPT)).toBe('mine');
+  });
+
+  it('A result of once of over 1 MiB, or without a text, is refused, and is not kept', async () => {
+    const long = one.once('key', () => 'x'.repeat(2 ** 20), KEPT);
+    await expect(long).rejects.toThrow(/The result of once\("key"\) is not kept: it has 1048578 bytes, and 1048576/);
+    const serialize = (): string => 5 as never;
+    await expect(one.once('key', () => 5, { ...KEPT, serialize })).rejects.toThrow(
+      'Expected `serialize(result of "key")` to be a string, got 5 (number)',
+    );
+    const cyclic: { self?: unknown } = {};
+    cyclic.self = cyclic;
+    await expect(one.once('key', () => cyclic, KEPT)).rejects.toThrow(TypeError);
+    expect(await other.once('key', () => 'short', KEPT)).toBe('short');
+  });
+
+  it('The options serialize and deserialize of once make the text of the result, and the result of the text', async () => {
+    const dates = {
+      ...KEPT,
+      serialize: (date: Date) => date.toISOString(),
+      deserialize: async (text: string) => new Date(text),
+    };
+    const now = new Date();
+    for (const registry of [one, other]) expect(await registry.once('key', () => now, dates)).toEqual(now);
+  });
+
+  it('A call of once is checked, and rejects after the registry was closed', async () => {
+    const call = (options: object, task: unknown = () => 1) => one.once('key', task as () => number, options as never);
+    await expect(call({})).rejects.toThrow('Expected `keepFor` to be a number, got undefined');
+    await expect(call({ keepFor: 0 })).rejects.toThrow(RangeError);
+    await expect(call({ ...KEPT, waitTime: 0 })).rejects.toThrow(RangeError);
+    await expect(call({ ...KEPT, ttl: 5 })).rejects.toThrow('Unknown option `ttl` (5)');
+    await expect(call(KEPT, 5)).rejects.toThrow(TypeError);
+    await expect(call({ ...KEPT, signal: AbortSignal.abort(new Error('early')) })).rejects.toThrow('early');
+    const waiting = other.once('key', () => other.obtain('other').lock(), KEPT);
+    const lease = await one.obtain('held').lock();
+    const waits = other.once('held', () => 1, KEPT);
+    await waiting;
+    await Promise.all([other.close({ timeout: 0 }), expect(waits).rejects.toThrow('its registry is closed')]);
+    await expect(other.once('key', () => 1, KEPT)).rejects.toThrow('its registry is closed');
+    await lease.unlock();
+  });
+}
+
+describe('Once with locks in memory', () => {
+  const pairs = pairsInMemory();
+  theSameEverywhere(async () => pairs());
+
+  it('A result of once in memory is kept for keepFor by the fake timers of a test', async () => {
+    jest.useFakeTimers();
+    try {
+      const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
+      let count = 0;
+      const next = () => registry.once('key', () => ++count, { keepFor: 1_000 });
+      expect([await next(), await next()]).toEqual([1, 1]);
+      jest.advanceTimersByTime(1_000);
+      expect(await next()).toBe(2);
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('A caller of once whose own task runs waits for its end, longer than its waitTime', async () => {
+    jest.useFakeTimers();
+    try {
+      const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
+      const { task, open } = gated('done');
+      const own = registry.once('key', task, { ...KEPT, waitTime: 50 });
+      const joined = registry.once('key', task, { ...KEPT, waitTime: 50 });
+      await Promise.all([jest.advanceTimersByTimeAsync(100), expect(joined).rejects.toThrow(LockTimeoutError)]);
+      open();
+      expect(await own).toBe('done');
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('A registry of the application that knows no results says so', async () => {
+    class Fake extends LockRegistry {
+      obtain(): never {
+        throw new Error('not used');
+      }
+    }
+    await expect(new Fake().once('key', () => 1, KEPT)).rejects.toThrow('Fake keeps no results');
+    await expect(new Fake().forget('key')).rejects.toThrow('Fake keeps no results');
+  });
+});
+
+describeReal.each(LOCK_TYPES)('Once with locks of type %s', (lockType) => {
+  const fixture = SharedFixture.install();
+  theSameEverywhere(() => fixture.pair({ lockType, fairLockWaitTimeout: 1_000 }));
+
+  it('A result of once that is there costs one command', async () => {
+    const [one, other] = await fixture.pair({ lockType });
+    await one.once('key', () => 1, KEPT);
+    await other.once('key', () => 1, KEPT); // The server knows the script now.
+    const monitor = await startMonitor();
+    try {
+      expect(await other.once('key', () => 2, KEPT)).toBe(1);
+      await monitor.settle();
+      const sent = monitor.commands.filter(
+        ({ source, args }) => source !== 'lua' && args.some((arg) => arg.includes(fixture.registryKey)),
+      );
+      expect(sent.map(({ name }) => name)).toEqual(['EVALSHA']);
+    } finally {
+      monitor.stop();
+    }
+  });
+
+  it('Waiters of once in other processes have the result when it is there, while the lock is still held', async () => {
+    const registries = await Promise.all([1, 2, 3, 4].map(() => fixture.registry({ lockType })));
+    const { task, open } = gated('result');
+    const first = registries[0]?.once('key', task, KEPT);
+    await until(() => task.mock.calls.length > 0);
+    const waiting = registries.slice(1).map((registry) => registry.once('key', task, KEPT));
+    await sleep(50);
+    // As the script of `once` does, but the lock stays held.
+    const name = `{${fixture.registryKey}:key}:once`;
+    await fixture.client.set(name, '"early"', { expiration: { type: 'PX', value: 60_000 } });
+    await fixture.client.publish(name, '');
+    expect(await Promise.all(waiting)).toEqual(['early', 'early', 'early']);
+    open();
+    expect(await first).toBe('result');
+  });
+
+  it('A key with a result of once is no lock, and has an expiry', async () => {
+    const [one] = await fixture.pair({ lockType });
+    await one.once('key', () => 1, KEPT);
+    const left = await fixture.keys();
+    const name = `{${fixture.registryKey}:key}:once`;
+    expect(left).toContain(name);
+    for (const key of left) expect(await fixture.client.pTTL(key)).toBeGreaterThan(0);
+    const listed = [];
+    for await (const { key } of one.list()) listed.push(key);
+    expect(listed).toEqual([]);
+  });
+});

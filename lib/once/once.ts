@@ -1,0 +1,229 @@
+import type { Lease } from '../api/distributed-lock';
+import { CannotAcquireLockError, cannotAcquire, LeaseEvalError, LockTimeoutError } from '../api/errors';
+import type { OnceOptions } from '../api/options';
+import type { Results } from '../core/backend';
+import type { RedisLock } from '../core/lock';
+import { Scope } from '../core/scope';
+import { Wait } from '../core/wait';
+import {
+  abortSignal,
+  type Checks,
+  callback,
+  checkedOptions,
+  duration,
+  durationOrNever,
+  expected,
+} from '../internal/validation';
+import { reasonOf } from '../redis/failure';
+import { KEEP_RESULT } from './keep-result';
+
+/** bytes; a longer result belongs elsewhere, and its place may be the result. */
+const LONGEST_RESULT = 2 ** 20;
+
+/** JSON has no word for `undefined`, which a task returns that only does something. */
+const NOTHING = '';
+
+const CHECKS: Checks<OnceOptions<unknown>> = {
+  keepFor: duration,
+  waitTime: durationOrNever,
+  signal: abortSignal,
+  serialize: callback,
+  deserialize: callback,
+};
+
+type Task = (lease: Lease) => unknown;
+
+/**
+ * The callers of one process that want the result of one key: one of them asks for all. It ends with the result, with
+ * an error, or when all callers have left before the task ran.
+ */
+class Flight {
+  /** The text of the result. */
+  text!: Promise<string>;
+  callers = 0;
+  /** The task runs here, or has run. */
+  isRunning = false;
+  /** That of the task. */
+  scope: Scope | undefined;
+  readonly waiting = new AbortController();
+}
+
+/** The reason for which a flight no longer waits for its lock: the result of another process is there. */
+class Found {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** Runs a task once for all callers of all processes: see `LockRegistry.once`. */
+export class Once {
+  readonly #results: Results;
+  /** ms */
+  readonly #timeout: number;
+  readonly #flights = new Map<string, Flight>();
+
+  /** `timeout`: ms for a command. */
+  constructor(results: Results, timeout: number) {
+    this.#results = results;
+    this.#timeout = timeout;
+  }
+
+  async once<T>(lock: RedisLock, task: (lease: Lease) => T | PromiseLike<T>, given: OnceOptions<T>): Promise<T> {
+    callback('task', task);
+    const options = checkedOptions(CHECKS as Checks<OnceOptions<T>>, given);
+    const { waitTime = Number.POSITIVE_INFINITY, signal, deserialize = fromJson, serialize = toJson } = options;
+    const keepFor = duration('keepFor', options.keepFor);
+    const { key } = lock;
+    signal?.throwIfAborted();
+    let flight = this.#flights.get(key);
+    const scope = Scope.holding(lock.scopeLock);
+    if (scope !== undefined && flight?.scope === scope) {
+      throw new CannotAcquireLockError(`The task of once("${key}") would wait for its own result: a deadlock`, key);
+    }
+    // The flight of others waits for the lock that this caller holds.
+    const isOwn = flight === undefined || scope !== undefined;
+    if (flight === undefined || scope !== undefined) flight = this.#start(lock, task, serialize as Serialize, keepFor);
+    const wait = new Wait(key, waitTime, signal);
+    flight.callers++;
+    try {
+      const text = await this.#textFor(flight, wait, isOwn);
+      if (text === undefined) throw new LockTimeoutError(key, waitTime);
+      return (await deserialize(text)) as T;
+    } finally {
+      wait.end();
+      if (--flight.callers === 0 && !flight.isRunning) this.#end(key, flight, undefined);
+    }
+  }
+
+  /** Resolves to whether there was a result. */
+  async forget(lock: RedisLock): Promise<boolean> {
+    try {
+      return await this.#results.forget(lock.names, this.#timeout);
+    } catch (error) {
+      throw new CannotAcquireLockError(
+        `The result of "${lock.key}" may not be forgotten: ${reasonOf(error)}`,
+        lock.key,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+
+  /** `undefined`: the wait is over. The caller whose own task runs waits for that. */
+  async #textFor(flight: Flight, wait: Wait, isOwn: boolean): Promise<string | undefined> {
+    const text = await wait.suspend<string>(wait.remaining, (resume, fail) => {
+      flight.text.then(resume, fail);
+      return undefined;
+    });
+    return text ?? (isOwn && flight.isRunning ? wait.unlessOver(flight.text) : undefined);
+  }
+
+  #start(lock: RedisLock, task: Task, serialize: Serialize, keepFor: number): Flight {
+    const { key } = lock;
+    const flight = new Flight();
+    flight.text = this.#fly(lock, flight, async (lease) => {
+      const there = await this.#read(lock);
+      if (there !== undefined) return there;
+      flight.isRunning = true;
+      flight.scope = Scope.holding(lock.scopeLock);
+      const text = checkedText(key, await serialize(await task(lease)));
+      await keep(lease, this.#results.nameOf(lock.names), text, keepFor);
+      return text;
+    });
+    if (!this.#flights.has(key)) this.#flights.set(key, flight);
+    const end = (): void => this.#end(key, flight, undefined);
+    flight.text.then(end, end);
+    return flight;
+  }
+
+  /** Later callers begin anew. `reason`: why it waits no longer. */
+  #end(key: string, flight: Flight, reason: unknown): void {
+    if (this.#flights.get(key) === flight) this.#flights.delete(key);
+    flight.waiting.abort(reason);
+  }
+
+  async #fly(lock: RedisLock, flight: Flight, perform: (lease: Lease) => Promise<string>): Promise<string> {
+    const { signal } = flight.waiting;
+    const there = await this.#read(lock);
+    if (there !== undefined) return there;
+    const tried = await lock.tryRun(perform, { signal });
+    if (tried.ran) return tried.value;
+    // Others have the lock, perhaps to do the same.
+    const wait = new Wait(lock.key, Number.POSITIVE_INFINITY, signal);
+    void this.#found(lock, wait).then(
+      (text) => flight.waiting.abort(new Found(text)),
+      () => undefined,
+    );
+    try {
+      return await lock.run(perform, { signal });
+    } catch (error) {
+      if (error instanceof Found) return error.text;
+      throw error;
+    } finally {
+      wait.interrupt(undefined);
+      wait.end();
+    }
+  }
+
+  /** Resolves when the result is there. */
+  async #found({ names }: RedisLock, wait: Wait): Promise<string> {
+    const watch = this.#results.watch(names);
+    for (;;) {
+      wait.throwIfInterrupted();
+      // Before the result is read: what is kept later comes with a message.
+      let wake = (): void => undefined;
+      const woken = new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      const stop = watch.on(wake);
+      try {
+        // A failure is that of the wait for the lock too, which reports it.
+        const text = await this.#results.read(names, this.#timeout).catch(() => undefined);
+        if (text !== undefined) return text;
+        await wait.suspend<void>(watch.pause, (resume) => {
+          void woken.then(resume);
+          return undefined;
+        });
+      } finally {
+        stop();
+      }
+    }
+  }
+
+  async #read({ key, names }: RedisLock): Promise<string | undefined> {
+    try {
+      return await this.#results.read(names, this.#timeout);
+    } catch (error) {
+      throw cannotAcquire(key, reasonOf(error), error);
+    }
+  }
+}
+
+/** Keeps a result while the lease is held. What is not answered is tried again: that is idempotent. */
+async function keep(lease: Lease, name: string, text: string, keepFor: number): Promise<void> {
+  for (;;) {
+    try {
+      await lease.eval(KEEP_RESULT, { keys: [name], arguments: [text, String(Math.ceil(keepFor))] });
+      return;
+    } catch (error) {
+      if (!(error instanceof LeaseEvalError && lease.remaining > 0)) throw error;
+    }
+  }
+}
+
+type Serialize = (value: unknown) => unknown;
+
+const toJson: Serialize = (value) => (value === undefined ? NOTHING : JSON.stringify(value));
+const fromJson = (text: string): unknown => (text === NOTHING ? undefined : JSON.parse(text));
+
+function checkedText(key: string, text: unknown): string {
+  if (typeof text !== 'string') throw new TypeError(expected(`serialize(result of "${key}")`, 'a string', text));
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= LONGEST_RESULT) return text;
+  throw new RangeError(
+    `The result of once("${key}") is not kept: it has ${bytes} bytes, and ${LONGEST_RESULT} are the most. Keep it elsewhere, and return where`,
+  );
+}

@@ -1,0 +1,60 @@
+import type { Results, ResultWatch } from '../core/backend';
+import type { LockNames } from '../redis/names';
+import type { Redis } from '../redis/redis';
+import { Script } from '../redis/script';
+import type { Subscriber, Subscription } from '../redis/subscriber';
+import { LONGEST_SLEEP } from './waiting';
+
+/*
+ * The results of `once`: a string with an expiry beside the lock, in its hash slot. Whoever keeps one publishes on the
+ * channel of the same name.
+ */
+
+/** KEYS: the result. Returns its text, or nil. */
+export const READ_RESULT = new Script('read a result', "return redis.call('GET', KEYS[1])");
+
+/** KEYS: the result. Returns how many there were. */
+export const FORGET_RESULT = new Script('forget a result', "return redis.call('DEL', KEYS[1])");
+
+/** The results beside the locks of one registry in Redis. Without a subscriber, waiters poll. `idleBetweenTries` in ms. */
+export function resultsIn(redis: Redis, subscriber: Subscriber | undefined, idleBetweenTries: number): Results {
+  const nameOf = (names: LockNames): string => names.companion('once');
+  return {
+    nameOf,
+    read: (names, timeout) =>
+      redis.run(READ_RESULT, [nameOf(names)], [], timeout, (reply) => (reply === null ? undefined : String(reply))),
+    forget: (names, timeout) => redis.run(FORGET_RESULT, [nameOf(names)], [], timeout, (reply) => Number(reply) > 0),
+    watch: (names) => new RedisWatch(nameOf(names), subscriber, idleBetweenTries),
+  };
+}
+
+/** Messages are hints, and may be lost: a waiter reads the result again after `pause`. */
+class RedisWatch implements ResultWatch {
+  readonly #channel: string;
+  readonly #subscriber: Subscriber | undefined;
+  readonly #idleBetweenTries: number;
+  #subscription: Subscription | undefined;
+
+  constructor(channel: string, subscriber: Subscriber | undefined, idleBetweenTries: number) {
+    this.#channel = channel;
+    this.#subscriber = subscriber;
+    this.#idleBetweenTries = idleBetweenTries;
+  }
+
+  get pause(): number {
+    return this.#idleBetweenTries * (this.#subscription?.isOpen ? LONGEST_SLEEP : 1);
+  }
+
+  on(wake: () => void): () => void {
+    if (this.#subscription === undefined || this.#subscription.isOver) {
+      this.#subscription = this.#subscriber?.subscribe([this.#channel], () => this.#subscription?.wake());
+    }
+    const subscription = this.#subscription;
+    const stop = subscription?.onWake(wake);
+    subscription?.join();
+    return () => {
+      stop?.();
+      subscription?.leave();
+    };
+  }
+}
