@@ -8,7 +8,7 @@ describePrivate('redis-locks run', () => {
   it('run gives the exit code of the command, its environment, and the lock back', async () => {
     const ran = start('run', 'nightly', '--', 'sh', '-c', 'echo "$LOCK_KEY $LOCK_OWNER $LOCK_FENCING_TOKEN"; exit 7');
     expect(await ran.ended).toBe(7);
-    expect(ran.stdout).toMatch(new RegExp(`^nightly .+:${ran.child.pid}:[\\w-]{22}:1 \\d+\n$`));
+    expect(ran.stdout).toMatch(new RegExp(`^nightly .+:${ran.child.pid}:[\\w-]{22}:\\d{16} \\d+\n$`));
     expect(await isHeld()).toBe(false);
   });
 

@@ -122,15 +122,14 @@ describe('InMemoryLocks', () => {
     await theirs.obtain('busy').lock();
     const waiting = expect(ours.obtain('busy').lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
     locks.goSilent();
-    await until(() => warnings.length >= 2, { within: 5_000 });
-    expect(warnings).toMatchObject([
-      { code: 'LONG_WAIT', key: 'busy' },
-      { code: 'REDIS_SILENT', silence: { leases: 1, waiters: 1, isOver: false } },
-    ]);
+    const ofSilence = () => warnings.filter(({ code }) => code === 'REDIS_SILENT');
+    await until(() => ofSilence().length >= 1, { within: 5_000 });
+    expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: 'busy' });
+    expect(ofSilence()).toMatchObject([{ silence: { leases: 1, waiters: 1, isOver: false } }]);
     await waiting;
     locks.comeBack();
-    await until(() => warnings.length >= 3);
-    expect(warnings[2]).toMatchObject({ code: 'REDIS_SILENT', silence: { isOver: true } });
+    await until(() => ofSilence().length >= 2);
+    expect(ofSilence()[1]).toMatchObject({ silence: { isOver: true } });
   });
 
   it('InMemoryLocks come back, also when a request of the silence is for a lock that is used as something else', async () => {

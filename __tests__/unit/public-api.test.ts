@@ -9,6 +9,7 @@ it('The library exports these names, and no other', () => {
     'LockError',
     'LockInspectionError',
     'LockLostError',
+    'LockQueueFullError',
     'LockRegistry',
     'LockReleaseError',
     'LockTimeoutError',

@@ -70,11 +70,12 @@ const LEASES = 'semaphore:leases';
  *   isDropped  there were tickets whose process has not polled for too long, which it removes, but not `member`
  *   holders    as `held`, with those in front of a waiter; `isWritten`: a writer has the lock
  *
- * Returns whether there was anything in the hash. `settle` is called last.
+ * The ticket of an `earlier` attempt, if there was one, becomes that of `member`. Returns whether there was anything in the
+ * hash. `settle` is called last.
  */
 const QUEUE = `
 local queue, permits, givenAt, isDropped, holders, isWritten = {}, nil, nil, false, 0, false
-local leases, held, firstHolder, wasWritten, isSemaphore, hasEntered
+local leases, held, firstHolder, wasWritten, isSemaphore, hasEntered, earlier
 local notedLeases, notedHeld = 0, 0
 
 -- How many permits an owner has, or asks for.
@@ -148,6 +149,12 @@ local function readQueue()
   local fields = redis.call('HGETALL', waiters)
   for i = 1, #fields, 2 do
     local ticket, value = fields[i], fields[i + 1]
+    if ticket == earlier and earlier ~= member then
+      -- The new one comes first: a key without fields is deleted.
+      redis.call('HSET', waiters, member, value)
+      redis.call('HDEL', waiters, ticket)
+      ticket = member
+    end
     local first, second, rest = string.match(value, '^(%d+):(%d+)(.*)$')
     local enterUntil, leaseEnd = string.match(rest, '^:(%d+):(%d+)$')
     -- It was entered before the clock was set back. If its process is alive, it enters the ticket again.
@@ -238,13 +245,12 @@ export const ENTER = new LockScript(
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local hasEnded = readHolders() > 0
-local earlier, ending = kind .. ':' .. ARGV[13], ARGV[14]
-if earlier ~= member then
-  local position, leaseEnd = redis.call('HGET', waiters, earlier), redis.call('ZSCORE', lock, earlier)
-  -- The new ones come first: a key without members is deleted.
-  if position then redis.call('HSET', waiters, member, position) end
-  if leaseEnd then redis.call('ZADD', lock, leaseEnd, member) end
-  redis.call('HDEL', waiters, earlier)
+local ending = ARGV[14]
+earlier = kind .. ':' .. ARGV[13]
+local leaseEnd = earlier ~= member and redis.call('ZSCORE', lock, earlier)
+if leaseEnd then
+  -- The new one comes first: a key without members is deleted.
+  redis.call('ZADD', lock, leaseEnd, member)
   redis.call('ZREM', lock, earlier)
 end
 local found = ending ~= '' and removeLease(kind .. ':' .. ending) or 0
