@@ -185,12 +185,14 @@ export class CallChecks {
     const { timeline, violations } = this.#world;
     // In a pause nothing can settle.
     if (host.lastPaused >= startedAt || !host.process.isAlive) return;
-    const { commandTimeout = 5_000 } = host.registryOptions;
+    const { commandTimeout = 5_000, minReplicas = 0, replicaTimeout = 100 } = host.registryOptions;
     const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
     const key = keys.join(' + ');
     const { lockType, isCalm } = this.#world.plan;
     const repetition = isCalm ? 0 : FIRST_ATTEMPT;
-    const slack = SLACK + repetition + (lockType === 'multi' ? ROUND_TRIPS : 0);
+    // What replicas do not acknowledge is given back first.
+    const forReplicas = minReplicas > 0 ? 2 * replicaTimeout : 0;
+    const slack = SLACK + repetition + forReplicas + (lockType === 'multi' ? ROUND_TRIPS : 0);
     if (timeline.now - startedAt > bound * 1.001 + slack) {
       const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
       violations.report('late', caller, text);
