@@ -64,7 +64,10 @@ export class InMemoryLocks {
   readonly #silent = new Set<() => void>();
   /** Runs while a request has not been answered. */
   readonly #silenceTimer = new WakeTimer(() => {
-    for (const listener of [...this.#silent]) listener();
+    const at = (this.silentSince ?? Number.POSITIVE_INFINITY) + SILENT_FOR;
+    // A timer of Node may fire some ms early.
+    if (at > clock.now()) this.#silenceTimer.by(at);
+    else for (const listener of [...this.#silent]) listener();
   }, false);
   /** Executes what was requested in the silence, in that order. */
   readonly #unanswered: (() => void)[] = [];
