@@ -275,7 +275,7 @@ export class Call {
       hold.leastLife = minHold;
       hold.permits = permits;
       this.#hold = hold;
-    } else {
+    } else if (hold.hasWrittenNothing) {
       hold.renameTo(this.#newOwner());
     }
     hold.stamp();

@@ -48,15 +48,13 @@ export interface ResultWatch {
   on(wake: () => void): () => void;
 }
 
-/** The results of `once` beside the locks of one registry. Timeouts are in ms. */
+/** The results of `once`, by their names. Timeouts are in ms. */
 export interface Results {
-  /** Throws `RangeError` if it could not share the lock's hash slot. */
-  nameOf(names: LockNames): string;
   /** `undefined`: there is none. */
-  read(names: LockNames, timeout: number): Promise<string | undefined>;
+  read(name: string, timeout: number): Promise<string | undefined>;
   /** Resolves to whether there was one. */
-  forget(names: LockNames, timeout: number): Promise<boolean>;
-  watch(names: LockNames): ResultWatch;
+  forget(name: string, timeout: number): Promise<boolean>;
+  watch(name: string): ResultWatch;
 }
 
 /** The semaphores and read/write locks of one registry. */

@@ -137,11 +137,10 @@ export class Hold implements WatchedLease {
   }
 
   /**
-   * For its next attempt: an owner value says when the attempt was made. A value that an earlier attempt may have written
-   * stays, and so does the ticket of a position.
+   * For its next attempt, while it has written nothing: an owner value says when the attempt was made. The ticket of a
+   * position stays.
    */
   renameTo(owner: string): void {
-    if (!this.hasWrittenNothing) return;
     this.owner = owner;
     if (!this.isEnqueued) this.ticket = owner;
   }

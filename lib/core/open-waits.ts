@@ -13,9 +13,9 @@ import type { Wait, WaitedLock } from './wait';
 const TOGETHER = 100;
 
 /**
- * The calls of a registry that are still acquiring: what `close` interrupts. It warns of every wait that is longer
- * than `warnAfter`, and again when it is twice as long, and says who holds the lock. One timer for a registry, which runs only while there are waits. It
- * does not keep the process alive.
+ * The calls of a registry that are still acquiring: what `close` interrupts. A warning comes of every wait that is longer
+ * than `warnAfter`, and again when the wait is twice as long, and says who holds the lock. One timer for a registry,
+ * which runs only while there are waits, and does not keep the process alive.
  */
 export class OpenWaits {
   /** In the order in which they began. */

@@ -18,7 +18,7 @@ const SILENT = 4_000;
 const SIZE = 100;
 /** ms; a lock is overdue when somebody has waited for longer. */
 const LONG_WAIT = 30_000;
-/** A lock is overdue when it is held for longer than so many times what is usual for it. */
+/** A lock is overdue when it is held for longer than this many times what is usual for it. */
 const TIMES_USUAL = 10;
 /** ms; a shorter time makes no lock overdue or urgent, whatever is usual. */
 const SHORT = 10_000;

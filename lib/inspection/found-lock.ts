@@ -34,7 +34,7 @@ export interface FoundLock {
   readonly permits: number | null;
   /** How many processes wait, or how many callers of Redisson. */
   readonly waiting: number | null;
-  /** `false`: so many at most. They are the connections that listen, and that of the holder may be one of them. */
+  /** `false`: at most that number. The connections that listen were counted, and that of the holder may be one. */
   readonly isWaitingExact: boolean;
   /** `null`: the lock has no queue in Redis. */
   readonly queue: readonly Waiter[] | null;

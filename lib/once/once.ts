@@ -33,6 +33,9 @@ const CHECKS: Checks<OnceOptions<unknown>> = {
 
 type Task = (lease: Lease) => unknown;
 
+/** The key of the result of a lock. Throws `RangeError` if it could not share the lock's hash slot. */
+const resultOf = ({ names }: RedisLock): string => names.companion('once');
+
 /**
  * The callers of one process that want the result of one key: one of them asks for all. It ends with the result, with
  * an error, or when all callers have left before the task ran.
@@ -77,30 +80,30 @@ export class Once {
     const keepFor = duration('keepFor', options.keepFor);
     const { key } = lock;
     signal?.throwIfAborted();
-    let flight = this.#flights.get(key);
+    const others = this.#flights.get(key);
     const scope = Scope.holding(lock.scopeLock);
-    if (scope !== undefined && flight?.scope === scope) {
+    if (scope !== undefined && others?.scope === scope) {
       throw new CannotAcquireLockError(`The task of once("${key}") would wait for its own result: a deadlock`, key);
     }
     // The flight of others waits for the lock that this caller holds.
-    const isOwn = flight === undefined || scope !== undefined;
-    if (flight === undefined || scope !== undefined) flight = this.#start(lock, task, serialize as Serialize, keepFor);
+    const joined = scope === undefined ? others : undefined;
+    const flight = joined ?? this.#start(lock, task, serialize as Serialize, keepFor);
     const wait = new Wait(key, waitTime, signal);
     flight.callers++;
     try {
-      const text = await this.#textFor(flight, wait, isOwn);
+      const text = await this.#textFor(flight, wait, joined === undefined);
       if (text === undefined) throw new LockTimeoutError(key, waitTime);
       return (await deserialize(text)) as T;
     } finally {
       wait.end();
-      if (--flight.callers === 0 && !flight.isRunning) this.#end(key, flight, undefined);
+      if (--flight.callers === 0 && !flight.isRunning) this.#end(key, flight);
     }
   }
 
   /** Resolves to whether there was a result. */
   async forget(lock: RedisLock): Promise<boolean> {
     try {
-      return await this.#results.forget(lock.names, this.#timeout);
+      return await this.#results.forget(resultOf(lock), this.#timeout);
     } catch (error) {
       throw new CannotAcquireLockError(
         `The result of "${lock.key}" may not be forgotten: ${reasonOf(error)}`,
@@ -130,19 +133,19 @@ export class Once {
       flight.isRunning = true;
       flight.scope = Scope.holding(lock.scopeLock);
       const text = checkedText(key, await serialize(await task(lease)));
-      await keep(lease, this.#results.nameOf(lock.names), text, keepFor);
+      await keep(lease, resultOf(lock), text, keepFor);
       return text;
     });
     if (!this.#flights.has(key)) this.#flights.set(key, flight);
-    const end = (): void => this.#end(key, flight, undefined);
+    const end = (): void => this.#end(key, flight);
     flight.text.then(end, end);
     return flight;
   }
 
-  /** Later callers begin anew. `reason`: why it waits no longer. */
-  #end(key: string, flight: Flight, reason: unknown): void {
+  /** Later callers begin anew. */
+  #end(key: string, flight: Flight): void {
     if (this.#flights.get(key) === flight) this.#flights.delete(key);
-    flight.waiting.abort(reason);
+    flight.waiting.abort();
   }
 
   async #fly(lock: RedisLock, flight: Flight, perform: (lease: Lease) => Promise<string>): Promise<string> {
@@ -169,8 +172,9 @@ export class Once {
   }
 
   /** Resolves when the result is there. */
-  async #found({ names }: RedisLock, wait: Wait): Promise<string> {
-    const watch = this.#results.watch(names);
+  async #found(lock: RedisLock, wait: Wait): Promise<string> {
+    const name = resultOf(lock);
+    const watch = this.#results.watch(name);
     for (;;) {
       wait.throwIfInterrupted();
       // Before the result is read: what is kept later comes with a message.
@@ -181,7 +185,7 @@ export class Once {
       const stop = watch.on(wake);
       try {
         // A failure is that of the wait for the lock too, which reports it.
-        const text = await this.#results.read(names, this.#timeout).catch(() => undefined);
+        const text = await this.#results.read(name, this.#timeout).catch(() => undefined);
         if (text !== undefined) return text;
         await wait.suspend<void>(watch.pause, (resume) => {
           void woken.then(resume);
@@ -193,11 +197,11 @@ export class Once {
     }
   }
 
-  async #read({ key, names }: RedisLock): Promise<string | undefined> {
+  async #read(lock: RedisLock): Promise<string | undefined> {
     try {
-      return await this.#results.read(names, this.#timeout);
+      return await this.#results.read(resultOf(lock), this.#timeout);
     } catch (error) {
-      throw cannotAcquire(key, reasonOf(error), error);
+      throw cannotAcquire(lock.key, reasonOf(error), error);
     }
   }
 }

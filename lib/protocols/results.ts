@@ -1,13 +1,12 @@
 import type { Results, ResultWatch } from '../core/backend';
-import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
 import type { Subscriber, Subscription } from '../redis/subscriber';
 import { LONGEST_SLEEP } from './waiting';
 
 /*
- * The results of `once`: a string with an expiry beside the lock, in its hash slot. Whoever keeps one publishes on the
- * channel of the same name.
+ * The results of `once`: a string with an expiry beside the lock, in its hash slot. The process that keeps one publishes
+ * on the channel of the same name.
  */
 
 /** KEYS: the result. Returns its text, or nil. */
@@ -18,13 +17,11 @@ export const FORGET_RESULT = new Script('forget a result', "return redis.call('D
 
 /** The results beside the locks of one registry in Redis. Without a subscriber, waiters poll. `idleBetweenTries` in ms. */
 export function resultsIn(redis: Redis, subscriber: Subscriber | undefined, idleBetweenTries: number): Results {
-  const nameOf = (names: LockNames): string => names.companion('once');
   return {
-    nameOf,
-    read: (names, timeout) =>
-      redis.run(READ_RESULT, [nameOf(names)], [], timeout, (reply) => (reply === null ? undefined : String(reply))),
-    forget: (names, timeout) => redis.run(FORGET_RESULT, [nameOf(names)], [], timeout, (reply) => Number(reply) > 0),
-    watch: (names) => new RedisWatch(nameOf(names), subscriber, idleBetweenTries),
+    read: (name, timeout) =>
+      redis.run(READ_RESULT, [name], [], timeout, (reply) => (reply === null ? undefined : String(reply))),
+    forget: (name, timeout) => redis.run(FORGET_RESULT, [name], [], timeout, (reply) => Number(reply) > 0),
+    watch: (name) => new RedisWatch(name, subscriber, idleBetweenTries),
   };
 }
 

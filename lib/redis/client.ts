@@ -11,7 +11,8 @@ export interface RedisCommands {
 
 /**
  * What the library needs from a Redis client, by structure. A client, pool, cluster and sentinel of node-redis 5 and 6
- * have it. `fromIoredis`, `fromGlide`, `fromBun` and `fromUpstash` make it of other clients, and an adapter of a few lines of any.
+ * have it. `fromIoredis`, `fromGlide`, `fromBun` and `fromUpstash` make it of other clients, and an adapter of a few
+ * lines of any.
  */
 export interface RedisClient extends RedisCommands {
   /** node-redis: the same client with other options for its commands. */

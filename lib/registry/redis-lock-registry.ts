@@ -95,7 +95,6 @@ function subscriber(name: string, value: unknown): RedisSubscriber {
 function redisBackend(client: RedisClient, settings: RegistrySettings): LockBackend {
   const redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
   const parts = new RegistryParts(redis, settings);
-  const { idleBetweenTries } = settings;
   const protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](parts);
   return {
     connection: redis,
@@ -105,7 +104,7 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
     results: resultsIn(
       redis,
       settings.lockType === 'spin' ? undefined : parts.subscriber(false, false),
-      idleBetweenTries,
+      settings.idleBetweenTries,
     ),
     open: (names) => protocols.open(names),
     keys(prefix, match, count, timeout) {

@@ -282,16 +282,14 @@ export function inMemoryBackend(
   };
   const heldScripts = heldScriptsOf(locks, send);
   const { results } = locks;
-  const nameOf = (names: LockNames): string => names.companion('once');
   return {
     connection: connectionTo(locks),
     inspector,
     heldScripts,
     results: {
-      nameOf,
-      read: (names, timeout) => send(() => results.read(nameOf(names)), timeout),
-      forget: (names, timeout) => send(() => results.forget(nameOf(names)), timeout),
-      watch: (names) => results.watch(nameOf(names)),
+      read: (name, timeout) => send(() => results.read(name), timeout),
+      forget: (name, timeout) => send(() => results.forget(name), timeout),
+      watch: (name) => results.watch(name),
     },
     shared: { inspector, open, heldScripts: () => heldScripts },
     open: (names) => open('lock', names),

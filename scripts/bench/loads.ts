@@ -69,7 +69,7 @@ export interface Cycles {
   readonly keysEach?: number;
   /** Locks that many keys at a time, all or nothing. By default one, as a lock of a single key. */
   readonly together?: number;
-  /** A key is a semaphore that so many others have, and there is one permit more. By default it is a lock. */
+  /** A key is a semaphore that this many others have, with one permit more. By default a key is a lock. */
   readonly holders?: number;
 }
 
