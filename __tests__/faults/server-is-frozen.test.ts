@@ -88,6 +88,7 @@ describePrivate.each(CLIENT_KINDS)('the server of %s is frozen', (kind) => {
     await until(() => lease.remaining > TTL / 2);
     expect(lease.signal.aborted).toBe(false);
     await lease.unlock();
-    expect(locks.warnings).toEqual([]);
+    // A renewal is late by about a third of the ttl, which may or may not be warned of.
+    expect(locks.warnings.filter(({ code }) => code !== 'REDIS_SILENT')).toEqual([]);
   });
 });
