@@ -42,18 +42,11 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Reference',
-    pages: ['docs/guarantees.md', 'AGENTS.md', 'CHANGELOG.md'],
+    pages: ['docs/guarantees.md', 'docs/trust.md', 'AGENTS.md', 'CHANGELOG.md'],
   },
   {
     text: 'For contributors',
-    pages: [
-      'CONTRIBUTING.md',
-      'SECURITY.md',
-      'docs/architecture.md',
-      'docs/proof.md',
-      'docs/torture.md',
-      'docs/benchmarks.md',
-    ],
+    pages: ['CONTRIBUTING.md', 'SECURITY.md', 'docs/architecture.md'],
   },
 ];
 

@@ -65,10 +65,7 @@ describe('A link', () => {
     expect(PAGES.filter((page) => !packed.has(page))).toEqual([
       'CONTRIBUTING.md',
       'docs/architecture.md',
-      'docs/benchmarks.md',
       'docs/dashboard.md',
-      'docs/proof.md',
-      'docs/torture.md',
       'docs/examples/README.md',
     ]);
   });

@@ -22,7 +22,7 @@ const USAGE = `npm run bench -- [options]
   --only NAME    only this candidate and the floor; may be repeated
   --no-growth    all scenarios but 9, which takes the longest
   --profile      in place of the scenarios: how many functions of ours an uncontended call visits
-  --page         writes what was measured into docs/benchmarks.json, and the tables of docs/benchmarks.md
+  --page         writes what was measured into docs/benchmarks.json, and the tables of docs/trust.md
 Scenarios:
 ${[...titles].map(([id, title]) => `  ${id.padEnd(3)} ${title}`).join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;

@@ -9,12 +9,12 @@ import { scenarios } from './scenarios';
 
 /**
  * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
- * of docs/benchmarks.md are made of that file and show the medians that somebody may want to read.
+ * of docs/trust.md are made of that file and show the medians that somebody may want to read.
  */
 
 const DOCS = join(__dirname, '..', '..', 'docs');
 const DATA = join(DOCS, 'benchmarks.json');
-const PAGE = join(DOCS, 'benchmarks.md');
+const PAGE = join(DOCS, 'trust.md');
 
 interface Figure extends Spread {
   /** To the floor of the same round. */
@@ -132,9 +132,9 @@ function figuresSection(data: Data): string {
       return [[`**${id}**`, candidateNamed(name).title, shown.join('; ')]];
     }),
   );
-  const ids = new Set([...SHOWN, ...OTHERS].map(([id]) => id));
+  const ids = new Set([...SHOWN, ...OTHERS].map(([id]) => id).filter((id) => all[id] !== undefined));
   return [
-    '## Figures',
+    '### Figures',
     markdownTable(['', '', ...COLUMNS, 'goal'], rows, (column) => column > 1 && column < COLUMNS.length + 2),
     ...(others.length === 0 ? [] : [markdownTable(['', 'others', ''], others, () => false)]),
     [...ids].map((id) => `- **${id}**: ${scenarioNamed(id).title}`).join('\n'),
@@ -149,7 +149,7 @@ function figuresSection(data: Data): string {
 function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): string[] {
   const runs = new Map<string, string[]>();
   for (const id of ids) {
-    const run = all[id]?.measured ?? 'Not measured since the core was changed';
+    const run = all[id]?.measured ?? '';
     runs.set(run, [...(runs.get(run) ?? []), id]);
   }
   return [...runs].map(([run, of]) => `${run}: ${of.join(', ')}.`);
@@ -165,5 +165,5 @@ function growthSection({ scenarios: all }: Data): string {
     pictures.length > 0
       ? 'How cost grows with size. Both scales of a picture are logarithmic.'
       : 'Not measured since the core was changed: `npm run bench -- --scenario 9 --page` draws how cost grows with size.';
-  return ['## Growth', intro, ...pictures].join('\n\n');
+  return ['### Growth', intro, ...pictures].join('\n\n');
 }

@@ -21,7 +21,7 @@ import { type Row, sectionsOf, tableOf } from './report';
 import { verdictOf } from './verdict';
 import type { FromWorker, ToWorker, WorkerSettings } from './worker';
 
-const PAGE = join(__dirname, '..', '..', '..', 'docs', 'torture.md');
+const PAGE = join(__dirname, '..', '..', '..', 'docs', 'trust.md');
 const WORKER = join(cache, 'torture.js');
 
 const PROCESSES = 5;
@@ -36,7 +36,7 @@ const USAGE = `npm run torture -- [options]
   --seed N         of the faults (1)
   --only NAME      ${Object.keys(LIBRARIES).join('; ')}; may be repeated (all, one after the other)
   --html FOLDER    where Porcupine draws the first history that it rejects of each
-  --page           writes what came of it into docs/torture.md`;
+  --page           writes what came of it into docs/trust.md`;
 
 /** They end with this process. */
 const children = new Set<ChildProcess>();

@@ -40,7 +40,7 @@ function packagesOf({ packages, peer }: Entry): string {
   return packages.map((name) => `${name} ${version(name)}`).join(', ');
 }
 
-/** The sections of docs/torture.md about a run. The rest of the page is written by hand. */
+/** The sections of docs/trust.md about a run. The rest of the page is written by hand. */
 export function sectionsOf(rows: readonly Row[], leftOut: readonly string[], setting: string): string[] {
   const isNumber = (column: number) => typeof COLUMNS[column]?.[1](rows[0] as Row) === 'number';
   const settings = rows.map(({ library }) => {
@@ -52,7 +52,7 @@ export function sectionsOf(rows: readonly Row[], leftOut: readonly string[], set
   const same = 'Each has its documented settings for one Redis; the time of a lease and the wait are the same for all.';
   const head = ['library', 'packages', 'settings', 'tells its holder by'];
   return [
-    ['## What came of it', markdownTable(HEAD, rows.map(cellsOf), isNumber), ran],
-    ['## How each library was opened', same, markdownTable(head, settings, () => false)],
+    ['### Results', markdownTable(HEAD, rows.map(cellsOf), isNumber), ran],
+    ['### Settings of each library', same, markdownTable(head, settings, () => false)],
   ].map((parts) => parts.join('\n\n'));
 }
