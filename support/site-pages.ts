@@ -4,14 +4,7 @@ import { posix } from 'node:path';
 export const SECTIONS: readonly { readonly text: string; readonly pages: readonly string[] }[] = [
   {
     text: 'Start',
-    pages: [
-      'README.md',
-      'docs/get-started.md',
-      'docs/choose.md',
-      'docs/where-it-runs.md',
-      'docs/coming-from.md',
-      'docs/troubleshooting.md',
-    ],
+    pages: ['README.md', 'docs/get-started.md', 'docs/choose.md', 'docs/where-it-runs.md', 'docs/coming-from.md'],
   },
   {
     text: 'Guides',
@@ -20,7 +13,6 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
       'docs/recipes.md',
       'docs/when-a-lock-is-lost.md',
       'docs/fencing.md',
-      'docs/re-entrancy.md',
       'docs/testing.md',
       'docs/cli.md',
       'docs/examples/README.md',
@@ -42,7 +34,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Reference',
-    pages: ['docs/guarantees.md', 'docs/trust.md', 'AGENTS.md', 'CHANGELOG.md'],
+    pages: ['docs/reference.md', 'docs/guarantees.md', 'docs/trust.md', 'AGENTS.md', 'CHANGELOG.md'],
   },
   {
     text: 'For contributors',

@@ -24,8 +24,10 @@ ifBuilt(describePrivate)('The code of the README and of every page of docs', () 
     expect(first?.language).toBe('js');
     // Without `using`: esbuild leaves it as it is, but for its layout.
     expect(transformSync(code, { loader: 'js', target: 'node20', format: 'esm' }).warnings).toEqual([]);
-    expect(code).toContain('finally');
     expect(code).not.toMatch(/\busing\b/);
+    // An `unlock()` in a `finally` would hide an error of the task.
+    expect(code).toContain('registry.run(');
+    expect(code).not.toContain('finally');
   });
 
   it.each(PROGRAMS.filter(({ mark }) => mark === 'bun'))(

@@ -88,9 +88,9 @@ for (const path of ['/', '/any/where/']) {
       const { page, problems, close } = await openPage();
       await page.goto(site.url);
       await page.evaluate(() => (window.isSame = true));
-      await page.locator('.VPSidebar').getByRole('link', { name: 'Troubleshooting' }).click();
-      await page.waitForFunction(() => document.querySelector('h1')?.textContent?.includes('Troubleshooting'));
-      assert.ok(page.url().startsWith(`${site.url}troubleshooting`));
+      await page.locator('.VPSidebar').getByRole('link', { name: 'Reference', exact: true }).click();
+      await page.waitForFunction(() => document.querySelector('h1')?.textContent?.includes('Reference'));
+      assert.ok(page.url().startsWith(`${site.url}reference`));
       assert.equal(await page.evaluate(() => window.isSame), true);
       assert.deepEqual(problems, []);
       await close();
@@ -145,7 +145,7 @@ describe('The site', () => {
 
   test('fits a phone', async () => {
     const { page, close } = await openPage({ viewport: { width: 375, height: 700 } });
-    for (const file of ['index.html', 'get-started.html', 'where-it-runs.html', 'troubleshooting.html', 'coming-from.html']) {
+    for (const file of ['index.html', 'get-started.html', 'where-it-runs.html', 'reference.html', 'coming-from.html']) {
       await page.goto(site.url + file);
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
       assert.ok(content <= screen, `${file} is ${content} wide`);

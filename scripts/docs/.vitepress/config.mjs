@@ -29,7 +29,7 @@ export default defineConfig({
     search: { provider: 'local' },
     nav: [
       { text: 'Get started', link: '/get-started' },
-      { text: 'Troubleshooting', link: '/troubleshooting' },
+      { text: 'Reference', link: '/reference' },
       { text: 'API', link: '/api/' },
     ],
     sidebar: { '/api/': [{ text: 'API', link: '/api/' }, ...reference], '/': groups },
