@@ -1,5 +1,6 @@
 export type {
   DistributedLock,
+  Leadership,
   Lease,
   LeaseEvalOptions,
   ListedLock,
@@ -36,6 +37,7 @@ export type {
 } from './api/messages';
 export type {
   CloseOptions,
+  LeadOptions,
   ListOptions,
   OnceOptions,
   RedisLockRegistryOptions,

@@ -42,7 +42,7 @@ it.each([
   [
     'LockRegistry',
     api.LockRegistry.prototype,
-    'close constructor forget multi once readWrite run segmented semaphore tryRun',
+    'close constructor forget lead multi once readWrite run segmented semaphore tryRun',
   ],
 ])('%s has these methods, and no other', (_name, prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort().join(' ')).toBe(names);

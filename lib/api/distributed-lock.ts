@@ -135,6 +135,14 @@ export interface MultiLease extends Lease {
    */
   eval(): Promise<never>;
 }
+
+/** What the task of `LockRegistry.lead` is given. */
+export interface Leadership {
+  /** Aborts when the lease is lost, and with the signal that ends `lead`: the task has to end then. */
+  readonly signal: AbortSignal;
+  readonly lease: Lease;
+}
+
 /** The task ran under the lock, or another holder had the lock. */
 export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 

@@ -211,6 +211,15 @@ export interface SemaphoreOptions {
   permits: number;
 }
 
+/** Options of `LockRegistry.lead`. */
+export interface LeadOptions {
+  /**
+   * Ends it: a leader's task is told, and a process that stands by leaves.
+   * @default none
+   */
+  signal?: AbortSignal | undefined;
+}
+
 /** Options of `LockRegistry.once`. */
 export interface OnceOptions<T = unknown> {
   /** ms for which the result is kept, from the end of the task on. */

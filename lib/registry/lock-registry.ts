@@ -1,14 +1,16 @@
 import type {
   DistributedLock,
+  Leadership,
   Lease,
   LockOptions,
   LockSource,
   ReadWriteLock,
   TryRunResult,
 } from '../api/distributed-lock';
-import type { CloseOptions, OnceOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
+import type { CloseOptions, LeadOptions, OnceOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
 import type { MultiLock } from '../multi/multi-lock';
 import { SegmentedLock } from '../segmented/segmented-lock';
+import { lead } from './lead';
 
 /**
  * Hands out locks by key: what a service gets injected. An abstract class and not an interface, so that it can be a
@@ -44,6 +46,26 @@ export abstract class LockRegistry implements LockSource {
     options?: LockOptions,
   ): Promise<TryRunResult<T>> {
     return this.obtain(key).tryRun(task, options);
+  }
+
+  /**
+   * Runs the task while this process leads: one of all that call `lead` with this key. The others stand by. After a loss
+   * the process stands again, until `signal` aborts; while Redis cannot be reached it tries every second. The process
+   * leads for as long as the task runs. When the task ends, the process stands down, and `lead` resolves to its result;
+   * `undefined` when `signal` has aborted, and the task rejected with its reason or an `AbortError`, or did not run.
+   * @throws what the task throws; a loss that it rejects with as `run` says is none.
+   * @throws CannotAcquireLockError when Redis refused, or the client is closed.
+   * @throws RegistryClosedError when the registry is closed. `close()` waits for a leader: abort `signal` before it.
+   * @throws TypeError when an argument is not valid.
+   * @example
+   * await registry.lead('scheduler', ({ signal }) => schedule(signal), { signal: stopping.signal });
+   */
+  async lead<T>(
+    key: string,
+    task: (leadership: Leadership) => T | PromiseLike<T>,
+    options?: LeadOptions,
+  ): Promise<T | undefined> {
+    return lead(this.obtain(key), task, options);
   }
 
   /**

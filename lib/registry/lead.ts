@@ -1,0 +1,50 @@
+import type { DistributedLock, Leadership, Lease } from '../api/distributed-lock';
+import { CannotAcquireLockError, LockLostError } from '../api/errors';
+import type { LeadOptions } from '../api/options';
+import { Wait } from '../core/wait';
+import { abortSignal, callback, checkedOptions } from '../internal/validation';
+import { isFinal } from '../redis/failure';
+
+/** ms after which a process stands again when Redis could not be reached. */
+const STAND_AGAIN_AFTER = 1_000;
+
+/** Runs a task while this process leads: see `LockRegistry.lead`. */
+export async function lead<T>(
+  lock: DistributedLock,
+  task: (leadership: Leadership) => T | PromiseLike<T>,
+  options: LeadOptions = {},
+): Promise<T | undefined> {
+  callback('task', task);
+  const { signal: stop } = checkedOptions<LeadOptions>({ signal: abortSignal }, options);
+  while (!stop?.aborted) {
+    let leads: Lease | undefined;
+    try {
+      return await lock.run(
+        (lease) => {
+          leads = lease;
+          const { signal } = lease;
+          return task({ lease, signal: stop === undefined ? signal : AbortSignal.any([signal, stop]) });
+        },
+        { signal: stop },
+      );
+    } catch (error) {
+      if (stop?.aborted && (leads === undefined || isOfStop(error, stop))) break;
+      if (leads === undefined) await pauseIfItMayPass(error, lock.key, stop);
+      // A task may also throw the loss of another lock.
+      else if (!(error instanceof LockLostError && leads.signal.aborted)) throw error;
+    }
+  }
+  return undefined;
+}
+
+function isOfStop(error: unknown, stop: AbortSignal): boolean {
+  return error === stop.reason || (error as Error | null | undefined)?.name === 'AbortError';
+}
+
+/** The process could not stand. Throws what another attempt cannot change. */
+async function pauseIfItMayPass(error: unknown, key: string, stop: AbortSignal | undefined): Promise<void> {
+  if (!(error instanceof CannotAcquireLockError) || isFinal(error.cause)) throw error;
+  const wait = new Wait(key, Number.POSITIVE_INFINITY, stop);
+  await wait.sleep(STAND_AGAIN_AFTER).catch(() => undefined);
+  wait.end();
+}
