@@ -110,7 +110,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (isAnswer ? isFinal(error) : !isUnsent) this.#doubt(attempt);', '']],
+    replacements: [['if (isAnswer ? isFinal(error) : !isUnsent) this.doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
@@ -155,7 +155,7 @@ export const MUTATIONS = {
   'removals-queued-again': {
     finding: 'while Redis is away, each acquisition that was given up queues another removal every 6 s',
     simulation: ['pub-sub', 'fair'],
-    replacements: [['await answerOf(this.#hold.release(', 'await (this.#hold.release(']],
+    replacements: [['await answerOf(hold.release(', 'await (hold.release(']],
   },
   'removed-again-and-again': {
     finding:
@@ -542,7 +542,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'late-answer-is-the-last': {
     finding: 'a client repeats an attempt whose caller has left, and the first copy takes the lock after the removal',
     test: '__tests__/unit/follow-ups.test.ts',
-    replacements: [["outcome === 'answered' && wasDisrupted()", 'false']],
+    replacements: [["outcome === 'answered' && this.#connection.disruptions !== disruptions", 'false']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',

@@ -5,6 +5,7 @@ import { RedissonFormat } from '../../lib/protocols/redisson/redisson';
 import { RedissonFairProtocol, type RedissonFairServices } from '../../lib/protocols/redisson/redisson-fair';
 import { ACQUIRE, LEAVE } from '../../lib/protocols/redisson/redisson-fair-scripts';
 import { Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
+import type { Connection } from '../../lib/redis/connection';
 import { LockNames } from '../../lib/redis/names';
 import type { Redis } from '../../lib/redis/redis';
 import type { Script } from '../../lib/redis/script';
@@ -50,7 +51,7 @@ describe('A pause of redisson-fair', () => {
     const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
     const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
-    const acquisition = new Hold('process:1', TTL, true, undefined, protocol);
+    const acquisition = new Hold('process:1', TTL, true, {} as Connection, protocol);
     for (let turn = 0; !isLeft && turn < 100; turn++) {
       acquisition.stamp();
       await protocol.attempt(acquisition, TIMEOUT);

@@ -6,6 +6,7 @@ import type { LockProtocol, Ownership, RenewalMode } from '../../lib/core/protoc
 import type { LockRequest } from '../../lib/core/request';
 import { Watchdog } from '../../lib/core/watchdog';
 import { clock, reliableUntil } from '../../lib/internal/clock';
+import type { Connection } from '../../lib/redis/connection';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms */
@@ -77,7 +78,7 @@ class NotedLease extends Hold {
   readonly #lease: RedisLease;
 
   constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
-    super(`owner:${++count}`, ttl, true, 1, protocol as Partial<LockProtocol> as LockProtocol);
+    super(`owner:${++count}`, ttl, true, {} as Connection, protocol as Partial<LockProtocol> as LockProtocol);
     this.stamp();
     const lock = {
       key: 'key',

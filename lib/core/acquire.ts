@@ -7,13 +7,11 @@ import {
   answerOf,
   CommandTimeoutError,
   causeOf,
-  isClientClosed,
   isFinal,
   isServerAnswer,
   LateGrantError,
   messageOf,
   NOT_ASKED,
-  NotSentError,
   reasonOf,
   serverErrorCode,
 } from '../redis/failure';
@@ -48,10 +46,6 @@ export class Call {
   #hold: Hold | undefined;
   /** The attempt in flight. */
   #attempt: Promise<Grant | Refusal> | undefined;
-  /** `connection.disruptions` when the last attempt was sent. */
-  #disruptions = 0;
-  /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
-  #isClientClosed = false;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
   /** Redis granted it the lock, and it does not have its lease yet. */
@@ -164,7 +158,6 @@ export class Call {
       // It was sent with the time of this call, and the next one may have less.
       next.#attempt = answered(attempt, next.#firstTimeout());
       next.#refusal = this.#refusal;
-      next.#disruptions = this.#disruptions;
       this.#hold = this.#attempt = undefined;
     }
     this.#abandon();
@@ -210,9 +203,7 @@ export class Call {
         answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
         const hold = this.#hold as Hold;
-        hold.reachedRedis = true;
-        // The client sent it again over another connection: what went over the lost one may still be executed.
-        if (connection.disruptions !== this.#disruptions) hold.lostTrack = true;
+        hold.answered();
         if (answer.granted && answer.until <= clock.now()) {
           // It has to be released, as what an attempt without an answer may have left.
           throw new LateGrantError(hold.ttl);
@@ -269,9 +260,8 @@ export class Call {
     if (hold === undefined) {
       const { wait } = this;
       const { permits, minHold } = this.request;
-      const { connectionEpoch } = this.#lock.services.connection;
       const waits = !wait.isSingleAttempt && this.#mayQueue;
-      hold = new Hold(this.#newOwner(), this.#ttl, waits, connectionEpoch, this.#protocol);
+      hold = new Hold(this.#newOwner(), this.#ttl, waits, this.#lock.services.connection, this.#protocol);
       hold.leastLife = minHold;
       hold.permits = permits;
       this.#hold = hold;
@@ -280,9 +270,6 @@ export class Call {
     }
     hold.stamp();
     hold.since = this.wait.startedAt;
-    const { disruptions, isClientClosed } = this.#lock.services.connection;
-    this.#disruptions = disruptions;
-    this.#isClientClosed = isClientClosed;
     return hold;
   }
 
@@ -300,7 +287,7 @@ export class Call {
     const hold = this.#hold as Hold;
     if (wait.isInterrupted) {
       // The reason may be any value, such as an error of another Redis. It says nothing about the attempt.
-      this.#doubt(attempt);
+      hold.doubt(attempt);
       if (wait.signal?.aborted) availability.withdrawn(hold.sentAt);
       wait.throwIfInterrupted();
     }
@@ -310,11 +297,7 @@ export class Call {
       await this.#giveBack(error);
       return;
     }
-    const isAnswer = isServerAnswer(error);
-    if (isAnswer) hold.reachedRedis = true;
-    const isUnsent = error instanceof NotSentError || (this.#isClientClosed && isClientClosed(error));
-    // A script that the server stopped half-way may have written something.
-    if (isAnswer ? isFinal(error) : !isUnsent) this.#doubt(attempt);
+    hold.failed(error, attempt);
     if (error instanceof CommandTimeoutError) {
       // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
       const { sentAt } = hold;
@@ -341,7 +324,7 @@ export class Call {
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
     // The caller has the lock as far as the server knows, and may leave now.
-    this.#doubt(attempt);
+    this.#hold?.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     this.#timeout = this.#firstTimeout();
   }
@@ -421,7 +404,7 @@ export class Call {
     try {
       await wait.unlessAborted(releasing);
     } catch (failure) {
-      this.#doubt(releasing);
+      hold.doubt(releasing);
       wait.throwIfInterrupted();
       if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
     }
@@ -443,20 +426,13 @@ export class Call {
     if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
   }
 
-  /** As `Hold.doubt`, of the last attempt. */
-  #doubt(attempt: Promise<unknown>): void {
-    const { connection } = this.#lock.services;
-    const disruptions = this.#disruptions;
-    this.#hold?.doubt(attempt, () => connection.disruptions !== disruptions);
-  }
-
   /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
   #abandon(): void {
     this.#hasLeft = true;
     const hold = this.#hold;
     if (hold !== undefined) {
       // An exchange was sent before this call could notice that it was interrupted.
-      if (this.#attempt !== undefined) this.#doubt(this.#attempt);
+      if (this.#attempt !== undefined) hold.doubt(this.#attempt);
       if (this.#isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
     }
     this.#turn?.release();

@@ -5,6 +5,7 @@ import type { Connection } from '../redis/connection';
 import {
   answerOf,
   causeOf,
+  isClientClosed,
   isErrorReply,
   isFinal,
   isServerAnswer,
@@ -66,11 +67,16 @@ export class Hold implements WatchedLease {
   longestTtl: number;
   /** Its caller waits, and may get a position in a queue in Redis. */
   readonly waits: boolean;
-  /** The connection that its attempts go over, if the client reports it. */
-  readonly epoch: number | undefined;
   /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
   since = 0;
   readonly protocol: LockProtocol;
+  readonly #connection: Connection;
+  /** `connectionEpoch` of the connection when the hold was made. */
+  readonly #epoch: number | undefined;
+  /** `disruptions` of the connection when the last attempt, or the first try to release, was about to be sent. */
+  #disruptions = 0;
+  /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
+  #wasClientClosed = false;
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
   drift = 0;
@@ -119,12 +125,13 @@ export class Hold implements WatchedLease {
   #wasPassedOn = false;
 
   /** `ttl` in ms. */
-  constructor(ticket: string, ttl: number, waits: boolean, epoch: number | undefined, protocol: LockProtocol) {
+  constructor(ticket: string, ttl: number, waits: boolean, connection: Connection, protocol: LockProtocol) {
     this.ticket = ticket;
     this.owner = ticket;
     this.longestTtl = this.ttl = Math.ceil(ttl);
     this.waits = waits;
-    this.epoch = epoch;
+    this.#connection = connection;
+    this.#epoch = connection.connectionEpoch;
     this.protocol = protocol;
   }
 
@@ -134,6 +141,38 @@ export class Hold implements WatchedLease {
   stamp(now = clock.now()): void {
     this.sentAt = now;
     this.drift = drift(now);
+    this.noteConnection();
+    this.#wasClientClosed = this.#connection.isClientClosed;
+  }
+
+  /** What is sent next goes over the connection of now. Where another one is there before its answer, see `wasDisrupted`. */
+  noteConnection(): void {
+    this.#disruptions = this.#connection.disruptions;
+  }
+
+  /** A connection was lost since then: an answer may be that to a copy, and what went over the lost one may be executed later. */
+  get wasDisrupted(): boolean {
+    return this.#connection.disruptions !== this.#disruptions;
+  }
+
+  /** Commands that are sent from now on arrive after all its attempts: they go over the same connection. */
+  get isInOrder(): boolean {
+    return this.#epoch !== undefined && this.#epoch === this.#connection.connectionEpoch;
+  }
+
+  /** The last attempt was answered. */
+  answered(): void {
+    this.reachedRedis = true;
+    if (this.wasDisrupted) this.lostTrack = true;
+  }
+
+  /** The last attempt failed. */
+  failed(error: unknown, attempt: Promise<unknown>): void {
+    const isAnswer = isServerAnswer(error);
+    if (isAnswer) this.reachedRedis = true;
+    const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
+    // A script that the server stopped half-way may have written something.
+    if (isAnswer ? isFinal(error) : !isUnsent) this.doubt(attempt);
   }
 
   /**
@@ -161,15 +200,14 @@ export class Hold implements WatchedLease {
     return String(Math.max(0, Math.round(1_000 * (now - this.since))));
   }
 
-  /**
-   * The outcome of `attempt` is not known: it failed without an answer, or its caller left before the answer.
-   * `wasDisrupted`: its connection has been lost since, so an answer is perhaps that to a copy which the client sent.
-   */
-  doubt(attempt: Promise<unknown>, wasDisrupted: () => boolean): void {
+  /** The outcome of `attempt`, the last one, is not known: it failed without an answer, or its caller left before the answer. */
+  doubt(attempt: Promise<unknown>): void {
+    const disruptions = this.#disruptions;
     this.inDoubt++;
     const settled = outcomeOf(attempt).then((outcome) => {
       this.inDoubt--;
-      if (outcome === 'lost' || (outcome === 'answered' && wasDisrupted())) this.lostTrack = true;
+      const isCopy = outcome === 'answered' && this.#connection.disruptions !== disruptions;
+      if (outcome === 'lost' || isCopy) this.lostTrack = true;
       if (outcome !== 'not sent') this.reachedRedis = true;
     });
     this.settled = Promise.all([this.settled, settled]);
@@ -412,16 +450,10 @@ export class Hold implements WatchedLease {
   }
 
   /**
-   * Repeats a release after failures that pass, until `endsAt`. `first` is the first try, sent at `startedAt`.
-   * `disruptions`: those of the connection before that. Never rejects.
+   * Repeats a release after failures that pass, until `endsAt`. `first` is the first try, sent at `startedAt`. Never
+   * rejects.
    */
-  async releaseWithin(
-    startedAt: number,
-    endsAt: number,
-    connection: Connection,
-    disruptions: number,
-    first: Promise<FirstRelease>,
-  ): Promise<ReleaseResult> {
+  async releaseWithin(startedAt: number, endsAt: number, first: Promise<FirstRelease>): Promise<ReleaseResult> {
     let isRepeated = false;
     let attempt: Promise<FirstRelease> | undefined = first;
     for (const backoff = new Backoff(); ; ) {
@@ -431,15 +463,13 @@ export class Hold implements WatchedLease {
         attempt = undefined;
         if (outcome === 'not tried') continue;
         if (outcome === 'unknown') isRepeated = true;
-        else if (outcome !== 'passed on') {
-          return { outcome, isRepeated: isRepeated || disruptions !== connection.disruptions };
-        }
+        else if (outcome !== 'passed on') return { outcome, isRepeated: isRepeated || this.wasDisrupted };
       } catch (error) {
         attempt = undefined;
         if (!isServerAnswer(error)) isRepeated = true;
         const interval = backoff.next();
         if (isFinal(error) || clock.now() + interval >= endsAt) {
-          const cause = causeOf(error, connection);
+          const cause = causeOf(error, this.#connection);
           return { outcome: 'failed', cause, reason: describe(cause, clock.now() - startedAt) };
         }
         await pause(interval);

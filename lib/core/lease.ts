@@ -276,9 +276,9 @@ export class RedisLease implements HeldLease {
   /** The hold goes to the next local caller, or is released. */
   #release(now: number): Promise<void> {
     const hold = this.#hold;
-    const { connection, settings } = this.#lock.services;
-    const { disruptions } = connection;
+    const { settings } = this.#lock.services;
     const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
+    hold.noteConnection();
     const passing = this.#lock.passOn(this, hold, now, limit, this.#releaseTrace);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
@@ -287,18 +287,18 @@ export class RedisLease implements HeldLease {
       (found) => {
         // It stands for its hold until the next caller has that.
         if (found === 'passed on') return undefined;
-        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, disruptions, first);
+        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, first);
         this.#lock.leaseOver(this);
         return undefined;
       },
-      () => this.#releaseAgain(now, limit, disruptions, first),
+      () => this.#releaseAgain(now, limit, first),
     );
   }
 
-  /** The first try did not simply succeed. `sentAt`, `disruptions`: when it was sent, and those of the connection then. */
-  async #releaseAgain(sentAt: number, limit: number, disruptions: number, first: Promise<FirstRelease>): Promise<void> {
-    const { connection, orphans } = this.#lock.services;
-    const result = await this.#hold.releaseWithin(sentAt, sentAt + limit, connection, disruptions, first);
+  /** The first try, sent at `sentAt`, did not simply succeed. */
+  async #releaseAgain(sentAt: number, limit: number, first: Promise<FirstRelease>): Promise<void> {
+    const { orphans } = this.#lock.services;
+    const result = await this.#hold.releaseWithin(sentAt, sentAt + limit, first);
     if (result.outcome === 'failed' || !this.#hold.isCertain) orphans.follow(this.#hold);
     this.#lock.leaseOver(this);
     if (result.outcome === 'released') return;

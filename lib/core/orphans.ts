@@ -146,11 +146,12 @@ class FollowUp {
 
   /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */
   async #remove(): Promise<RemovalResult> {
-    const { epoch, owners, inDoubt } = this.#hold;
+    const hold = this.#hold;
+    const { inDoubt } = hold;
     try {
       // While it is unanswered, it may be on its way, and a second one would only wait behind it.
-      for (const owner of owners) {
-        await answerOf(this.#hold.release(this.#orphans.commandTimeout, undefined, owner));
+      for (const owner of hold.owners) {
+        await answerOf(hold.release(this.#orphans.commandTimeout, undefined, owner));
       }
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
@@ -159,8 +160,7 @@ class FollowUp {
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.
     await clock.immediate();
-    const isOrdered = epoch !== undefined && epoch === this.#orphans.connection.connectionEpoch;
-    return inDoubt === 0 && (!this.#hold.lostTrack || isOrdered) ? 'gone' : 'removed for now';
+    return inDoubt === 0 && (!hold.lostTrack || hold.isInOrder) ? 'gone' : 'removed for now';
   }
 }
 
