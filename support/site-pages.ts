@@ -11,7 +11,6 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
     pages: [
       'docs/in-an-application.md',
       'docs/recipes.md',
-      'docs/when-a-lock-is-lost.md',
       'docs/fencing.md',
       'docs/testing.md',
       'docs/cli.md',
