@@ -19,7 +19,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Other locks',
-    pages: ['docs/shared-locks.md', 'docs/several-keys.md', 'docs/java.md'],
+    pages: ['docs/other-locks.md', 'docs/java.md'],
   },
   {
     text: 'Running it',
