@@ -6,6 +6,7 @@
 export const LONG_TESTS = [
   'batches/open-slot',
   'cli/transcripts',
+  'contract/declared-keys',
   'contract/embedded',
   'contract/redis-5',
   'contract/sentinel',
