@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { type BunInternals, fromBun } from '../../lib/bun';
+import { FaultyProxy } from '../../support/proxy';
 import { createRealClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
@@ -69,3 +70,27 @@ it('No connection for messages is left when nobody waits', async () => {
   await (await waiting).unlock();
   await until(async () => (await connections()) === before, { within: 20_000 });
 }, 60_000);
+
+it('P1: single attempts fail soon while the client has no connection, also one that is not the first', async () => {
+  const { hostname: host, port } = new globalThis.URL(URL);
+  const proxy = await FaultyProxy.start({ host, port: Number(port) });
+  const redis = new Bun.RedisClient(`redis://${proxy.address.host}:${proxy.address.port}`);
+  const registry = new RedisLockRegistry(fromBun(redis), { registryKey: uniqueKey(), commandTimeout: 20_000 });
+  ended.push(async () => {
+    await registry.close({ timeout: 0 });
+    redis.close();
+    proxy.stop();
+  });
+  const lock = registry.obtain('42');
+  expect(await lock.tryRun(() => 'ran')).toEqual({ ran: true, value: 'ran' });
+  proxy.refuse();
+  proxy.reset();
+  await until(() => !redis.connected);
+  for (let i = 0; i < 3; i++) {
+    const startedAt = performance.now();
+    await expect(lock.tryLock()).rejects.toThrow('the client has no connection');
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+  }
+  await proxy.accept();
+  await until(async () => (await lock.tryRun(() => 'ran').catch(() => undefined))?.ran, { within: 20_000 });
+}, 30_000);

@@ -1,11 +1,14 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
+import type { RedisClient } from '../../lib';
+import { FaultyProxy } from '../../support/proxy';
 import { startCluster } from '../support/cluster';
 import { type AnyLock, EVERY_LOCK } from '../support/every-lock';
-import { type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { atTheEnd, type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { startSentinel } from '../support/sentinel';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
-/** They say whether they have a connection, as a pool does not. */
+/** They connect again by themselves, and say that they have done so. */
 const OTHER_KINDS: ClientKind[] = ['a client of redis 5', 'a client of ioredis'];
 const [anyLock] = EVERY_LOCK as [AnyLock];
 
@@ -67,4 +70,95 @@ describePrivate('a cluster says that it has no connection to one of its masters'
       await servers.stop();
     }
   });
+});
+
+describePrivate('clients that say in other ways, or not always, that they have no connection', () => {
+  const redis = PrivateRedis.install();
+
+  interface Proxied {
+    readonly client: RedisClient;
+    readonly proxy: FaultyProxy;
+  }
+
+  async function ofGlide(proxy: FaultyProxy): Promise<Proxied> {
+    const { GlideClient, Logger } = jest.requireActual<typeof import('@valkey/valkey-glide')>('@valkey/valkey-glide');
+    const { fromGlide } = jest.requireActual<typeof import('../../lib/valkey-glide')>('../../lib/valkey-glide');
+    Logger.setLoggerConfig('off');
+    const instance = await GlideClient.createClient({ addresses: [proxy.address], requestTimeout: 10_000 });
+    atTheEnd(() => instance.close());
+    return { client: fromGlide(instance), proxy };
+  }
+
+  /** The one of redis 5 calls itself ready all the time. */
+  async function ofSentinel(version: 'redis' | 'redis5'): Promise<Proxied> {
+    const { createSentinel } = jest.requireActual<typeof import('redis')>(version);
+    const servers = await startSentinel();
+    atTheEnd(() => servers.stop());
+    const proxy = await FaultyProxy.start(servers.master);
+    atTheEnd(() => proxy.stop());
+    const { host, port } = servers.master;
+    const client = createSentinel({
+      name: servers.name,
+      sentinelRootNodes: [servers.sentinel],
+      nodeAddressMap: { [`${host}:${port}`]: proxy.address },
+    });
+    await client.on('error', () => undefined).connect();
+    atTheEnd(() => client.destroy());
+    return { client, proxy };
+  }
+
+  async function ofPool(proxy: FaultyProxy): Promise<Proxied> {
+    return { client: await clientKinds['a pool'](proxy.address), proxy };
+  }
+
+  // Only a pool says why.
+  const OF_SENTINEL = /the client (has no connection|failed: .*ECONNRESET)/;
+  const KINDS = [
+    { kind: 'a pool', connect: ofPool, says: /the client failed: .*ECONN(REFUSED|RESET)/ },
+    { kind: 'a sentinel client', connect: () => ofSentinel('redis'), says: OF_SENTINEL },
+    { kind: 'a sentinel client of redis 5', connect: () => ofSentinel('redis5'), says: OF_SENTINEL },
+    { kind: 'a client of valkey-glide', connect: ofGlide, says: /the client has no connection/ },
+  ];
+
+  it.each(KINDS)(
+    'P1: single attempts fail soon, say why, and leave nothing, until the client has connected again: $kind',
+    async ({ connect, says }) => {
+      const { client, proxy } = await connect(await redis.proxy());
+      const { registry, registryKey } = createRegistry(client, { commandTimeout: 20_000 });
+      const lock = registry.obtain('key');
+      await (await lock.tryLock())?.unlock();
+      proxy.refuse();
+      proxy.reset();
+      for (let i = 0; i < 3; i++) {
+        const call = lock.tryLock();
+        const rejected = expect(call).rejects.toMatchObject({
+          name: 'CannotAcquireLockError',
+          message: expect.stringMatching(says),
+        });
+        expect(await elapsed(call)).toBeLessThan(2_000);
+        await rejected;
+      }
+      await proxy.accept();
+      await until(async () => (await lock.tryRun(() => undefined).catch(() => undefined))?.ran, {
+        within: 20_000,
+      });
+      await until(async () => (await redis.admin.keys(`${registryKey}:key*`)).length === 0);
+    },
+  );
+
+  it.each(KINDS)(
+    'P1: a single attempt over a connection that is silent has the time of a command: $kind',
+    async ({ connect }) => {
+      const { client, proxy } = await connect(await redis.proxy());
+      const { registry } = createRegistry(client, { commandTimeout: 700 });
+      const lock = registry.obtain('key');
+      await (await lock.tryLock())?.unlock();
+      proxy.replies.hold = true;
+      const call = lock.tryLock();
+      const rejected = expect(call).rejects.toThrow('Redis has not answered for ');
+      expect(await elapsed(call)).toBeGreaterThan(690);
+      await rejected;
+      proxy.replies.hold = false;
+    },
+  );
 });

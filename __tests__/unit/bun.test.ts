@@ -10,7 +10,7 @@ type Listener = (message: string, channel: string) => unknown;
 
 /** Bun's client under Bun: `npm run test:bun`. Here: what is refused. It has the connections that were made of it. */
 class RedisClientOfBun implements BunRedis {
-  readonly connected = true;
+  connected = true;
   readonly made: RedisClientOfBun[] = [];
   readonly listeners = new Map<string, Listener>();
   isClosed = false;
@@ -75,6 +75,23 @@ it('A cluster is refused by its first redirection, at once', async () => {
     cause: { message: "ERR Bun's RedisClient cannot work with a cluster: MOVED 8000 127.0.0.1:7001" },
   });
   await registry.close({ timeout: 0 });
+});
+
+it("A client of Bun's is without a connection when it has lost one, and not before it has made the first", async () => {
+  class Lazy extends RedisClientOfBun {
+    override connected = false;
+    override async send(): Promise<unknown> {
+      this.connected = true;
+      return 'PONG';
+    }
+  }
+  const redis = new Lazy();
+  const client = fromBun(redis);
+  expect(client.isReady).toBe(true);
+  await client.eval('return redis.call("PING")');
+  expect(client.isReady).toBe(true);
+  redis.connected = false;
+  expect(client.isReady).toBe(false);
 });
 
 it('Sharded channels are refused', async () => {

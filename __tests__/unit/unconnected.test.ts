@@ -12,9 +12,9 @@ const REFUSED = new Error('connect ECONNREFUSED 127.0.0.1:6379');
 
 const time = FakeClock.install();
 
-/** A client that says whether it has a connection, and keeps what it is given while it has none. */
+/** A client that says whether it has a connection, and keeps what it is given while it has none: node-redis' plain one. */
 function client() {
-  return Object.assign(new EventEmitter(), mockRedis(), { isOpen: true, isReady: true });
+  return Object.assign(new EventEmitter(), mockRedis(), { isOpen: true, isReady: true, socketEpoch: 1 });
 }
 
 let redis: ReturnType<typeof client>;
@@ -176,6 +176,43 @@ describe('A single attempt', () => {
     silent.evalSha.mockImplementation(silence);
     registry = new RedisLockRegistry(silent, { registryKey: 'unconnected' });
     expect((await settled(registry.obtain('key').tryLock()))?.after).toBeGreaterThanOrEqual(5_000);
+  });
+
+  it('A single attempt is given to a client that may make a connection only then, and fails soon where it makes none', async () => {
+    const lazy = Object.assign(mockRedis(), { isOpen: true, isReady: false });
+    registry = new RedisLockRegistry(lazy, { registryKey: 'unconnected' });
+    expect(await settled(registry.obtain('free').tryLock())).toMatchObject({ value: { key: 'free' } });
+    lazy.evalSha.mockImplementation(silence);
+    const end = await settled(registry.obtain('key').tryLock());
+    expect(end).toMatchObject({ error: { message: expect.stringContaining('the client has no connection') } });
+    expect(end?.after).toBeLessThanOrEqual(AT_ONCE);
+  });
+
+  it('A single attempt of a pool fails soon when none of its clients is connected, and has its commandTimeout when one is', async () => {
+    const clients = [client(), client(), client()];
+    let calls = 0;
+    const pool = Object.assign(
+      new EventEmitter().on('error', () => undefined),
+      mockRedis(),
+      {
+        isOpen: true,
+        totalClients: clients.length,
+        execute: (run: (one: unknown) => unknown) => run(clients[calls++ % clients.length]),
+      },
+    );
+    registry = new RedisLockRegistry(pool, { registryKey: 'unconnected' });
+    for (let i = 0; i < clients.length; i++) await registry.run('key', () => undefined);
+    for (const one of clients) one.evalSha.mockImplementation(silence);
+    pool.emit('error', REFUSED);
+    Object.assign(clients[0] as object, { isReady: false });
+    const silent = await settled(registry.obtain('silent').tryLock());
+    expect(silent).toMatchObject({ error: { message: expect.stringContaining('Redis has not answered for 5000 ms') } });
+    Object.assign(clients[1] as object, { isReady: false });
+    // It needs this one no longer.
+    Object.assign(clients[2] as object, { isOpen: false });
+    const end = await settled(registry.obtain('key').tryLock());
+    expect(end).toMatchObject({ error: FAILED });
+    expect(end?.after).toBeLessThanOrEqual(AT_ONCE);
   });
 
   it('A single attempt leaves no timer behind', async () => {

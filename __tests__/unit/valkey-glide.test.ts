@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { LockInspectionError, RedisLockRegistry } from '../../lib';
 import { fromGlide, type Glide } from '../../lib/valkey-glide';
+import { FakeClock } from '../support/fake-clock';
 
 class ClosingError extends Error {}
 
@@ -18,4 +19,28 @@ it('A list over a closed client of valkey-glide says so, as every other call', a
   expect(error).toBeInstanceOf(LockInspectionError);
   expect(error).toMatchObject({ cause: { name: 'ClientClosedError' } });
   await registry.close();
+});
+
+it('A client of valkey-glide is without a connection when the process has none, where that count has counted it', async () => {
+  const time = new FakeClock();
+  let connections = 0;
+  const client = fromGlide({
+    customCommand: async () => 'PONG',
+    invokeScript: () => undefined,
+    close: () => undefined,
+    getStatistics: () => ({ total_connections: String(connections) }),
+  } as Glide);
+  const ping = () => client.eval('return redis.call("PING")');
+  // It connects with its first command.
+  expect(client.isReady).toBe(true);
+  connections = 1;
+  await ping();
+  expect(client.isReady).toBe(true);
+  connections = 0;
+  expect(client.isReady).toBe(false);
+  // Redis answers: so the count is wrong.
+  await time.advance(1_000);
+  await ping();
+  expect(client.isReady).toBe(true);
+  time.restore();
 });

@@ -71,10 +71,16 @@ function asServerError(error: unknown): unknown {
 class BunClient extends PlacedChannels implements RedisClient {
   readonly #redis: BunInternals;
   readonly #listeners = new Set<() => void>();
+  /** It connects with its first command, which may take long. */
+  #wasConnected = false;
 
   constructor(redis: BunInternals) {
     super();
     this.#redis = redis;
+  }
+
+  get isReady(): boolean {
+    return this.#redis.connected || !this.#wasConnected;
   }
 
   readonly scan = this.scanPage;
@@ -90,7 +96,9 @@ class BunClient extends PlacedChannels implements RedisClient {
 
   protected async command([name = '', ...args]: readonly string[]): Promise<unknown> {
     try {
-      return await this.#redis.send(name, args);
+      const reply = await this.#redis.send(name, args);
+      this.#wasConnected = true;
+      return reply;
     } catch (error) {
       throw asServerError(error);
     }

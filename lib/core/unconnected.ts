@@ -33,9 +33,11 @@ export class Unconnected {
     return () => this.#timer.cancel(look);
   }
 
-  /** While there is no connection: a pause until the next look. Then there may be one. */
+  /** While there is no connection, where the client makes one unasked: a pause until the next look. */
   pause(wait: Wait, lockName: string): Promise<void> | undefined {
-    return this.#connection.isDisconnected(lockName) ? wait.suspend<void>(INTERVAL, () => undefined) : undefined;
+    const { connectsUnasked } = this.#connection;
+    const isOfUse = connectsUnasked && this.#connection.isDisconnected(lockName);
+    return isOfUse ? wait.suspend<void>(INTERVAL, () => undefined) : undefined;
   }
 
   #error({ key }: Wait): Error {

@@ -21,7 +21,7 @@ export interface RedisClient extends RedisCommands {
   readonly socketEpoch?: number;
   /** node-redis: the application has connected the client and not closed it. */
   readonly isOpen?: boolean;
-  /** `false` while the client has no connection and tries to make one. */
+  /** `false` while the client has no connection. */
   readonly isReady?: boolean;
   /** An adapter for a client that gets no messages: ms between two polls, by default. Locks are of type `spin`. */
   readonly pollInterval?: number;

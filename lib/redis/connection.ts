@@ -14,8 +14,10 @@ export interface Connection {
   readonly isClosed: boolean;
   /** The client is closed, and sends nothing. The application may connect it again. */
   readonly isClientClosed: boolean;
-  /** The client says that it has no connection to the server of this key, and tries to make one. */
+  /** The client says that it has no connection to the server of this key. */
   isDisconnected(key: string): boolean;
+  /** It makes one again by itself. Others may do so only when they are given a command: Bun's, a sentinel client. */
+  readonly connectsUnasked: boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;
   /**

@@ -1,12 +1,13 @@
 import type { ReplicationSettings } from '../api/options';
 import { clock } from '../internal/clock';
 import { commandsOf, type RedisClient, type RedisCommands } from './client';
-import { addressOf, hashSlot, masterOf } from './cluster';
+import { addressOf, hashSlot, isClusterClient, masterOf } from './cluster';
 import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
 import { isFinal, isServerAnswer, serverErrorCode } from './failure';
 import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
+import { isPool, PooledCommands } from './pool';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
 import { Line, LONG, SILENT_FOR, Silence } from './silence';
@@ -43,6 +44,7 @@ export class Redis implements Connection {
   /** By the address of the server. Of what is not a cluster, or does not say which server has a key, there is one. */
   readonly #lines = new Map<string, Line>();
   readonly #placement: KeyPlacement;
+  readonly #pool: PooledCommands | undefined;
   /** Whether scripts that acquire may go together: over a client with one connection to one server, and on a cluster. */
   readonly #mayAcquireTogether: boolean;
   /** Runs scripts that acquire, with `minReplicas`. */
@@ -60,7 +62,8 @@ export class Redis implements Connection {
     this.client = client;
     this.monitor = ConnectionMonitor.of(client);
     this.isCluster = Array.isArray((client as { slots?: unknown }).slots);
-    this.#commands = commandsOf(client);
+    this.#pool = isPool(client) ? new PooledCommands(client) : undefined;
+    this.#commands = this.#pool ?? commandsOf(client);
     this.#commandTimeout = commandTimeout;
     // A plain client, of node-redis or adapted, has one connection to one server, as far as it knows.
     const isPlain = client.socketEpoch !== undefined;
@@ -104,7 +107,15 @@ export class Redis implements Connection {
   isDisconnected(key: string): boolean {
     const { client, isCluster } = this;
     if (this.isClientClosed) return false;
+    if (this.#pool !== undefined) return this.#pool.isDisconnected;
+    const { getMasterNode } = client as { getMasterNode?(): unknown };
+    // A sentinel client calls itself ready until it has been given a command.
+    if (getMasterNode !== undefined) return getMasterNode.call(client) === undefined;
     return client.isReady === false || (isCluster && masterOf(client, hashSlot(key))?.client?.isReady === false);
+  }
+
+  get connectsUnasked(): boolean {
+    return this.client.socketEpoch !== undefined || isClusterClient(this.client);
   }
 
   mayBeOutdated(sentAt: number, key?: string): boolean {
@@ -113,7 +124,8 @@ export class Redis implements Connection {
   }
 
   get lastError(): unknown {
-    return this.monitor.lastError;
+    // A pool does not say when it has connected again.
+    return this.#pool?.isDisconnected === false ? undefined : this.monitor.lastError;
   }
 
   unansweredSince(key: string): number | undefined {

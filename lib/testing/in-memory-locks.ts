@@ -237,6 +237,7 @@ const connectionTo = (locks: InMemoryLocks): Connection => ({
   isClosed: false,
   isClientClosed: false,
   isDisconnected: () => false,
+  connectsUnasked: true,
   lastError: undefined,
   mayBeOutdated: () => false,
   unansweredSince: () => locks.silentSince,

@@ -1,4 +1,5 @@
 import type { RedisSubscriber } from '../api/options';
+import { clock } from '../internal/clock';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
@@ -60,6 +61,8 @@ interface GlideInternals extends Glide {
   /** Private: what the client was made with. */
   readonly config?: object;
   readonly isClosed?: boolean;
+  /** Of all clients in this process. */
+  getStatistics?(): { readonly total_connections?: string };
   readonly constructor: { createClient?(config: object): Promise<GlideSubscriberClient> } & object;
 }
 
@@ -76,6 +79,9 @@ interface GlideSubscriberClient {
 
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
+
+/** ms between two looks at whether valkey-glide counts the connections of a client. */
+const COUNTING = 1_000;
 
 /** What valkey-glide calls the error codes of a server. Others it leaves as they are. */
 const CODES: Readonly<Record<string, string>> = {
@@ -115,10 +121,22 @@ function asServerError(error: unknown): unknown {
  */
 class GlideAdapter extends PlacedChannels implements RedisClient {
   readonly #client: GlideInternals;
+  /** Whether the client was counted when Redis answered. Closing one of a cluster makes the count too small. */
+  #isCounted = false;
+  #nextLookAt = 0;
 
   constructor(client: GlideInternals) {
     super();
     this.#client = client;
+  }
+
+  /** `false` while no client of valkey-glide in this process has a connection. It says no more than that. */
+  get isReady(): boolean {
+    return !this.#isCounted || this.#hasConnections;
+  }
+
+  get #hasConnections(): boolean {
+    return Number(this.#client.getStatistics?.().total_connections) > 0;
   }
 
   get isOpen(): boolean {
@@ -128,10 +146,18 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
   protected async command(command: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
     try {
-      return await this.#client.customCommand([...command], AS_STRING);
+      const reply = await this.#client.customCommand([...command], AS_STRING);
+      this.#answered(clock.now());
+      return reply;
     } catch (error) {
       throw asServerError(error);
     }
+  }
+
+  #answered(now: number): void {
+    if (now < this.#nextLookAt) return;
+    this.#nextLookAt = now + COUNTING;
+    this.#isCounted = this.#hasConnections;
   }
 
   protected addressFor(): string {
