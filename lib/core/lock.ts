@@ -23,14 +23,7 @@ import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
 import type { Unconnected } from './unconnected';
-import {
-  type HeldLease,
-  type LeasesToUnlock,
-  orderOf,
-  type UnlockOrder,
-  withLease,
-  withoutUnlocked,
-} from './unlock-order';
+import { type HeldLease, UnlockOrder } from './unlock-order';
 import { Wait } from './wait';
 import type { Watchdog } from './watchdog';
 
@@ -107,8 +100,8 @@ export class RedisLock implements DistributedLock {
   #turn: Turn | undefined;
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
-  /** What was taken with `lock` and `tryLock` outside all scopes. */
-  #toUnlock: LeasesToUnlock;
+  /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
+  #unlockOrder: UnlockOrder | undefined;
 
   /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
   constructor(key: string, services: LockServices) {
@@ -151,8 +144,8 @@ export class RedisLock implements DistributedLock {
   async unlock(): Promise<void> {
     const lock = this.cached();
     // An evicted lock may still have unreported losses.
-    const own = this.evicted && !this.unlockOrder?.isEmpty ? this.unlockOrder : undefined;
-    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.unlockOrder;
+    const own = this.evicted && !this.#unlockOrder?.isEmpty ? this.#unlockOrder : undefined;
+    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.#unlockOrder;
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
@@ -440,7 +433,7 @@ export class RedisLock implements DistributedLock {
       this.#turn?.release();
       this.lease = this.#turn = undefined;
     }
-    this.#toUnlock = withoutUnlocked(this.#toUnlock);
+    if (this.#unlockOrder?.isEmpty) this.#unlockOrder = undefined;
     const whenOver = this.#whenOver;
     this.#whenOver = undefined;
     whenOver?.forEach((resolve) => void resolve());
@@ -523,15 +516,10 @@ export class RedisLock implements DistributedLock {
     if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
     const lock = this.cached();
     const scope = Scope.current();
-    if (scope === undefined) lock.#toUnlock = withLease(lock.#toUnlock, lease);
-    else scope.unlockOrderOf(lock).add(lease);
+    const order = scope === undefined ? lock.#unlockOrder : scope.unlockOrderOf(lock);
+    if (order === undefined) lock.#unlockOrder = new UnlockOrder(lease);
+    else order.add(lease);
     return lease;
-  }
-
-  private get unlockOrder(): UnlockOrder | undefined {
-    const order = orderOf(this.#toUnlock);
-    this.#toUnlock = order;
-    return order;
   }
 
   /** @internal The lock that is cached for the key now; another one than this when this one was evicted. */

@@ -50,16 +50,12 @@ export class UnlockOrder {
   }
 
   add(lease: HeldLease): void {
-    this.forgetUnlocked();
+    this.#leases = this.#leases.filter(({ isUnlocked }) => !isUnlocked);
     if (this.#leases.length > MOST_LOST) {
       this.#lastCounted = this.#leases.shift();
       this.#counted++;
     }
     this.#leases.push(lease);
-  }
-
-  forgetUnlocked(): void {
-    this.#leases = this.#leases.filter((lease) => !lease.isUnlocked);
   }
 
   get isEmpty(): boolean {
@@ -81,25 +77,4 @@ export class UnlockOrder {
     await next?.unlock();
     return next !== undefined;
   }
-}
-
-/** The order of one lock. It is nearly always of one lease, which stands for itself: an object would cost memory. */
-export type LeasesToUnlock = UnlockOrder | HeldLease | undefined;
-
-export function withLease(leases: LeasesToUnlock, lease: HeldLease): LeasesToUnlock {
-  const before = leases && withoutUnlocked(leases);
-  if (before === undefined) return lease;
-  const order = orderOf(before);
-  order?.add(lease);
-  return order;
-}
-
-export function withoutUnlocked(leases: LeasesToUnlock): LeasesToUnlock {
-  if (!(leases instanceof UnlockOrder)) return leases?.isUnlocked ? undefined : leases;
-  leases.forgetUnlocked();
-  return leases.isEmpty ? undefined : leases;
-}
-
-export function orderOf(leases: LeasesToUnlock): UnlockOrder | undefined {
-  return leases === undefined || leases instanceof UnlockOrder ? leases : new UnlockOrder(leases);
 }
