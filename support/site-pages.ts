@@ -9,7 +9,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   {
     text: 'Guides',
     pages: [
-      'docs/in-an-application.md',
+      'docs/frameworks.md',
       'docs/recipes.md',
       'docs/fencing.md',
       'docs/testing.md',
