@@ -61,6 +61,10 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/unlock-order:MOST_LOST': MEMORY,
   'core/wait:LEAST_TIME_TO_ANSWER': 'unit/bounds',
   'core/watchdog:LEAST_INTERVAL': 'unit/watchdog',
+  'inspection/candidates:LONGEST_OWNER': {
+    larger: 'because it only spares a look at longer values',
+    smaller: 'inspection/finding',
+  },
   'inspection/find-locks:MANY_KEYS': {
     larger: 'inspection/finding',
     smaller: 'because a smaller database is then searched less often too, and shows new locks later',

@@ -129,6 +129,44 @@ describePrivate('A look', () => {
     await server.send('FLUSHALL');
   });
 
+  it('A look finds the locks among other data on the server, with one command for 500 keys', async () => {
+    const uuid = '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e';
+    const longest = `kept@${'n'.repeat(64)}:${ID}:1795557762000000@1795557764000000`;
+    await client.mSet(
+      Array.from({ length: 5_000 }, (_, i) => [`data:${i}`, 'text '.repeat(i % 99)] as [string, string]),
+    );
+    await server.send('SET', 'ours', longest, 'PX', '60000');
+    await server.send('SET', 'spring', uuid, 'PX', '60000');
+    await server.send('HSET', 'redisson', `${uuid}:31`, '1');
+    await server.send('PEXPIRE', 'redisson', '60000');
+    await server.send('ZADD', 'shared', String(inAnHour), `write:web-7:1:${ID}:1`);
+    await server.send('ZADD', '{waited}:queue', '1', `web-8:1:${ID}:1`);
+    await server.send('RPUSH', 'redisson_lock_queue:{java}', `${uuid}:32`);
+    await server.send('HSET', '{entered}:waiters', `semaphore:web-8:1:${ID}:1`, `1:${inAnHour}`);
+    await server.send('SET', 'data:uuid', `${uuid}-and-more`, 'PX', '60000');
+    await server.send('HSET', 'data:cart', `${uuid}:31`, '1', 'other', '1');
+    await server.send('ZADD', 'data:scores', '1', 'reader');
+    await server.send('RPUSH', 'data:list', 'text');
+    const sent: string[] = [];
+    const counting = {
+      eval: client.eval.bind(client),
+      evalSha: client.evalSha.bind(client),
+      sendCommand(command: string[]) {
+        sent.push(command[0] as string);
+        return client.sendCommand(command);
+      },
+    };
+    const { locks, keys, missing } = await findLocks(counting as never);
+    await server.send('FLUSHALL');
+    expect(locks.map(({ lock }) => lock)).toEqual([
+      ...['entered', 'java', 'ours', 'redisson', 'shared', 'spring', 'waited'],
+    ]);
+    expect([keys, missing]).toEqual([5_011, []]);
+    expect(sent.filter((name) => name === 'EVAL').length).toBeLessThanOrEqual(12);
+    // Those about the locks that there are.
+    expect(sent.length).toBeLessThan(60);
+  });
+
   it('A look says of whom a lock is, and of what type as far as its key tells', async () => {
     await server.send('SET', 'types:ours', `web-7:1:${ID}:1`, 'PX', '60000');
     await server.send('HSET', 'types:ours:2', `web-7/1/${ID}:1`, '1');

@@ -8,13 +8,14 @@ import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
+import { candidates, type KeyType } from './candidates';
 import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value
- * in it, or a queue. The commands only read, and there are no scripts: docs/cli.md has the rights that they need. A key
- * that has become something else meanwhile is no lock.
+ * in it, or a queue. The commands only read: docs/cli.md has the rights that they need. A key that has become something
+ * else meanwhile is no lock.
  *
  * Owner values of this library are proof of a lock. Those of Java have a form that data of an application may have too: a
  * string that is a UUID (Spring), a hash with one field of a UUID and a number (Redisson; a cart may look like that). Such
@@ -95,12 +96,6 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
 
 const MEMBER = /^(semaphore|read|write):(.+)$/;
 
-/** How many keys SCAN looks at in a step. */
-const STEP = '1000';
-
-const TYPES = ['string', 'hash', 'zset', 'list'] as const;
-type RedisType = (typeof TYPES)[number];
-
 type Counts = readonly (readonly [channel: string, count: number])[];
 
 /** How many listen to the releases of locks, and to channels of Redisson. */
@@ -164,29 +159,22 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const end = key === undefined ? match : `:${literally(key)}`;
     const pattern = registryKey === undefined ? `*${end}` : literally(prefix) + end;
     const isWanted = globPattern(pattern);
-    for (const type of TYPES) {
-      // The name of a queue has that of its lock in it.
-      const all = type === 'string' ? pattern : `*${pattern}*`;
-      let cursor = '0';
-      do {
-        const page = await server.send('SCAN', cursor, 'MATCH', all, 'COUNT', STEP, 'TYPE', type);
-        const [next, names] = page as [unknown, unknown[]];
-        keys += names.length;
-        yield await Promise.all(names.map((name) => lockOf(String(name), type, isWanted)));
-        cursor = String(next);
-      } while (cursor !== '0');
+    for await (const { looked, keys: names, refused: why } of candidates(server, { pattern, prefix })) {
+      keys += looked;
+      if (why !== undefined) refused.add(why);
+      yield await Promise.all(names.map(([name, type]) => lockOf(name, type, isWanted)));
     }
   }
 
   /** The lock whose key this is; of a queue, the lock that nobody holds and that is waited for. */
-  async function lockOf(name: string, type: RedisType, isWanted: RegExp): Promise<FoundLock | undefined> {
+  async function lockOf(name: string, type: KeyType, isWanted: RegExp): Promise<FoundLock | undefined> {
     const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
     return queued === undefined ? heldLock(names, type) : waitedFor(names);
   }
 
-  async function heldLock(names: LockNames, known?: RedisType): Promise<FoundLock | undefined> {
+  async function heldLock(names: LockNames, known?: KeyType): Promise<FoundLock | undefined> {
     const type = known ?? (await ask('TYPE', names.lock));
     if (type === 'string') return stringLock(names);
     if (type === 'hash') return hashLock(names);
