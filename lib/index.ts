@@ -36,6 +36,7 @@ export type {
   WarningMessage,
 } from './api/messages';
 export type {
+  AdoptOptions,
   CloseOptions,
   LeadOptions,
   ListOptions,

@@ -36,13 +36,13 @@ it.each([
   [
     'BackedLockRegistry',
     Object.getPrototypeOf(api.RedisLockRegistry.prototype),
-    'close constructor expireUnusedOlderThan forget list multi obtain once readWrite renewLock semaphore settings size',
+    'adopt close constructor expireUnusedOlderThan forget list multi obtain once readWrite renewLock semaphore settings size',
   ],
   ['RedisLockRegistry', api.RedisLockRegistry.prototype, 'constructor segmented'],
   [
     'LockRegistry',
     api.LockRegistry.prototype,
-    'close constructor forget lead multi once readWrite run segmented semaphore tryRun',
+    'adopt close constructor forget lead multi once readWrite run segmented semaphore tryRun',
   ],
 ])('%s has these methods, and no other', (_name, prototype, names) => {
   expect(Object.getOwnPropertyNames(prototype).sort().join(' ')).toBe(names);

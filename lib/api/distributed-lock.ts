@@ -108,6 +108,22 @@ export interface Lease extends AsyncDisposable {
    */
   eval(script: string, options?: LeaseEvalOptions): Promise<unknown>;
   /**
+   * Ends the lease here, and leaves the lock taken for at least its ttl from now on (`renew` before makes that longer).
+   * Resolves to a text with which one process, this or another, now or after a restart, goes on: see
+   * `LockRegistry.adopt`. It has some 150 characters more than the key, and whoever has it and Redis can adopt. If nobody
+   * does, the lock ends with its ttl.
+   *
+   * From the call on this lease is over: nothing renews it, `unlock()` and the end of an `await using` or a `run` do
+   * nothing, `signal` never aborts, and the next local caller has its turn, and finds the lock taken.
+   * @throws LockLostError when the lease is over.
+   * @throws NotLockOwnerError after `unlock()` or `detach()`.
+   * @throws LockReleaseError when Redis did not confirm it. The lease is over then too: it is given back.
+   * @throws TypeError for what cannot travel: semaphores, read/write locks, several keys, `redisson-fair`, a nested call.
+   * @example
+   * await queue.add('ship', { order, lease: await lease.detach() });
+   */
+  detach(): Promise<string>;
+  /**
    * Gives the lock back. The next local caller has its turn in any case. A second call does nothing.
    * @throws LockLostError when the lease had been lost.
    * @throws LockReleaseError when Redis did not confirm the release.
@@ -134,6 +150,11 @@ export interface MultiLease extends Lease {
    * @throws TypeError always.
    */
   eval(): Promise<never>;
+  /**
+   * Several locks do not travel together.
+   * @throws TypeError always.
+   */
+  detach(): Promise<never>;
 }
 
 /** What the task of `LockRegistry.lead` is given. */
@@ -150,7 +171,7 @@ export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { read
 export interface LockState {
   /** Somebody has the lock; or it was unlocked, and stays taken until its `minHold` ends. */
   readonly held: boolean;
-  /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it. */
+  /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it; `detached@`: who detached its lease. */
   readonly owner: string | undefined;
   /**
    * The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries.

@@ -82,7 +82,7 @@ export class LockTimeoutError extends LockError {
   /** ms */
   readonly waitTime: number;
   /**
-   * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended), where
+   * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended; `detached@`: who detached its lease), where
    * the last answer said it. `undefined` too where the value is no lock's: it may be a secret.
    */
   readonly owner: string | undefined;
@@ -132,7 +132,10 @@ export class LockLostError extends LockError {
   }
 }
 
-/** Redis did not confirm the release. It is repeated in the background; the key ends with its ttl at the latest. */
+/**
+ * Redis did not confirm the release, or that a lease was detached. The release is repeated in the background; the key ends
+ * with its ttl at the latest.
+ */
 export class LockReleaseError extends LockError {
   readonly code = 'ERR_LOCK_RELEASE';
 }
@@ -140,6 +143,12 @@ export class LockReleaseError extends LockError {
 /** The error of a release that failed, with its `reason` in words. */
 export function notReleased(key: string, reason: string, cause: unknown): LockReleaseError {
   return new LockReleaseError(`The release of lock "${key}" was not confirmed: ${reason}`, key, { cause });
+}
+
+/** The error of a lease that could not be detached, with its `reason` in words. */
+export function notDetached(key: string, reason: string, cause: unknown): LockReleaseError {
+  const message = `The lease of lock "${key}" was not detached, and is given back in the background: ${reason}`;
+  return new LockReleaseError(message, key, { cause });
 }
 
 /** The caller does not hold this lock (any more). Nothing was changed. */
@@ -152,9 +161,9 @@ export function notHeld(key: string, how: string): NotLockOwnerError {
   return new NotLockOwnerError(`Lock "${key}" is not held ${how}`, key);
 }
 
-/** The error of a lease that was unlocked. */
+/** The error of a lease that was unlocked, or detached. */
 export function leaseUnlocked(key: string): NotLockOwnerError {
-  return notHeld(key, 'by this lease any more: it was unlocked');
+  return notHeld(key, 'by this lease any more: it was unlocked, or detached');
 }
 
 /** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */

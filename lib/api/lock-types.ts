@@ -1,7 +1,9 @@
 import type { NameSeparator } from './owner-name';
 
 /** What the key of a lock is: a string as Spring's, or a hash as Redisson's. */
-export type LockFormat = 'spring' | 'redisson';
+export const LOCK_FORMATS = ['spring', 'redisson'] as const;
+
+export type LockFormat = (typeof LOCK_FORMATS)[number];
 
 /** What the options and the names of a lock type depend on. */
 interface LockTypeTraits {

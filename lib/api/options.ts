@@ -243,6 +243,20 @@ export interface OnceOptions<T = unknown> {
   deserialize?: ((text: string) => T | PromiseLike<T>) | undefined;
 }
 
+/** Options of `LockRegistry.adopt`. */
+export interface AdoptOptions {
+  /**
+   * ms, at least 5, or 30 for a lease that is renewed. The `minHold` that is left makes it longer.
+   * @default that of the lease that was detached
+   */
+  ttl?: number | undefined;
+  /**
+   * Whether the watchdog renews the lease.
+   * @default as it was
+   */
+  renew?: boolean | undefined;
+}
+
 /** Options of `LockRegistry.segmented`. */
 export interface SegmentedLockOptions {
   /** The number of segments that the resource is split into, from 1 to 16 384: as many callers can work at a time. */

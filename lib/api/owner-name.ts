@@ -6,7 +6,7 @@ import { expected, nonEmptyString } from '../internal/validation';
  * `<name>/<random>:<time>`, since Redisson's format has one colon: that before a number. The time is that of the attempt
  * which acquired the lock, in microseconds by the clock of its process. Versions before this one counted from 1 there.
  * `fair` may add `@<server time>`, that of the grant. `*<number>` says how many permits of a semaphore it has. A lock that
- * was unlocked before its `minHold` ended has `kept@` before all of that.
+ * was unlocked before its `minHold` ended has `kept@` before all of that, one whose lease was detached `detached@`.
  */
 
 /** What separates the name from the random part. */
@@ -105,7 +105,17 @@ export function isKept(owner: string | undefined): boolean {
   return owner?.startsWith(KEPT) ?? false;
 }
 
-/** The owner value that a kept lock had before. */
+/**
+ * What the owner value of a lock begins with whose lease was detached, until it is adopted. So no late command for that
+ * lease finds it, as with `KEPT`.
+ */
+export const DETACHED = 'detached@';
+
+export function isDetached(owner: string | undefined): boolean {
+  return owner?.startsWith(DETACHED) ?? false;
+}
+
+/** The owner value that a lock had before it was kept, or its lease detached. */
 export function holderOf(owner: string): string {
-  return isKept(owner) ? owner.slice(KEPT.length) : owner;
+  return isKept(owner) ? owner.slice(KEPT.length) : isDetached(owner) ? owner.slice(DETACHED.length) : owner;
 }

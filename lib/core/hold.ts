@@ -14,7 +14,7 @@ import {
   reasonOf,
 } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode } from './protocol';
+import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode, Travel } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
@@ -69,7 +69,7 @@ export class Hold implements WatchedLease {
   readonly waits: boolean;
   /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
   since = 0;
-  readonly protocol: LockProtocol;
+  protocol: LockProtocol;
   readonly #connection: Connection;
   /** `connectionEpoch` of the connection when the hold was made. */
   readonly #epoch: number | undefined;
@@ -447,6 +447,19 @@ export class Hold implements WatchedLease {
   release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
     const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
     return this.protocol.release(owner, timeout, keep, now);
+  }
+
+  /** As `Travel.detach`. Repeats it after failures that pass, until `endsAt`. */
+  async detachWithin(travel: Travel, to: string, ttl: number, endsAt: number): Promise<Released> {
+    for (const backoff = new Backoff(); ; ) {
+      try {
+        return await travel.detach(this.owner, to, ttl, Math.max(1, endsAt - clock.now()));
+      } catch (error) {
+        const interval = backoff.next();
+        if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
+        await pause(interval);
+      }
+    }
   }
 
   /**

@@ -1,15 +1,25 @@
 import { inspect } from 'node:util';
 import type { Lease, LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
-import { CannotAcquireLockError, LeaseEvalError, LockLostError, leaseUnlocked, notReleased } from '../api/errors';
+import {
+  CannotAcquireLockError,
+  LeaseEvalError,
+  LockLostError,
+  leaseUnlocked,
+  notDetached,
+  notReleased,
+} from '../api/errors';
+import { type LockType, traitsOf } from '../api/lock-types';
 import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import { captureContext, clock, drift } from '../internal/clock';
 import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
-import { isErrorReply, messageOf } from '../redis/failure';
+import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
 import type { HeldCall } from './backend';
 import { endOfLease, type FirstRelease, type Hold } from './hold';
 import type { RedisLock } from './lock';
+import { assertTravels, passportText } from './passport';
 import type { LockRequest } from './request';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
@@ -205,15 +215,45 @@ export class RedisLease implements HeldLease {
     const { reading } = this.#hold;
     if (this.#loss !== undefined) return this.#unlockLost();
     if (reading !== undefined) return reading.then(() => this.unlock());
-    this.endHold?.();
-    this.endHold = undefined;
-    this.#lock.services.longHolds?.remove(this);
-    // It is over for its holder, whatever comes of the release.
-    this.isUnlocked = true;
-    this.#unlocking = DONE;
-    this.#unlockedAt = Math.floor(now);
+    this.#end(now);
     this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
     return this.#unlocking;
+  }
+
+  async detach(): Promise<string> {
+    this.#loseIfDue();
+    if (this.#hold.reading !== undefined) await this.#hold.reading;
+    this.#assertNotOver();
+    const hold = this.#hold;
+    const { names, services } = this.#lock;
+    const { connection, orphans, settings } = services;
+    const { lockType } = settings;
+    const travel = assertTravels(hold.protocol.travel, lockType);
+    const now = clock.now();
+    const minHold = hold.keep?.left ?? 0;
+    const ttl = Math.max(this.ttl, minHold);
+    const owner = DETACHED + hold.owner;
+    const renew = this.renewUntil === undefined || now < this.renewUntil;
+    this.#end(now);
+    hold.unlocked();
+    const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
+    try {
+      const found = await hold.detachWithin(travel, owner, ttl, now + limit);
+      if (found !== 'released') throw this.#foundLost(found);
+      // An attempt that may be executed later is of the owner before: its release does not find this one.
+      if (!hold.isCertain) orphans.follow(hold);
+    } catch (error) {
+      if (error instanceof LockLostError) throw error;
+      // The key may have either value.
+      hold.owner = owner;
+      orphans.follow(hold);
+      const cause = causeOf(error, connection);
+      throw notDetached(this.key, reasonOf(cause), cause);
+    } finally {
+      this.#lock.leaseOver(this);
+    }
+    const { format } = traitsOf(lockType as LockType);
+    return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -247,6 +287,16 @@ export class RedisLease implements HeldLease {
   #assertNotOver(): void {
     if (this.#loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
+  }
+
+  /** It is over for its holder, whatever comes of the release. */
+  #end(now: number): void {
+    this.endHold?.();
+    this.endHold = undefined;
+    this.#lock.services.longHolds?.remove(this);
+    this.isUnlocked = true;
+    this.#unlocking = DONE;
+    this.#unlockedAt = Math.floor(now);
   }
 
   #unlockLost(): Promise<void> {
@@ -308,11 +358,15 @@ export class RedisLease implements HeldLease {
       this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
       return;
     }
-    // The release found that the lock was lost before.
-    this.#loss = result.outcome;
+    throw this.#foundLost(result.outcome);
+  }
+
+  /** The script that was to end it found that the lock was lost before. */
+  #foundLost(reason: LockLostReason): LockLostError {
+    this.#loss = reason;
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss();
-    throw this.lossError();
+    return this.lossError();
   }
 
   #publishLoss(): void {

@@ -45,6 +45,8 @@ export interface LockServices {
   readonly protocols: { openProtocol(names: LockNames): LockProtocol };
   /** An owner value that was never used before. */
   nextOwner(): string;
+  /** The lock of a lease of this key that this registry has adopted, and holds: see `Adoptions`. */
+  adopted(key: string): RedisLock | undefined;
   /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
   explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
   warnNotReplicated(cause: NotReplicatedError, key: string): void;
@@ -168,7 +170,13 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   get isInUse(): boolean {
-    return this.runs > 0 || this.#callers > 0 || this.lease !== undefined;
+    return this.runs > 0 || this.#callers > 0 || this.#held !== undefined;
+  }
+
+  /** @internal Its protocol, for what is to share it. */
+  openProtocol(): LockProtocol {
+    this.#protocol ??= this.services.protocols.openProtocol(this.names);
+    return this.#protocol;
   }
 
   /** @internal Takes the protocol from an evicted lock; it is kept while active. */
@@ -181,6 +189,7 @@ export class RedisLock implements DistributedLock {
   /** @internal Resolves when the lock is not held. */
   async free(): Promise<void> {
     while (this.lease !== undefined) await this.nextLeaseOver();
+    await this.services.adopted(this.key)?.free();
   }
 
   /** @internal Ends the leases that are held, and leaves them to expire. Returns how many there were. */
@@ -192,14 +201,14 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
   async renew(ttl?: number): Promise<void> {
-    const { lease } = this;
+    const lease = this.#held;
     if (lease === undefined) throw notHeld(this.key, 'in this process');
     await lease.renew(ttl);
   }
 
   /** @internal As WaitedLock. */
   get heldFor(): number | undefined {
-    return this.lease?.heldFor;
+    return this.#held?.heldFor;
   }
 
   /** @internal As WaitedLock. */
@@ -449,7 +458,12 @@ export class RedisLock implements DistributedLock {
 
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */
   get leases(): readonly RedisLease[] {
-    return this.lease === undefined ? [] : [this.lease];
+    return this.#held === undefined ? [] : [this.#held];
+  }
+
+  /** That of the turn, or an adopted one, which is held without the turn. */
+  get #held(): RedisLease | undefined {
+    return this.lease ?? this.services.adopted(this.key)?.lease;
   }
 
   // One call
@@ -501,8 +515,7 @@ export class RedisLock implements DistributedLock {
   private acquire(request: LockRequest, wait: Wait, scope?: Scope, isRun = false): Promise<HeldLease | null> {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     this.#callers++;
-    this.#protocol ??= this.services.protocols.openProtocol(this.names);
-    return new Call(this, this.#protocol, request, wait).run();
+    return new Call(this, this.openProtocol(), request, wait).run();
   }
 
   // Its leases

@@ -46,8 +46,11 @@ export type Ownership =
   /** `late`: the answer, where it may still come. It never rejects. */
   | { readonly state: 'unknown'; readonly cause: unknown; readonly late?: Promise<Ownership> };
 
-/** What a release found: our key, no key, or the key of another owner. */
-export type Released = 'released' | 'expired' | 'stolen';
+/** A lock is not the owner's: there is no key, or the key of another owner. */
+export type NotHeld = 'expired' | 'stolen';
+
+/** What a release found: our key, or that the lock is not ours. */
+export type Released = 'released' | NotHeld;
 
 /** A hold that the process keeps, for its next caller: until when, and the token of that caller. */
 export interface Confirmed {
@@ -166,12 +169,22 @@ export interface LockProtocol {
    * `release`.
    */
   exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
+  /** Absent: its leases do not travel. */
+  readonly travel?: Travel | undefined;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
   /**
    * Of a hold whose caller gave up: ms after which its key, and its position at the head, have ended anyway.
    */
   orphanLife(hold: Hold): number;
+}
+
+/** How a lock goes from one process to another: it gets another owner value. Idempotent, and never makes a key. */
+export interface Travel {
+  /** From its owner to the value under which it can be adopted. It lives for at least `ttl` ms then. */
+  detach(owner: string, to: string, ttl: number, timeout: number): Promise<Released>;
+  /** From that value to the owner of the hold. It lives for the ttl of the hold then. */
+  adopt(from: string, hold: Hold, timeout: number): Promise<Grant | NotHeld>;
 }
 
 /** What all protocols of a registry share. */

@@ -6,6 +6,7 @@ import type { LockMessage } from '../api/messages';
 import { traceRun } from '../diagnostics/channels';
 import { leaseText } from './lease';
 import { LocalQueue, type Turn } from './local-queue';
+import { doesNotTravel } from './passport';
 import type { LockRequest } from './request';
 import { type HeldLease, UnlockOrder } from './unlock-order';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
@@ -248,6 +249,10 @@ class ReentrantLease implements HeldLease {
   async eval(script: string, options?: LeaseEvalOptions): Promise<unknown> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     return this.#outer.eval(script, options);
+  }
+
+  async detach(): Promise<never> {
+    throw doesNotTravel('a nested call', 'detach that of the outermost one');
   }
 
   async unlock(): Promise<void> {

@@ -1,5 +1,5 @@
 import type { LockType, SharedKind } from '../api/lock-types';
-import { isKept, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
+import { holderOf, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { ticketOf } from '../protocols/fair/ticket';
@@ -210,7 +210,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     if (!isOurs && !hasForm && !search.registryKey) return undefined;
     const isHeard = heard.registryKeyOf(names.lock) !== undefined;
     const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
-    const isFair = (isOurs && !isKept(owner) && owner !== ticketOf(owner)) || queue.length > 0;
+    const isFair = (isOurs && holderOf(owner) !== ticketOf(holderOf(owner))) || queue.length > 0;
     const listeners = heard.of(names.lock);
     return made(names, 'spring', [{ owner, remaining }], {
       isSure: isOurs || (hasForm && isProven),

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import type { MultiLease } from '../api/distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../api/errors';
 import { LossSignal, leaseText } from '../core/lease';
+import { doesNotTravel } from '../core/passport';
 import type { EndOfHold, HeldLease } from '../core/unlock-order';
 
 /** The lease of several locks: it is held as long as each of them is. */
@@ -93,6 +94,10 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   async eval(): Promise<never> {
     const why = 'a script is checked against one lock: take a lease with `obtain(key).lock()` for it';
     throw new TypeError(`The lease of ${this.leases.length} keys cannot run a script: ${why}`);
+  }
+
+  async detach(): Promise<never> {
+    throw doesNotTravel(`${this.leases.length} keys`, 'take and detach one for each key');
   }
 
   unlock(): Promise<void> {

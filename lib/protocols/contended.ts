@@ -1,4 +1,4 @@
-import { isKept } from '../api/owner-name';
+import { isDetached, isKept } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
 import type {
@@ -12,6 +12,7 @@ import type {
   Refusal,
   Released,
   RenewalMode,
+  Travel,
 } from '../core/protocol';
 import type { Wait } from '../core/wait';
 import { clock, reliableUntil } from '../internal/clock';
@@ -118,8 +119,8 @@ class ContendedProtocol implements LockProtocol {
 
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
-    // What is kept until its `minHold` ends is free then without a message.
-    const holder = isKept(refusal.owner) ? undefined : refusal.owner;
+    // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
+    const holder = isKept(refusal.owner) || isDetached(refusal.owner) ? undefined : refusal.owner;
     return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers), holder);
   }
 
@@ -208,6 +209,10 @@ class ContendedProtocol implements LockProtocol {
       return { until: reliableUntil(now, ttl), fencingToken };
     };
     return redis.run(script, format.keys(names), args, timeout, read, now);
+  }
+
+  get travel(): Travel {
+    return this.#format.travelOf(this.#names);
   }
 
   orphanLife({ longestTtl }: Hold): number {

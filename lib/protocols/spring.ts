@@ -37,11 +37,11 @@ ${mint('KEYS[2]')}`;
 export const STRING = {
   held: STRING_HELD,
   holder: "redis.call('GET', KEYS[1])",
-  isKept: 'found == kept',
-  keep: `
+  isGiven: 'found == to',
+  give: `
 -- Out of memory, Redis refuses SET to a script that has not written yet.
 redis.call('PEXPIRE', lock, left)
-redis.call('SET', lock, kept, 'PX', left)`,
+redis.call('SET', lock, to, 'PX', left)`,
 };
 
 export const SPRING_SCRIPTS = lockScripts('spring', {

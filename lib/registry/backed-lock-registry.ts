@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { DistributedLock, Lease, ListedLock, ReadWriteLock } from '../api/distributed-lock';
 import { type NotReplicatedError, notHeld, registryClosed } from '../api/errors';
-import { traitsOf } from '../api/lock-types';
+import { type LockType, traitsOf } from '../api/lock-types';
 import type {
+  AdoptOptions,
   CloseOptions,
   KindSettings,
   ListOptions,
@@ -12,6 +13,7 @@ import type {
 } from '../api/options';
 import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
+import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
 import { Inspection } from '../core/inspection';
 import { type LockServices, LoopTurn, RedisLock } from '../core/lock';
@@ -19,11 +21,13 @@ import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
 import { Orphans } from '../core/orphans';
+import { assertTravels, passportIn } from '../core/passport';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
 import { Watchdog } from '../core/watchdog';
 import { clock, within } from '../internal/clock';
 import {
+  boolean,
   checkedOptions,
   ttl as checkedTtl,
   count,
@@ -53,6 +57,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #cache: LockCache;
   readonly #shared: SharedLocks;
   readonly #once: Once;
+  readonly #adoptions: Adoptions;
   readonly #silence: SilenceWarning;
   /**
    * The part of this registry's owner values before their time: its name and a random part. It tells which process
@@ -93,8 +98,10 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       protocols: this.#cache,
       cache: this.#cache,
+      adopted: (key) => this.#adoptions.lockOf(key),
     };
     this.#shared = new SharedLocks(this.#services, backend);
+    this.#adoptions = new Adoptions(this.#services);
     this.#once = new Once(backend.results, settings.commandTimeout);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     const stops = [backend.onReconnect(() => watchdog.askAboutAll()), backend.onSilence(() => silence.notice())];
@@ -127,6 +134,16 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   override async once<T>(key: string, task: (lease: Lease) => T | PromiseLike<T>, options: OnceOptions<T>): Promise<T> {
     if (this.#closing !== undefined) throw registryClosed(key);
     return this.#once.once(this.obtain(key), task, options);
+  }
+
+  override async adopt(passport: string, options: AdoptOptions = {}): Promise<Lease> {
+    const checked = checkedOptions<AdoptOptions>({ ttl: checkedTtl, renew: boolean }, options);
+    const { registryKey, lockType } = this.settings;
+    const prefix = registryKey === '' ? '' : `${registryKey}:`;
+    const read = passportIn(passport, traitsOf(lockType as LockType).format, prefix);
+    const lock = this.obtain(read.lock.slice(prefix.length));
+    assertTravels(lock.openProtocol().travel, lockType);
+    return this.#adoptions.adopt(lock, read, checked);
   }
 
   override async forget(key: string): Promise<boolean> {

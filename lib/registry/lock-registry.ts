@@ -7,7 +7,14 @@ import type {
   ReadWriteLock,
   TryRunResult,
 } from '../api/distributed-lock';
-import type { CloseOptions, LeadOptions, OnceOptions, SegmentedLockOptions, SemaphoreOptions } from '../api/options';
+import type {
+  AdoptOptions,
+  CloseOptions,
+  LeadOptions,
+  OnceOptions,
+  SegmentedLockOptions,
+  SemaphoreOptions,
+} from '../api/options';
 import type { MultiLock } from '../multi/multi-lock';
 import { SegmentedLock } from '../segmented/segmented-lock';
 import { lead } from './lead';
@@ -137,6 +144,27 @@ export abstract class LockRegistry implements LockSource {
    */
   async forget(_key: string): Promise<boolean> {
     throw new Error(`${this.constructor.name} keeps no results`);
+  }
+
+  /**
+   * Goes on with a lease that `Lease.detach` has ended, here or in another process: of a lock of the same `registryKey`
+   * and format (`spin`, `pub-sub` and `fair` have one, `redisson` another). Nobody has the lock in between. The new lease
+   * has a ttl from now on, a new fencing token, and what was left of the `minHold`. It is beside the local turn: callers
+   * of this process wait for it as for that of another process, and a `run` does not enter it again. One text adopts once.
+   * After a `CannotAcquireLockError`, adopt again with the same registry: an adoption that Redis did not answer is found.
+   * @param passport what `detach` returned
+   * @throws LockLostError when it was adopted before (`stolen`), or came to its end (`expired`).
+   * @throws CannotAcquireLockError when Redis failed or was silent: within 300 ms while the client says that it has no
+   *   connection, else after `commandTimeout`.
+   * @throws RegistryClosedError when the registry is closed.
+   * @throws TypeError for a text of another version, lock or format, and in a registry whose leases do not travel.
+   * @throws TypeError or RangeError when an option is not valid.
+   * @throws Error when this registry adopts nothing.
+   * @example
+   * await using lease = await registry.adopt(job.data.lease); // the request that made the job has locked
+   */
+  async adopt(_passport: string, _options?: AdoptOptions): Promise<Lease> {
+    throw new Error(`${this.constructor.name} adopts no leases`);
   }
 
   /**

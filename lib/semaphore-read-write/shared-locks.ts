@@ -300,6 +300,7 @@ export class SharedLocks {
       explainWrongType: (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       heldScripts: shared.heldScripts(kind),
+      adopted: () => undefined,
       protocols: cache,
       cache,
     };

@@ -265,7 +265,8 @@ export function inMemoryBackend(
       names.companion('queue');
     const is = isShared ? describeKind(kind) : describeFormat(format);
     const use = { is, as: isShared ? is : `a lock of type ${lockType}`, isShared };
-    return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing);
+    const travels = !isShared && lockType !== 'redisson-fair';
+    return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
   const state = (names: LockNames): Inspected => {
     const found = locks.find(names.lock).state;
@@ -317,6 +318,7 @@ function inMemoryProtocol(
   locks: InMemoryLocks,
   send: Send,
   isFencing: boolean,
+  travels: boolean,
 ): LockProtocol {
   /** Those of this registry that wait, each with what makes it attempt again. */
   const waiting = new Set<(result: NotGranted) => void>();
@@ -378,6 +380,15 @@ function inMemoryProtocol(
 
     release: (owner, timeout, keep) =>
       send(() => (keep === undefined ? lock().release(owner) : lock().keep(owner, keep)), timeout),
+    travel: travels
+      ? {
+          detach: (owner, to, ttl, timeout) => send(() => lock().detach(owner, to, ttl), timeout),
+          async adopt(from, { owner, ttl }, timeout) {
+            const answer = await send(() => lock().adopt(from, owner, ttl), timeout);
+            return typeof answer === 'string' ? answer : answered(answer);
+          },
+        }
+      : undefined,
     /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
     mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
     orphanLife: ({ longestTtl }) => longestTtl,

@@ -1,7 +1,7 @@
 import type { SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
-import type { Grant, Keep, NotGranted, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
+import type { Grant, Keep, NotGranted, NotHeld, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
 import type { InMemoryLocks } from './in-memory-locks';
@@ -166,6 +166,28 @@ export class StoredLock {
     return 'released';
   }
 
+  /** Gives a lease another owner value, and at least this ttl. */
+  detach(owner: string, to: string, ttl: number): Released {
+    this.expireAndGrant();
+    const found = this.#leases.get(to) ?? this.#find(owner);
+    if (typeof found === 'string') return found;
+    this.#leases.delete(owner);
+    this.#leases.set(to, found);
+    extend(found, ttl);
+    this.#watchExpiry();
+    return 'released';
+  }
+
+  /** Gives a lease that was detached to an owner, as a new acquisition. */
+  adopt(from: string, owner: string, ttl: number): Grant | NotHeld {
+    this.expireAndGrant();
+    const found = this.#leases.get(owner) ?? this.#find(from);
+    if (typeof found === 'string') return found;
+    if (this.#leases.delete(from)) return this.#enter({ ...found, ticket: owner, ttl });
+    extend(found, ttl);
+    return grant(owner, found);
+  }
+
   /** Nobody holds it from now on, as if its key had been deleted. */
   free(): void {
     this.#leases.clear();
@@ -241,7 +263,7 @@ export class StoredLock {
     throw new Error(`${code} It is ${this.#use.is} in memory, and it is used as ${use.as} here`);
   }
 
-  #find(owner: string): StoredLease | 'expired' | 'stolen' {
+  #find(owner: string): StoredLease | NotHeld {
     this.expireAndGrant();
     const lease = this.#leases.get(owner);
     if (lease !== undefined) return lease;

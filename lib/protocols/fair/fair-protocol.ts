@@ -12,6 +12,7 @@ import {
   type Refusal,
   type Released,
   type RenewalMode,
+  type Travel,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, drift, wasSuspended } from '../../internal/clock';
@@ -242,6 +243,11 @@ export class FairProtocol implements LockProtocol {
     };
     // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
     return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
+  }
+
+  /** The queue stays as it is. */
+  get travel(): Travel {
+    return this.#format.travelOf(this.#names);
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */

@@ -20,9 +20,9 @@ interface OwnerFormat {
   /** Finds whether the lock is the owner's: STRING_HELD or HASH_HELD. Reads who holds KEYS[1]. */
   readonly held: string;
   readonly holder: string;
-  /** Whether the lock is another owner's, `kept`. Makes it so, for `left` ms. */
-  readonly isKept: string;
-  readonly keep: string;
+  /** Whether the lock, which is not the owner's, is that of the owner `to`. Gives it to `to`, for `left` ms. */
+  readonly isGiven: string;
+  readonly give: string;
   /**
    * Publishes the release, or `message`. ARGV[first] to the last: notification. Sets `heard`: the listeners. pcall: else
    * a user without rights on channels could not release.
@@ -146,6 +146,41 @@ ${publish(5)}${returnWithListeners('1')}`,
     ),
 
     /**
+     * Gives a lock another owner value, under which it can be adopted.
+     *
+     * ARGV: owner, the other value, ttl in ms
+     * Returns 1 the lock has the other value, and lives for the ttl at least.
+     */
+    DETACH: new LockScript(
+      `detach (${name})`,
+      `${examineToGive(format)}
+left = math.max(redis.call('PTTL', lock), tonumber(left))
+if not isGiven then ${format.give} end
+return 1`,
+      isFound,
+    ),
+
+    /**
+     * The same for the process that adopts it: an acquisition. The ttl counts from now on.
+     *
+     * ARGV: the owner value under which it was detached, the new owner, ttl in ms
+     * Returns 1, or with a fence the next token, when the lock is the new owner's.
+     */
+    ADOPT: new LockScript(
+      `adopt (${name})`,
+      `${examineToGive(format)}
+${format.beforeToken}
+if isGiven then
+  -- A late repetition must not shorten a renewed life.
+  redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), left))
+else ${format.give}
+end
+${format.token}`,
+      isFound,
+      isFound,
+    ),
+
+    /**
      * Publishes that a lock is free, if it is. Changes nothing.
      *
      * ARGV: notification
@@ -164,14 +199,20 @@ return heard`,
 }
 
 /** Makes the lock that of nobody, until its `minHold` ends. ARGV[first]: the numbers of a `Keep`. */
-export const keepUntilItsEnd = (
-  { held, isKept, keep }: Pick<OwnerFormat, 'held' | 'isKept' | 'keep'>,
-  first: number,
-) => `
+export const keepUntilItsEnd = ({ held, isGiven, give }: Giving, first: number) => `
 ${examine(held)}
 -- It is kept already: the reply was lost.
-local kept = '${KEPT}' .. owner
-if state == 'stolen' and ${isKept} then return 1 end
+local to = '${KEPT}' .. owner
+if state == 'stolen' and ${isGiven} then return 1 end
 ${RETURN_UNLESS_HELD}
 ${leftToKeep(`ARGV[${first}]`, `ARGV[${first + 1}]`, `ARGV[${first + 2}]`)}
-${keep}`;
+${give}`;
+
+type Giving = Pick<OwnerFormat, 'held' | 'isGiven' | 'give'>;
+
+/** Before the lock is given to `to`. Sets `isGiven`: it is `to`'s already, and a reply was lost. */
+const examineToGive = ({ held, isGiven }: Giving) => `
+${examine(held)}
+local to, left = ARGV[2], ARGV[3]
+local isGiven = state == 'stolen' and ${isGiven}
+if not isGiven then ${RETURN_UNLESS_HELD} end`;

@@ -1,5 +1,5 @@
 import type { Hold } from '../../core/hold';
-import type { Grant, Ownership, Refusal, Released, RenewalMode } from '../../core/protocol';
+import type { Grant, NotHeld, Ownership, Refusal, Released, RenewalMode, Travel } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -77,6 +77,23 @@ export abstract class ScriptedFormat {
     settle: (ownership: Ownership) => void,
   ): void {
     renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl), mode], ttl, timeout, settle);
+  }
+
+  /** As LockProtocol. */
+  travelOf(names: LockNames): Travel {
+    const { ADOPT, DETACH } = this.scripts;
+    return {
+      detach: (owner, to, ttl, timeout) =>
+        this.redis.run(DETACH, [names.lock], [owner, to, String(ttl)], timeout, (reply) =>
+          foundIn(DETACH, reply, reply),
+        ),
+      adopt: (from, hold, timeout) =>
+        this.redis.run(ADOPT, this.keys(names), [from, hold.owner, String(hold.ttl)], timeout, (reply) =>
+          Number(reply) > 0
+            ? (this.answerIn(ADOPT, reply, 1, hold) as Grant)
+            : (foundIn(ADOPT, reply, reply) as NotHeld),
+        ),
+    };
   }
 
   /** Reads the reply of a script that acquires. A refusal has at least `least` values. */

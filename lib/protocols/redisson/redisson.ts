@@ -38,15 +38,15 @@ redis.call('PEXPIRE', lock, ttl)`;
 export const PROLONG = `
 if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end`;
 
-/** See `OwnerFormat`. To keep it, the new field comes before the old one goes: a hash without fields is deleted. */
+/** See `OwnerFormat`. To give it, the new field comes before the old one goes: a hash without fields is deleted. */
 export const HASH = {
   held: HASH_HELD,
   holder: "redis.call('HKEYS', KEYS[1])[1]",
-  isKept: "redis.pcall('HEXISTS', lock, kept) == 1",
-  keep: `
+  isGiven: "redis.pcall('HEXISTS', lock, to) == 1",
+  give: `
 -- Changes nothing. Out of memory, Redis refuses HSET to a script that has not written yet.
 redis.call('HDEL', lock, '')
-redis.call('HSET', lock, kept, 1)
+redis.call('HSET', lock, to, 1)
 redis.call('HDEL', lock, owner)
 -- Last: see script-parts.ts.
 redis.call('PEXPIRE', lock, left)`,

@@ -1,0 +1,142 @@
+import type { Lease } from '../api/distributed-lock';
+import { LockLostError } from '../api/errors';
+import type { AdoptOptions } from '../api/options';
+import { clock } from '../internal/clock';
+import { Availability } from './availability';
+import type { Hold } from './hold';
+import type { RedisLease } from './lease';
+import type { Turn } from './local-queue';
+import { type LockServices, RedisLock } from './lock';
+import type { Passport } from './passport';
+import { type LockProtocol, NOT_GRANTED, type NotHeld, type Travel } from './protocol';
+
+/** A registry's tries to adopt one lease. */
+interface Adoption {
+  /** What the key gets: the same for all tries, so that a later one finds what an earlier one has done. */
+  readonly owner: string;
+  /** The try that is under way. */
+  running: Promise<unknown> | undefined;
+  /** Nothing of the lease is in Redis any more: ms, on the monotonic clock. */
+  endsAt: number;
+}
+
+/** The leases that a registry adopts: see `LockRegistry.adopt`. */
+export class Adoptions {
+  readonly #services: LockServices;
+  /** Those of the adopted leases that are held, by key. */
+  readonly #locks = new Map<string, RedisLock>();
+  /** Those that Redis has not answered, by the value under which the lease was detached. */
+  readonly #unanswered = new Map<string, Adoption>();
+
+  constructor(services: LockServices) {
+    this.#services = services;
+  }
+
+  /** That of the lease of this key that was adopted, and is held. */
+  lockOf(key: string): RedisLock | undefined {
+    return this.#locks.get(key);
+  }
+
+  /** One text adopts once. So a call waits for the try before it, and is another try if that was not answered. */
+  async adopt(lock: RedisLock, passport: Passport, options: AdoptOptions): Promise<Lease> {
+    const { owner: from } = passport;
+    let adoption = this.#adoptionOf(from);
+    for (; adoption.running !== undefined; adoption = this.#adoptionOf(from)) await adoption.running;
+    const adopting = this.#try(lock, passport, adoption, options);
+    adoption.running = adopting.then(
+      () => this.#unanswered.delete(from),
+      () => (adoption.running = undefined),
+    );
+    const answer = await adopting;
+    if (typeof answer === 'string') throw new LockLostError(lock.key, answer);
+    return answer;
+  }
+
+  async #try(
+    lock: RedisLock,
+    passport: Passport,
+    adoption: Adoption,
+    { ttl: given = passport.ttl, renew = passport.renew }: AdoptOptions,
+  ): Promise<Lease | NotHeld> {
+    const { minHold, owner: from } = passport;
+    const ttl = Math.max(given, minHold);
+    adoption.endsAt = clock.now() + Math.max(ttl, passport.ttl) + this.#services.settings.commandTimeout;
+    const adopted = new AdoptedLock(lock, from, adoption.owner, this.#services, this.#locks);
+    const lease = await adopted.tryLock({ ttl, renew, minHold });
+    if (lease === null) return adopted.reason;
+    // What this process had of the key was lost before: another one has detached what is adopted.
+    for (const { hold } of lock.leases) hold.lose('stolen');
+    this.#locks.set(lock.key, adopted);
+    return lease;
+  }
+
+  #adoptionOf(from: string): Adoption {
+    const now = clock.now();
+    for (const [other, { endsAt }] of this.#unanswered) if (endsAt < now) this.#unanswered.delete(other);
+    const known = this.#unanswered.get(from);
+    if (known !== undefined) return known;
+    const adoption = { owner: this.#services.nextOwner(), running: undefined, endsAt: Number.POSITIVE_INFINITY };
+    this.#unanswered.set(from, adoption);
+    return adoption;
+  }
+}
+
+/**
+ * The lock of an adopted lease: a hold of its own, beside the local turn. A caller of this process may have that turn, and
+ * wait in Redis. So callers of this process wait for it there, as those of every other process do.
+ */
+class AdoptedLock extends RedisLock {
+  /** Why it was not adopted. */
+  reason: NotHeld = 'expired';
+  readonly #protocol: LockProtocol;
+  readonly #held: Map<string, RedisLock>;
+
+  /** The key goes from one owner value to the other. `held`: where it is removed when its lease is over. */
+  constructor(lock: RedisLock, from: string, to: string, services: LockServices, held: Map<string, RedisLock>) {
+    const protocol = lock.openProtocol();
+    const refused = (reason: NotHeld): void => {
+      this.reason = reason;
+    };
+    super(lock.key, {
+      ...services,
+      nextOwner: () => to,
+      adopted: () => undefined,
+      protocols: { openProtocol: () => adopting(protocol, from, refused) },
+    });
+    this.#protocol = protocol;
+    this.#held = held;
+  }
+
+  protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+    hold.protocol = this.#protocol;
+    super.recordLease(lease, hold, turn);
+  }
+
+  /** @internal */
+  override leaseOver(lease: RedisLease): void {
+    super.leaseOver(lease);
+    if (this.#held.get(this.key) === this) this.#held.delete(this.key);
+  }
+}
+
+/** What a call makes attempts by that adopts: each gives the key from one owner value to another. */
+function adopting(lock: LockProtocol, from: string, refused: (reason: NotHeld) => void): LockProtocol {
+  return {
+    availability: new Availability(),
+    isActive: false,
+    async attempt(hold, timeout) {
+      const answer = await (lock.travel as Travel).adopt(from, hold, timeout);
+      if (typeof answer !== 'string') return answer;
+      refused(answer);
+      return { granted: false, remaining: 0, roundTrip: 0 };
+    },
+    /** What an attempt without an answer has done is left as it is, for another one. Its key ends with its ttl. */
+    release: () => Promise.resolve('expired'),
+    // Nobody waits for it.
+    standBack: () => undefined,
+    wait: () => Promise.resolve(NOT_GRANTED),
+    mayPassOn: () => false,
+    renew: (...renewal) => lock.renew(...renewal),
+    orphanLife: ({ longestTtl }) => longestTtl,
+  };
+}
