@@ -94,6 +94,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/fair/server-clock:RATE': 'fair/server-clock',
   'protocols/fair/server-clock:TOLERANCE': 'fair/server-clock',
   'protocols/format/script-parts:FENCE_TTL': 'contract/wire-format',
+  'protocols/format/script-parts:MOST_AHEAD': 'fencing/blocks',
   'protocols/held-scripts:CAPACITY': MEMORY,
   'protocols/redisson/redisson-fair:LATE_COMMAND':
     'because no command was seen to be as late, and one more removal is cheap',

@@ -257,7 +257,7 @@ export const MUTATIONS = {
     replacements: [
       [
         "if (typeof answer === 'string') return answer;",
-        "if (typeof answer === 'string') answer = { until: hold.keyUntil, fencingToken: hold.fencingToken };",
+        "if (typeof answer === 'string') answer = { until: hold.keyUntil, fencingToken: ended.fencingToken };",
       ],
     ],
   },
@@ -271,7 +271,55 @@ export const MUTATIONS = {
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['said.isAlone = reply === 1;', 'said.isAlone = true;']],
+    replacements: [['said.isAlone = reply === 1 || moreTokens > 0;', 'said.isAlone = true;']],
+  },
+  'token-used-twice': {
+    finding: 'two leases of a hold get the same token of its block',
+    simulation: ['spin', 'redisson'],
+    replacements: [['this.#nextToken = token + 1;', 'this.#nextToken = token;']],
+  },
+  'block-not-kept-in-the-counter': {
+    finding: 'the counter is the first token of a block, and the next holder gets the others too',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [["string.format('%.0f', first + count - 1)", "string.format('%.0f', first)"]],
+  },
+  'block-used-to-its-end': {
+    finding: 'a hold is passed on with more tokens than it has',
+    simulation: ['redisson'],
+    replacements: [
+      [
+        'if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;',
+        'this.#tokensLeft = Math.max(1, this.#tokensLeft);',
+      ],
+    ],
+  },
+  'rest-of-a-block-used-later': {
+    finding: 'what is left of a block when its hold ends goes to leases of the next hold',
+    simulation: ['pub-sub', 'fair'],
+    replacements: [
+      [
+        'this.#nextToken = fencingToken;\n    this.#tokensLeft = 1 + moreTokens;',
+        `const rest = (this.protocol as { rest?: { next: number; left: number } });
+    if (rest.rest?.left) moreTokens = rest.rest.left - 1;
+    this.#nextToken = rest.rest?.left ? rest.rest.next : fencingToken;
+    this.#tokensLeft = 1 + moreTokens;`,
+      ],
+      [
+        'this.#nextToken = token + 1;',
+        `this.#nextToken = token + 1;
+    Object.assign(this.protocol, { rest: { next: token + 1, left: this.#tokensLeft } });`,
+      ],
+    ],
+  },
+  'block-of-nobody': {
+    finding: 'a script mints tokens for a process that is not the holder, which passes its lost hold on',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [
+      [
+        "if state then return { state == 'expired' and 0 or -1, 0 } end\nlocal ttl",
+        "if state and not KEYS[2] then return { state == 'expired' and 0 or -1, 0 } end\nlocal ttl",
+      ],
+    ],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
@@ -354,8 +402,8 @@ redis.call('ZADD', queue, score, ticket)`,
     test: '__tests__/fair/grants.test.ts',
     replacements: [
       [
-        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
-        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
+        'return this.ask(script, args, next?.ticket, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next?.ticket, now, timeout, answered, ownerOrTicket);',
       ],
     ],
   },

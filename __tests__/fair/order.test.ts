@@ -85,7 +85,7 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     expect(order).toEqual(['b']);
   });
 
-  it('A caller of a fair lock costs one script while no other process waits, and no key but that of the lock', async () => {
+  it('The callers of a fair lock cost hardly a script while no other process waits, and no key but that of the lock', async () => {
     const registry = await fixture.process();
     const round = async () => {
       const lease = await registry.obtain(KEY).lock();
@@ -96,8 +96,8 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
     await round();
     await fixture.admin.configResetStat();
     await round();
-    // One acquires the lock; each of the 21 holders hands it over, or releases it.
-    expect(await fixture.scriptsRun()).toBe(22);
+    // One acquires the lock, one hands it over with a block of tokens, and one releases it; more where that takes 50 ms.
+    expect(await fixture.scriptsRun()).toBeLessThan(10);
     expect(await fixture.admin.info('commandstats')).not.toMatch(/cmdstat_(zadd|hset)/);
   });
 

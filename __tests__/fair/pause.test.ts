@@ -22,7 +22,7 @@ describe('A pause of a fair lock for pollers', () => {
     const since = performance.now();
     const reply = await admin.eval(RELEASE.source, {
       keys: [names.lock, fair.queue, fair.tickets],
-      arguments: [owner, 'DEL', `PUBLISH message 10000 0 0  ${PAUSE} ${INTERVAL} 0 0 0`, `${registryKey}-channel`],
+      arguments: [owner, 'DEL', `PUBLISH message 10000 0 0 0  ${PAUSE} ${INTERVAL} 0 0 0`, `${registryKey}-channel`],
     });
     expect((reply as unknown[]).at(-1)).toBe(0);
     const lease = await waiting;

@@ -77,7 +77,7 @@ describe('What abandoned calls may have left in Redis', () => {
   it('What abandoned calls may have left in Redis is removed for as long as a renewal or the next caller asked for, when nothing was answered', async () => {
     registry = new RedisLockRegistry(redis, { registryKey: 'longer', fencing: true });
     const lock = registry.obtain('key');
-    // With fencing a hold needs a command before it is passed on.
+    // With fencing a hold needs a command before it is passed on: an acquisition brings one token.
     const forNext = (lease: Lease) => Promise.all([lock.lock({ ttl: 60_000, waitTime: 100 }), lease.unlock()]);
     const byRenewal = (lease: Lease) => lease.renew(60_000).catch(() => lease.unlock());
     for (const askForLongerLife of [forNext, byRenewal]) {

@@ -187,7 +187,10 @@ export interface LockState {
   readonly acquiredAt: number | undefined;
   /** ms until the key expires unless it is renewed; `Infinity` without an expiry, 0 when the lock is free. */
   readonly remaining: number;
-  /** With `fencing: true`: the last token of the lock, while it is held. */
+  /**
+   * With `fencing: true`: the last token that was taken, while the lock is held. Callers of its process that wait may get
+   * it, or one before it.
+   */
   readonly fencingToken: number | undefined;
   /**
    * How many wait. `fair` and `redisson-fair`: processes in the queue. `pub-sub` and `redisson`: connections that

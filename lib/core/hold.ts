@@ -14,7 +14,7 @@ import {
   reasonOf,
 } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode, Travel } from './protocol';
+import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode, Tokens, Travel } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
@@ -100,8 +100,9 @@ export class Hold implements WatchedLease {
 
   /** The lease that relies on it. `undefined`: it is not granted yet, or it is over. */
   lease: LeaseOfHold | undefined;
-  /** That of the next lease: set by the lock before it makes one. */
-  fencingToken: number | undefined;
+  /** That of its next lease, if it has one left. `undefined`: its leases have none. */
+  #nextToken: number | undefined;
+  #tokensLeft = 0;
   /** As WatchedLease. */
   renewAt: number | undefined;
   position = -1;
@@ -253,6 +254,22 @@ export class Hold implements WatchedLease {
     if (!isScheduled) this.#watchdog?.add(this, now);
   }
 
+  /** Redis has given it these tokens. What is left of earlier ones is not used. */
+  receive({ fencingToken, moreTokens = 0 }: Tokens): void {
+    this.#nextToken = fencingToken;
+    this.#tokensLeft = 1 + moreTokens;
+  }
+
+  /** The token of its next lease, which no other lease gets. */
+  takeToken(): number | undefined {
+    const token = this.#nextToken;
+    if (token === undefined) return undefined;
+    if (this.#tokensLeft === 0) throw new Error(`${this.owner} has no token left`);
+    this.#tokensLeft--;
+    this.#nextToken = token + 1;
+    return token;
+  }
+
   /** Its lease ended by `unlock`: from now on it is not renewed, and the answer of a renewal in flight does not count. */
   unlocked(): void {
     this.#watchdog?.remove(this);
@@ -260,10 +277,11 @@ export class Hold implements WatchedLease {
   }
 
   /**
-   * Whether it may go to another lease without a command: Redis confirmed it just now, and what is left of it is enough
-   * for what is asked for.
+   * Whether it may go to another lease without a command: Redis confirmed it just now, what is left of it is enough for
+   * what is asked for, and so are its tokens.
    */
   isFreshFor(request: LockRequest, now: number): boolean {
+    if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
     return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));
   }
@@ -438,9 +456,14 @@ export class Hold implements WatchedLease {
   }
 
   /** As `LockProtocol`. */
-  confirmOrRelease(ttl: number, timeout: number, now: number): Promise<Confirmed | Released> | undefined {
+  confirmOrRelease(
+    ttl: number,
+    timeout: number,
+    now: number,
+    callers: number,
+  ): Promise<Confirmed | Released> | undefined {
     this.#asks(ttl);
-    return this.protocol.confirmOrRelease?.(this.owner, ttl, timeout, now);
+    return this.protocol.confirmOrRelease?.(this.owner, ttl, timeout, now, callers);
   }
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */

@@ -59,7 +59,7 @@ export class RedisLease implements HeldLease {
     this.#lock = lock;
     this.#hold = hold;
     this.ttl = Math.ceil(ttl);
-    this.fencingToken = hold.fencingToken;
+    this.fencingToken = hold.takeToken();
     this.endsAt = isPassedOn && !renew ? endOfLease(now, this.ttl) : Number.POSITIVE_INFINITY;
     this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
     if (!renew) this.renewUntil = Math.floor(now);

@@ -74,6 +74,11 @@ export class LocalQueue<Caller = void> {
     return this.#waiting?.waiters.first !== undefined;
   }
 
+  /** How many callers wait for the turn. */
+  get length(): number {
+    return this.#waiting?.waiters.size ?? 0;
+  }
+
   /** The caller that gets the turn next. */
   get next(): Caller | undefined {
     return this.#waiting?.waiters.first?.caller;

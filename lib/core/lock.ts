@@ -285,7 +285,7 @@ export class RedisLock implements DistributedLock {
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     const now = clock.now();
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, 0);
-    hold.fencingToken = grant.fencingToken;
+    hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
     this.recordLease(lease, hold, turn);
@@ -349,14 +349,14 @@ export class RedisLock implements DistributedLock {
     if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
-    const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now);
+    const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now, this.queue.length);
     return (
       asked &&
       afterFailure(
         asked.then((answer: Confirmed | Released) => {
           if (typeof answer === 'string') return answer;
           hold.confirmed(answer.until, now, driftBefore);
-          hold.fencingToken = answer.fencingToken;
+          hold.receive(answer);
           // Its caller may have left since, and the next one may need more.
           const first = this.nextAfter(ended);
           const at = clock.now();
@@ -428,7 +428,7 @@ export class RedisLock implements DistributedLock {
   #exchange(hold: Hold, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
     let exchange: Promise<Released> | undefined;
     this.give((call) => {
-      exchange = call.exchange(hold, timeout);
+      exchange = call.exchange(hold, timeout, this.queue.length);
       return undefined;
     });
     if (trace !== undefined) trace.isHandedOver = true;

@@ -5,14 +5,21 @@ import type { Hold } from './hold';
 import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
+/** The tokens that Redis has given to a hold, for leases that follow each other. */
+export interface Tokens {
+  /** That of the first lease. `undefined`: without fencing. */
+  readonly fencingToken: number | undefined;
+  /** How many more there are, each one higher than the one before. Those that are left when the hold ends are not used. */
+  readonly moreTokens?: number;
+}
+
 /** The lock is the hold's. */
-export interface Grant {
+export interface Grant extends Tokens {
   readonly granted: true;
   /** The value in Redis that says so. No other grant ever has it. */
   readonly owner: string;
   /** Until when it may be relied on, on the monotonic clock. */
   readonly until: number;
-  readonly fencingToken: number | undefined;
   /** The drift between the clocks when `until` was measured. */
   readonly drift: number;
   /** For a grant that lasts only for the claim window: its first renewal, which is in flight. Never rejects. */
@@ -52,10 +59,9 @@ export type NotHeld = 'expired' | 'stolen';
 /** What a release found: our key, or that the lock is not ours. */
 export type Released = 'released' | NotHeld;
 
-/** A hold that the process keeps, for its next caller: until when, and the token of that caller. */
-export interface Confirmed {
+/** A hold that the process keeps, for its next callers: until when, and their tokens. */
+export interface Confirmed extends Tokens {
   readonly until: number;
-  readonly fencingToken: number | undefined;
 }
 
 /** What became of a hold, and of the first attempt of the next local caller; `undefined`: it has to make another one. */
@@ -161,14 +167,21 @@ export interface LockProtocol {
   mayPassOn(now: number, hold: Hold): boolean;
   /**
    * The same where Redis has to be asked: confirms the hold for the next caller, so that its key lives for at least `ttl`
-   * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`.
+   * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`. `callers`: how many
+   * wait here, for which it takes tokens.
    */
-  confirmOrRelease?(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released>;
+  confirmOrRelease?(
+    owner: string,
+    ttl: number,
+    timeout: number,
+    now: number,
+    callers: number,
+  ): Promise<Confirmed | Released>;
   /**
    * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
-   * `release`.
+   * `release`; `callers`: as for `confirmOrRelease`.
    */
-  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
+  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined, callers: number): Promise<Exchange>;
   /** Absent: its leases do not travel. */
   readonly travel?: Travel | undefined;
   /** A lease of this process was lost: the lock may be free. */

@@ -13,6 +13,7 @@ export interface Linked<T> {
 export class LinkedList<T extends Linked<T>> {
   #first: T | undefined;
   #last: T | undefined;
+  #size = 0;
 
   get first(): T | undefined {
     return this.#first;
@@ -22,7 +23,12 @@ export class LinkedList<T extends Linked<T>> {
     return this.#last;
   }
 
+  get size(): number {
+    return this.#size;
+  }
+
   append(member: T): void {
+    this.#size++;
     member.previous = this.#last;
     if (this.#last === undefined) this.#first = member;
     else this.#last.next = member;
@@ -41,6 +47,7 @@ export class LinkedList<T extends Linked<T>> {
   /** Does nothing for a member that is in no list. */
   remove(member: T): void {
     if (member.previous === undefined && this.#first !== member) return;
+    this.#size--;
     if (member.previous === undefined) this.#first = member.next;
     else member.previous.next = member.next;
     if (member.next === undefined) this.#last = member.previous;

@@ -180,12 +180,17 @@ class ContendedProtocol implements LockProtocol {
    * where nobody can be seen, the next process that polls.
    */
   mayPassOn(now: number): boolean {
-    // Each lease has a token of its own, which only Redis gives.
-    if (this.#parts.settings.handOver === 0 || this.#format.isFencing || this.#pollers?.isDue(now)) return false;
+    if (this.#parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return false;
     return !this.#sharing.isSliceOver(now);
   }
 
-  confirmOrRelease(owner: string, ttl: number, timeout: number, now: number): Promise<Confirmed | Released> {
+  confirmOrRelease(
+    owner: string,
+    ttl: number,
+    timeout: number,
+    now: number,
+    callers: number,
+  ): Promise<Confirmed | Released> {
     const names = this.#names;
     const format = this.#format;
     const { redis, settings } = this.#parts;
@@ -196,6 +201,7 @@ class ContendedProtocol implements LockProtocol {
       return this.release(owner, timeout, undefined, now, true);
     }
     const args = [owner, String(ttl)];
+    if (isSliceOver || format.isFencing) args.push(String(callers));
     if (isSliceOver) {
       this.#waiting?.expectEcho(now);
       args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
@@ -204,9 +210,8 @@ class ContendedProtocol implements LockProtocol {
     const readRelease = this.#readRelease(script, now, true);
     const read = (reply: unknown): Confirmed | Released => {
       if (Array.isArray(reply)) return readRelease(reply);
-      const fencingToken = format.tokenIn(script, reply);
       if (isSliceOver) this.#sharing.acquired(now);
-      return { until: reliableUntil(now, ttl), fencingToken };
+      return { until: reliableUntil(now, ttl), ...format.tokensIn(script, reply) };
     };
     return redis.run(script, format.keys(names), args, timeout, read, now);
   }

@@ -3,7 +3,7 @@ import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
 import { lockScripts } from './format/lock-scripts';
-import { mint, STRING_HELD } from './format/script-parts';
+import { mint, mintBlock, STRING_HELD } from './format/script-parts';
 import { ScriptedFormat } from './format/scripted-format';
 import type { LockTypeDefinition } from './registry-parts';
 
@@ -27,11 +27,6 @@ heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy 
 const BEFORE_MINT = `
 local last = KEYS[2] and redis.call('GET', KEYS[2])
 local time = KEYS[2] and redis.call('TIME')`;
-
-/** Returns 1, or the next token. */
-const MINT = `
-if not KEYS[2] then return 1 end
-${mint('KEYS[2]')}`;
 
 /** See `OwnerFormat`. */
 export const STRING = {
@@ -60,12 +55,15 @@ elseif redis.call('PTTL', lock) < tonumber(ttl) then
   redis.call('PEXPIRE', lock, ttl)
 end
 if last and holder then return last end
-${MINT}`,
+if not KEYS[2] then return 1 end
+${mint('KEYS[2]')}`,
   ...STRING,
   publish,
   leftToPollers: 'left to pollers',
-  beforeToken: BEFORE_MINT,
-  token: MINT,
+  beforeTokens: BEFORE_MINT,
+  tokens: `
+if not KEYS[2] then return 1 end
+${mintBlock('KEYS[2]', 'callers')}`,
 });
 
 /** Spring's string key. */

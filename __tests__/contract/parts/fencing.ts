@@ -36,6 +36,22 @@ export function fencing(fixture: LockFixture): void {
       expect(oracle.violations).toEqual([]);
     });
 
+    it('Fencing tokens rise from caller to caller of a process, and above those when another process has the lock (P10)', async () => {
+      const [mine, theirs] = [fixture.registry({ fencing: true }), fixture.otherRegistry({ fencing: true })];
+      const oracle = fixture.oracle();
+      for (let round = 0; round < 2; round++) {
+        const first = await mine.obtain('key').lock();
+        const others = Array.from({ length: 20 }, () =>
+          mine.run('key', ({ fencingToken }) => oracle.write(fencingToken)),
+        );
+        oracle.write(first.fencingToken);
+        await first.unlock();
+        await Promise.all(others);
+        await theirs.run('key', ({ fencingToken }) => oracle.write(fencingToken));
+      }
+      expect(oracle.violations).toEqual([]);
+    });
+
     it('Fencing tokens do not change by a renewal or by a refused attempt', async () => {
       const lease = await fixture.registry({ fencing: true }).obtain('key').lock({ ttl: 5_000 });
       const { fencingToken } = lease;

@@ -17,6 +17,8 @@ export class QueueReply {
   /** The owner value of this process that holds the lock, if one does, and its token. */
   owner: string | undefined;
   token = '';
+  /** How many more tokens there are, each one higher than the one before. */
+  moreTokens = 0;
   /** Nobody else waited, in any process, as far as the reply says. */
   isAlone = false;
   /** ms that the lock's key still has to live; `Infinity` without an expiry. */
@@ -99,13 +101,14 @@ export class FairFormat extends SpringFormat {
         said.found = this.foundIn(script, reply, reply);
         return said;
       }
-      // The ticket has the lock: 1, or 2 where others wait, or the token.
-      numberIn(script, reply, reply);
+      // The ticket has the lock: 1, or 2 where others wait, or tokens. Several only where nobody else waits.
+      const { fencingToken, moreTokens = 0 } = this.tokensIn(script, reply);
       said.owner = ticket.id;
-      said.token = String(reply);
+      if (fencingToken !== undefined) said.token = String(fencingToken);
+      said.moreTokens = moreTokens;
       said.life = ticket.hold.ttl;
       said.score = ticket.score;
-      said.isAlone = reply === 1;
+      said.isAlone = reply === 1 || moreTokens > 0;
       return said;
     }
     const values = arrayIn(script, reply, 3, 10);

@@ -31,6 +31,12 @@ import { Ticket, ticketOf } from './ticket';
 /** ms; the first renewal has at least this long to be answered. */
 const LEAST_TIMEOUT = 10;
 
+/** The next caller of this process, and how many tokens it may bring. */
+interface NextCaller {
+  readonly ticket: Ticket;
+  readonly tokens: number;
+}
+
 /** A grant by hand-over that arrived. */
 type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
 
@@ -126,7 +132,7 @@ export class FairProtocol implements LockProtocol {
     this.forgetTicket(owner);
     this.#aloneAt = reply.isAlone ? ticket.aloneAt : undefined;
     const fencingToken = this.#format.isFencing ? Number(reply.token) : undefined;
-    return { granted: true, owner, until, fencingToken, drift: driftBefore };
+    return { granted: true, owner, until, fencingToken, moreTokens: reply.moreTokens, drift: driftBefore };
   }
 
   /** The caller of the ticket waits no more, or the lease is about to be given back. Sends nothing. */
@@ -178,16 +184,22 @@ export class FairProtocol implements LockProtocol {
 
   /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
   mayPassOn(): boolean {
-    if (this.#aloneAt !== this.#wanted || this.#format.isFencing) return false;
+    return this.#aloneAt === this.#wanted && this.hearsOfOthers;
+  }
+
+  /** A message says when another process waits, and there are no pollers, which none would be about. */
+  private get hearsOfOthers(): boolean {
     return this.#pollers === undefined && this.#presence?.notifiedBy === 'message';
   }
 
   /** See HAND_OVER. */
-  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
+  exchange(owner: string, to: Hold, timeout: number, keep: Keep | undefined, callers: number): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
-    return this.end(owner, ticket, keep, timeout, to.sentAt, (reply) => {
+    // Where each of them takes a script, its token comes with that.
+    const tokens = this.hearsOfOthers ? callers : 1;
+    return this.end(owner, { ticket, tokens }, keep, timeout, to.sentAt, (reply) => {
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
       return { found: reply.found, answer: this.enter(ticket, reply) };
     });
@@ -209,12 +221,12 @@ export class FairProtocol implements LockProtocol {
   }
 
   /**
-   * Ends a lease, or takes a ticket out of the queue. `next`: the ticket of the next caller of this process, which gets
-   * the lock or a position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
+   * Ends a lease, or takes a ticket out of the queue. `next`: the caller of this process that gets the lock or a
+   * position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
    */
   private end<T>(
     ownerOrTicket: string,
-    next: Ticket | undefined,
+    next: NextCaller | undefined,
     keep: Keep | undefined,
     timeout: number,
     now: number,
@@ -229,8 +241,7 @@ export class FairProtocol implements LockProtocol {
     else if (pollers?.isDue(now)) more = ` ${pollers.pause} ${pollers.interval} 0 0 0`;
     let text: string = format.publish;
     if (next !== undefined || more !== '') {
-      const nextCaller = next === undefined ? '0 0 ' : `${next.hold.waited(now)} ${next.hold.ttl} ${next.id}`;
-      text = `${format.presence[this.notifiedBy]} ${nextCaller}${more}`;
+      text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : wordsOf(next, now)}${more}`;
     }
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
@@ -242,7 +253,7 @@ export class FairProtocol implements LockProtocol {
       return use(reply);
     };
     // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
-    return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
+    return this.ask(script, args, next?.ticket, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
   }
 
   /** The queue stays as it is. */
@@ -370,6 +381,11 @@ export class FairProtocol implements LockProtocol {
     // A message may still report the grant; to release it once more changes nothing.
     if (this.#entered === ended) this.#entered = undefined;
   }
+}
+
+/** The next caller, as RELEASE takes it. */
+function wordsOf({ ticket: { hold, id }, tokens }: NextCaller, now: number): string {
+  return `${hold.waited(now)} ${hold.ttl} ${tokens} ${id}`;
 }
 
 /** A queue in Redis on Spring's format. */

@@ -1,7 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { deleteBy, leftToKeep, mint } from '../format/script-parts';
+import { deleteBy, leftToKeep, mint, mintBlock } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
 import { LONGEST_PAUSE } from '../shared-with-pollers';
 import { publish, SPRING_SCRIPTS, STRING } from '../spring';
@@ -307,9 +307,10 @@ local owner = ARGV[1]
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-local publish, how, life, age, ttl, next, more = ARGV[3], 'none', 0, 0, 0, '', ''
+local publish, how, life, age, ttl, callers, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
 if #publish > 8 then
-  publish, how, life, age, ttl, next, more = string.match(publish, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$')
+  local words = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$'
+  publish, how, life, age, ttl, callers, next, more = string.match(publish, words)
 end
 if next == '' then next = nil end
 -- The first in the queue, and its position.
@@ -336,7 +337,8 @@ if isOwners and next and more == '' then
     end
     if not fence then return first and 2 or 1 end
     local last = redis.call('GET', fence)
-    ${mint('fence')}
+    if first then callers = 1 end
+    ${mintBlock('fence', 'callers')}
   end
 end
 ${FUNCTIONS}
@@ -411,7 +413,7 @@ return {
  *
  * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
  * If there is more to do: how the process is notified, ms until it is taken for dead; for HAND_OVER microseconds since the
- * call of the next caller, its ttl in ms, its ticket, else 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
+ * call of the next caller, its ttl in ms, how many callers wait in the process, its ticket, else 0, 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
  * from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
@@ -422,8 +424,8 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 /**
  * The same for the next caller of the process: the lock goes to that one or to one of the queue: to the earliest of them
  * that can be reached. Where it does not get the lock, the next caller has a position in the queue afterwards.
- * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence the
- * token as text in both cases; else a table.
+ * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence in
+ * both cases tokens (see `mintBlock`), several only when there were no others; else a table.
  */
 export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
 

@@ -30,9 +30,12 @@ interface OwnerFormat {
   publish(first: number, message?: string): string;
   /** The message that a lock is left to pollers. */
   readonly leftToPollers: string;
-  /** Returns the next fencing token, or 1 without fencing. What it needs is read before anything is written. */
-  readonly beforeToken: string;
-  readonly token: string;
+  /**
+   * Returns the next fencing tokens, or 1 without fencing: as many as `callers` wait, at most. What it needs is read
+   * before anything is written.
+   */
+  readonly beforeTokens: string;
+  readonly tokens: string;
 }
 
 export type LockScripts = ReturnType<typeof lockScripts>;
@@ -95,27 +98,28 @@ return { life }`,
     /**
      * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others.
      *
-     * ARGV: owner, ttl in ms [, listeners of our own, command that deletes, notification]
-     * Returns 1, or with a fence the next token, when the key is the owner's and lives for the ttl at least; else
-     * { what RELEASE returns, listeners }.
+     * ARGV: owner, ttl in ms [, callers that wait in the process [, listeners of our own, command that deletes,
+     * notification]]
+     * Returns 1, or with a fence the next tokens (see `mint`), when the key is the owner's and lives for the ttl at
+     * least; else { what RELEASE returns, listeners }.
      */
     CONFIRM_OR_RELEASE: new LockScript(
       `confirm or release (${name})`,
       `${examine(held)}
 if state then return { state == 'expired' and 0 or -1, 0 } end
-local ttl, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3])
-${format.beforeToken}
+local ttl, callers, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+${format.beforeTokens}
 if ownListeners then
-  ${publish(5)}
+  ${publish(6)}
   -- Where the number of listeners is not known, others may listen.
   if heard == -1 or heard > ownListeners then
-    ${deleteBy('ARGV[4]')}
+    ${deleteBy('ARGV[5]')}
     return { deleted, heard }
   end
 end
 -- In any case: out of memory, Redis refuses other writes to a script that has not written yet.
 redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
-${format.token}`,
+${format.tokens}`,
       isFound,
     ),
 
@@ -169,13 +173,14 @@ return 1`,
     ADOPT: new LockScript(
       `adopt (${name})`,
       `${examineToGive(format)}
-${format.beforeToken}
+local callers = 1
+${format.beforeTokens}
 if isGiven then
   -- A late repetition must not shorten a renewed life.
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), left))
 else ${format.give}
 end
-${format.token}`,
+${format.tokens}`,
       isFound,
       isFound,
     ),

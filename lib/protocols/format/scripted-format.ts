@@ -1,5 +1,5 @@
 import type { Hold } from '../../core/hold';
-import type { Grant, NotHeld, Ownership, Refusal, Released, RenewalMode, Travel } from '../../core/protocol';
+import type { Grant, NotHeld, Ownership, Refusal, Released, RenewalMode, Tokens, Travel } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -8,6 +8,8 @@ import type { Script } from '../../redis/script';
 import type { Meaning } from '../waiting';
 import type { LockScripts } from './lock-scripts';
 import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
+
+const NO_TOKENS: Tokens = { fencingToken: undefined };
 
 /**
  * How a lock is written in Redis, as Spring's string or as Redisson's hash: its scripts, and the names of its keys and
@@ -100,7 +102,7 @@ export abstract class ScriptedFormat {
   answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
     const { owner: ours, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {
-      const fencingToken = this.tokenIn(script, reply);
+      const { fencingToken } = this.tokensIn(script, reply);
       return { granted: true, owner: ours, until: reliableUntil(sentAt, ttl), fencingToken, drift };
     }
     const [pttl, owner] = arrayIn(script, reply, least, 3);
@@ -108,11 +110,13 @@ export abstract class ScriptedFormat {
     return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
   }
 
-  /** Reads 1, or a token. */
-  tokenIn(script: Script, reply: unknown): number | undefined {
-    if (reply === 1 && !this.isFencing) return undefined;
-    const token = numberIn(script, reply, reply);
-    if (token < 1) throw new UnexpectedReplyError(script.name, reply);
-    return this.isFencing ? token : undefined;
+  /** Reads 1, or tokens as `mintBlock` returns them. */
+  tokensIn(script: Script, reply: unknown): Tokens {
+    if (reply === 1 && !this.isFencing) return NO_TOKENS;
+    const [first, count = 1] = typeof reply === 'string' ? reply.split(' ') : [reply];
+    const fencingToken = numberIn(script, reply, first);
+    const moreTokens = numberIn(script, reply, count) - 1;
+    if (fencingToken < 1 || moreTokens < 0) throw new UnexpectedReplyError(script.name, reply);
+    return this.isFencing ? { fencingToken, moreTokens } : NO_TOKENS;
   }
 }

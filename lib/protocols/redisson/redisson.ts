@@ -67,8 +67,12 @@ return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
   ...HASH,
   publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
   leftToPollers: LEFT_TO_POLLERS,
-  beforeToken: '',
-  token: "return KEYS[2] and redis.call('INCR', KEYS[2]) or 1",
+  beforeTokens: '',
+  // As INCR, once for each caller.
+  tokens: `
+if not KEYS[2] then return 1 end
+local first = redis.call('INCRBY', KEYS[2], callers) - callers + 1
+return string.format(callers > 1 and '%.0f %.0f' or '%.0f', first, callers)`,
 });
 
 /* The prefixes of names: see `redissonName`. */
