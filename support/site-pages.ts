@@ -4,7 +4,7 @@ import { posix } from 'node:path';
 export const SECTIONS: readonly { readonly text: string; readonly pages: readonly string[] }[] = [
   {
     text: 'Start',
-    pages: ['README.md', 'docs/get-started.md', 'docs/choose.md', 'docs/where-it-runs.md', 'docs/coming-from.md'],
+    pages: ['README.md', 'docs/get-started.md', 'docs/choose.md', 'docs/coming-from.md'],
   },
   {
     text: 'Guides',
@@ -23,13 +23,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Running it',
-    pages: [
-      'docs/operations.md',
-      'docs/high-availability.md',
-      'docs/observability.md',
-      'docs/dashboard.md',
-      'docs/compatibility.md',
-    ],
+    pages: ['docs/operations.md', 'docs/observability.md', 'docs/dashboard.md', 'docs/redis.md'],
   },
   {
     text: 'Reference',

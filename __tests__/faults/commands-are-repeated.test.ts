@@ -36,7 +36,7 @@ const LOCKS: [name: string, options: object, lockOf: LockOf][] = [
   ['write lock', {}, (registry) => registry.readWrite('key').write],
 ];
 
-// The rows of the table "Commands that a client repeats" in docs/compatibility.md.
+// The rows of the table "Commands that a client repeats" in docs/redis.md.
 describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, options, lockOf) => {
   const redis = PrivateRedis.install();
 

@@ -6,7 +6,7 @@ import { untilQuiet } from '../support/server-load';
 import { Contention, KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, tableBelow } from './pages';
 
-const SERVICES = tableBelow('docs/where-it-runs.md', 'Managed Redis', 'service').map(
+const SERVICES = tableBelow('docs/redis.md', 'Managed Redis', 'service').map(
   ([name = '', forbids = '', here = '']) => ({
     service: name.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1'),
     // Only what is written as a command.
@@ -15,7 +15,7 @@ const SERVICES = tableBelow('docs/where-it-runs.md', 'Managed Redis', 'service')
   }),
 );
 
-describePrivate('docs/where-it-runs.md', () => {
+describePrivate('docs/redis.md', () => {
   const redis = PrivateRedis.install();
   let contention: Contention | undefined;
   let users = 0;
@@ -47,12 +47,12 @@ describePrivate('docs/where-it-runs.md', () => {
     client.destroy();
   }
 
-  it('docs/where-it-runs.md names services', () => {
+  it('docs/redis.md names services', () => {
     expect(SERVICES.length).toBeGreaterThan(8);
     expect(SERVICES.filter(({ works }) => !works)).toHaveLength(1);
   });
 
-  it.each(LOCK_TYPES)('docs/where-it-runs.md says that every lock type works on each of them: %s', async (lockType) => {
+  it.each(LOCK_TYPES)('docs/redis.md says that every lock type works on each of them: %s', async (lockType) => {
     const forbidden = SERVICES.flatMap((service) => (service.works ? service.forbidden : []));
     contention = new Contention(redis, lockType, true, await userWithout(forbidden));
     await contention.run();
@@ -60,12 +60,12 @@ describePrivate('docs/where-it-runs.md', () => {
   });
 
   it.each(SERVICES.filter(({ works }) => !works))(
-    'docs/where-it-runs.md says that nothing works on $service',
+    'docs/redis.md says that nothing works on $service',
     ({ forbidden }) => expectRefused(forbidden),
   );
 
   describe('says what happens without', () => {
-    const ROWS = tableBelow('docs/where-it-runs.md', 'Managed Redis', 'without');
+    const ROWS = tableBelow('docs/redis.md', 'Managed Redis', 'without');
     const warningsWithout = async (...commands: string[]): Promise<string[]> => {
       contention = new Contention(redis, 'pub-sub', false, await userWithout(commands));
       const registry = await contention.registry();

@@ -157,27 +157,28 @@ describe('Before the first release', () => {
   });
 });
 
-describe('README.md, by the runs in docs/compatibility.md,', () => {
-  const [line = ''] = /It works with .*compatibility\.md\)/.exec(readPage('README.md')) ?? [];
-  const runs = tableBelow('docs/compatibility.md', 'What was run');
+describe('README.md, by the runs in docs/redis.md,', () => {
+  const [line = ''] = /It works with .*redis\.md\)/.exec(readPage('README.md')) ?? [];
+  const runs = tableBelow('docs/redis.md', 'What was run');
+  const servers = runs.flatMap(([names = '']) => names.split(', '));
 
-  it('README.md, by the runs in docs/compatibility.md, names the clients that were run, and no other', () => {
+  it('README.md, by the runs in docs/redis.md, names the clients that were run, and no other', () => {
     const names = (text: string) => [...new Set(text.match(/\b(?:redis|ioredis|iovalkey|valkey-glide)\b/g))].sort();
     expect(names(line.replace('node-redis', ''))).toEqual(names(runs.map(([, , clients]) => clients).join(' ')));
   });
 
-  it('README.md, by the runs in docs/compatibility.md, names the servers that were run, and nothing failed on them', () => {
+  it('README.md, by the runs in docs/redis.md, names the servers that were run, and nothing failed on them', () => {
     const versions = (kind: string) =>
-      runs.flatMap(([server = '']) => (server.startsWith(kind) ? [Number(/ (\d+\.\d+)/.exec(server)?.[1])] : []));
+      servers.flatMap((server) => (server.startsWith(kind) ? [Number(/ (\d+\.\d+)/.exec(server)?.[1])] : []));
     expect(line).toContain(`Redis ${Math.min(...versions('redis'))} to ${Math.floor(Math.max(...versions('redis')))}`);
     const valkey = [...new Set(versions('valkey').map(Math.floor))].sort();
     expect(line).toContain(`Valkey ${valkey.join(' and ')}`);
     expect(runs.flat().join('\n')).not.toContain('failed');
   });
 
-  it('README.md, by the runs in docs/compatibility.md, says how many tests passed, on how many servers', () => {
-    const [, passed] = /^([\d,]+) tests passed, 0 failed/m.exec(readPage('docs/compatibility.md')) ?? [];
-    const count = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'][runs.length];
+  it('README.md, by the runs in docs/redis.md, says how many tests passed, on how many servers', () => {
+    const [, passed] = /^([\d,]+) tests passed, 0 failed/m.exec(readPage('docs/redis.md')) ?? [];
+    const count = ['no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight'][servers.length];
     expect(readPage('README.md')).toContain(`${passed} contract tests on [${count} servers]`);
   });
 });

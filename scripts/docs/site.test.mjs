@@ -145,7 +145,7 @@ describe('The site', () => {
 
   test('fits a phone', async () => {
     const { page, close } = await openPage({ viewport: { width: 375, height: 700 } });
-    for (const file of ['index.html', 'get-started.html', 'where-it-runs.html', 'reference.html', 'coming-from.html']) {
+    for (const file of ['index.html', 'get-started.html', 'redis.html', 'reference.html', 'coming-from.html']) {
       await page.goto(site.url + file);
       const [content, screen] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
       assert.ok(content <= screen, `${file} is ${content} wide`);

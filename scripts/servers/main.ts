@@ -16,7 +16,7 @@ const USAGE = `npm run test:servers -- [options]
   --server PATH   a server binary, or a folder with some; may be repeated. Default: those on the PATH
   --type TYPE     only this type of lock; may be repeated: ${LOCK_TYPES.join(', ')}
   --client NAME   only clients whose test file has this in its name (ioredis, cluster, pool); may be repeated
-  --page          writes docs/compatibility.md, from this run and the kept results of earlier ones`;
+  --page          writes docs/redis.md, from this run and the kept results of earlier ones`;
 
 const CONFIG = join(__dirname, '../../__tests__/servers/jest.config.ts');
 

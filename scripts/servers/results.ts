@@ -58,33 +58,37 @@ export function keep(results: readonly Result[]): Result[] {
 
 const MARK = '<!-- Written by `npm run test:servers -- --page`: do not edit below. -->';
 
-/** Writes these results to docs/compatibility.md: what is above the mark is written by hand. */
+/** Writes these results to docs/redis.md: what is above the mark is written by hand. */
 export function writePage(results: readonly Result[]): void {
-  const path = join(ROOT, 'docs/compatibility.md');
+  const path = join(ROOT, 'docs/redis.md');
   const [byHand = ''] = readFileSync(path, 'utf8').split(MARK);
   writeFileSync(path, `${[byHand.trimEnd(), MARK, ...matrix(results), versions()].join('\n\n')}\n`);
 }
 
-/** One row for each server, and nothing about what was not run there. */
+/** One row for the servers on which the same was run, and nothing about what was not. */
 function matrix(results: readonly Result[]): string[] {
   const total = results.reduce((sum, { passed }) => sum + passed, 0);
   const failed = results.reduce((sum, result) => sum + result.failed, 0);
   const sizes = results.map((result) => result.passed + result.failed);
   const ofEach = between(Math.min(...sizes), Math.max(...sizes));
   const servers = [...new Set(results.map(({ server }) => server))];
-  const rows = servers.map((server) =>
-    rowOf(
-      server,
-      results.filter((result) => result.server === server),
-    ),
-  );
+  const rows = new Map<string, string[]>();
+  for (const server of servers) {
+    const row = rowOf(results.filter((result) => result.server === server));
+    rows.set(row, [...(rows.get(row) ?? []), server]);
+  }
   return [
     `${total.toLocaleString('en')} tests passed, ${failed} failed: ${ofEach} for each server, client and type of lock. What is not named was not run.`,
-    ['| server | run on | types of lock, through clients |', '| --- | --- | --- |', ...rows].join('\n'),
+    [
+      '| servers | run on | types of lock, through clients |',
+      '| --- | --- | --- |',
+      ...[...rows].map(([row, names]) => `| ${names.join(', ')} ${row}`),
+    ].join('\n'),
   ];
 }
 
-function rowOf(server: string, results: readonly Result[]): string {
+/** Without the names of the servers. */
+function rowOf(results: readonly Result[]): string {
   const dates = results.map(({ date }) => date).sort();
   const clients = new Map<string, string[]>();
   for (const client of new Set(results.map((result) => result.client))) {
@@ -92,7 +96,7 @@ function rowOf(server: string, results: readonly Result[]): string {
     clients.set(types, [...(clients.get(types) ?? []), client]);
   }
   const lines = [...clients].map(([types, names]) => `${types}: ${names.join(', ')}`);
-  return `| ${server} | ${between(dates[0], dates.at(-1))} | ${lines.join('<br>')} |`;
+  return `| ${between(dates[0], dates.at(-1))} | ${lines.join('<br>')} |`;
 }
 
 /** Of one client on one server. */
