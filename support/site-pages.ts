@@ -8,14 +8,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Guides',
-    pages: [
-      'docs/frameworks.md',
-      'docs/recipes.md',
-      'docs/fencing.md',
-      'docs/testing.md',
-      'docs/cli.md',
-      'docs/examples/README.md',
-    ],
+    pages: ['docs/frameworks.md', 'docs/recipes.md', 'docs/fencing.md', 'docs/testing.md', 'docs/examples/README.md'],
   },
   {
     text: 'Other locks',
@@ -23,7 +16,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Running it',
-    pages: ['docs/operations.md', 'docs/observability.md', 'docs/dashboard.md', 'docs/redis.md'],
+    pages: ['docs/operations.md', 'docs/observability.md', 'docs/redis.md'],
   },
   {
     text: 'Reference',
@@ -77,6 +70,11 @@ function linked(file: string, prose: string): string {
         const to = onSite(posix.normalize(posix.join(posix.dirname(file), target)));
         return to === undefined ? whole : `](${relative(to)}${anchor})`;
       })
+      // A picture that is not in the npm package: its name, and what it shows.
+      .replace(
+        /`docs\/([\w-]+\.png)` \(([^)]+)\),?/g,
+        (_, name: string, words: string) => `\n\n![${words}](${relative(name)})\n\n`,
+      )
       // A name of a file that is no link in the npm package, since it is not in it.
       .replace(/(?<!\[)`((?:docs\/[\w/-]+(?:\.md)?|CONTRIBUTING\.md))`(?!\])/g, (whole, name: string) => {
         const to = onSite(name);

@@ -7,7 +7,7 @@ import { atTheEnd, describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { ask } from './command';
 
-const TABLE = tableBelow('docs/cli.md', 'Rights').map((cells) =>
+const TABLE = tableBelow('docs/operations.md', 'Rights').map((cells) =>
   cells.map((cell) => codeSpans(cell).flatMap((span) => span.split(' '))),
 );
 const rulesOf = (row: number, column: number) => (TABLE[row]?.[column] ?? []).filter((word) => /^[~+&]/.test(word));
@@ -25,7 +25,7 @@ const ofType = (name: string) =>
 /** What node-redis needs to connect. It also sends its name by CLIENT, and goes on when that is denied. */
 const OF_NODE_REDIS = '+hello';
 
-describePrivate('The rights in docs/cli.md', () => {
+describePrivate('The rights in docs/operations.md', () => {
   let server: Node;
   const registries: RedisLockRegistry[] = [];
 

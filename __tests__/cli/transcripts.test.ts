@@ -12,11 +12,11 @@ import { until } from '../support/until';
 import { COMMAND, hasScript } from './command';
 
 /*
- * Runs every line of docs/cli.md that begins with "$ ", on a terminal of 80 columns and 24 lines, and compares what it
+ * Runs every line of docs/operations.md that begins with "$ ", on a terminal of 80 columns and 24 lines, and compares what it
  * prints with the page. TRANSCRIPTS=write writes it into the page.
  */
 
-const PAGE = join(__dirname, '../../docs/cli.md');
+const PAGE = join(__dirname, '../../docs/operations.md');
 const ID = 'h0pCmsO5S7mSQpHDOZJ1Sw';
 
 const BLOCKS = [...readFileSync(PAGE, 'utf8').matchAll(/^```console\n\$ (.*)\n([\s\S]*?)^```$/gm)].map(
@@ -62,7 +62,7 @@ function steady(output: string): string {
     .replace(/ $/gm, '');
 }
 
-(hasScript() ? describePrivate : describe.skip)('docs/cli.md', () => {
+(hasScript() ? describePrivate : describe.skip)('docs/operations.md', () => {
   let server: Node;
   let folder: string;
   const names = new Map<string, string>();

@@ -16,7 +16,7 @@ const TOKEN = 'a-token-for-the-tests-of-the-page';
 
 class AppModule {}
 
-/** As docs/dashboard.md has it: mounts the page at /locks, and listens. */
+/** As docs/operations.md has it: mounts the page at /locks, and listens. */
 const FRAMEWORKS: Readonly<Record<string, (page: Dashboard) => Promise<[port: number, close: () => unknown]>>> = {
   async express(page) {
     const app = express();

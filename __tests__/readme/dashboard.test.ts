@@ -97,7 +97,7 @@ ifBuilt(describePrivate)('docs/grafana-dashboard.json', () => {
     series = exposed(stdout);
   });
 
-  it('docs/dashboard.md queries what prom-client exposes as the page says, all of it, by labels that it has', () => {
+  it('docs/grafana-dashboard.json queries what prom-client exposes as the page says, all of it, by labels that it has', () => {
     expect(mismatches(series.keys())).toEqual(NO_MISMATCH);
     expect([...series.keys()].filter((name) => !/_(sum|count)$/.test(name))).toHaveLength(7);
     for (const { expr, legendFormat } of TARGETS) {
@@ -111,7 +111,7 @@ ifBuilt(describePrivate)('docs/grafana-dashboard.json', () => {
     }
   });
 
-  it('docs/dashboard.md queries all metrics of instrumentLocks that the page has, as the Prometheus exporter of OpenTelemetry exposes them', async () => {
+  it('docs/grafana-dashboard.json queries all metrics of instrumentLocks that the page has, as the Prometheus exporter of OpenTelemetry exposes them', async () => {
     const exporter = new PrometheusExporter({ preventServerStart: true });
     const meters = new MeterProvider({ readers: [exporter] });
     const metrics = recordAll(meters.getMeter('test'));
@@ -124,7 +124,7 @@ ifBuilt(describePrivate)('docs/grafana-dashboard.json', () => {
     await meters.shutdown();
   });
 
-  it('docs/dashboard.md has queries that Prometheus takes', () => {
+  it('docs/grafana-dashboard.json has queries that Prometheus takes', () => {
     expect(TARGETS.filter(({ expr }) => !isQuery(expr))).toEqual([]);
     expect(isQuery('sum by (le (rate(x[5m]))')).toBe(false);
   });

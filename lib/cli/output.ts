@@ -1,6 +1,6 @@
 /* What the program tells those who call it: exit codes, columns, JSON, lines of text. */
 
-/** Exit codes, those of sysexits(3) where it has one. docs/cli.md has the list. */
+/** Exit codes, those of sysexits(3) where it has one. docs/operations.md has the list. */
 export const EXIT = {
   ok: 0,
   /** The command was called wrongly. */

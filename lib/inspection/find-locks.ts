@@ -14,7 +14,7 @@ import { type Asked, serversOf } from './servers';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value
- * in it, or a queue. The commands only read: docs/cli.md has the rights that they need. A key that has become something
+ * in it, or a queue. The commands only read: docs/operations.md has the rights that they need. A key that has become something
  * else meanwhile is no lock.
  *
  * Owner values of this library are proof of a lock. Those of Java have a form that data of an application may have too: a

@@ -4,7 +4,7 @@ import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn, REDISSONS, SPRINGS }
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
 export const NOT_SHOWN = 'not shown';
 
-/** One lock, as --json prints it: docs/cli.md says what each part is. `null`: not known, or there is none. */
+/** One lock, as --json prints it: docs/operations.md says what each part is. `null`: not known, or there is none. */
 export interface FoundLock {
   /** The lock's name in Redis, and its two parts. */
   readonly lock: string;

@@ -1,4 +1,4 @@
-// `npm run test:page`: the page in a real browser. With PICTURES=docs it writes the pictures of docs/dashboard.md. It needs
+// `npm run test:page`: the page in a real browser. With PICTURES=docs it writes the pictures of docs/operations.md. It needs
 // Chromium: CHROMIUM_BIN, or `chromium` on the PATH.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
