@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
+import { Queue } from 'bullmq';
 import { ifBuilt } from '../support/built-package';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -32,8 +33,8 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
-  it('There are ten recipes', () => {
-    expect(RECIPES).toHaveLength(10);
+  it('There are fourteen recipes', () => {
+    expect(RECIPES).toHaveLength(14);
   });
 
   it(
@@ -82,6 +83,47 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     expect(await programs.admin.get('cleanups')).toBe('1');
     expect(await programs.admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
   });
+
+  it.each([
+    ['node-cron', 'backup'],
+    ['croner', 'sweep'],
+    ['@nestjs/schedule', 'Reports'],
+  ])(
+    'A job that %s starts in three processes runs once for each second',
+    async (_, text) => {
+      const machines = await start(text, 3);
+      const runs = () => machines.flatMap(({ lines }) => lines.map((line) => Math.round(Number(line) / 1_000)));
+      await until(() => runs().length >= 4, { within: TEST_LIMIT / 2 });
+      for (const { child } of machines) child.kill('SIGTERM');
+      for (const machine of machines) await machine.ended;
+      // On a busy machine, schedulers say that they are late.
+      for (const { stderr } of machines) expect(stderr).not.toContain('Error');
+      expect([...new Set(runs())].sort()).toEqual(runs().sort());
+    },
+    TEST_LIMIT,
+  );
+
+  it(
+    'A tenant has three jobs of BullMQ at a time, in two workers',
+    async () => {
+      const { host, port } = programs.admin.options.socket as { host: string; port: number };
+      const connection = { host, port };
+      const queue = new Queue('mails', { connection });
+      const workers = await start('tenant', 2);
+      await until(async () => (await queue.getWorkersCount()) === 2, { within: TEST_LIMIT / 2 });
+      const tenants = ['a', 'b'];
+      await queue.addBulk(Array.from({ length: 24 }, (_, i) => ({ name: 'mail', data: { tenant: tenants[i % 2] } })));
+      const lines = () => workers.flatMap((one) => one.lines);
+      await until(async () => (await queue.getCompletedCount()) === 24, { within: TEST_LIMIT / 2 });
+      await queue.close();
+      for (const { child } of workers) child.kill('SIGTERM');
+      for (const one of workers) await one.succeeds();
+      const expected = tenants.flatMap((tenant) => [1, 2, 3].map((running) => `${tenant} has ${running}`));
+      expect(lines()).toHaveLength(24);
+      expect([...new Set(lines())].sort()).toEqual(expected);
+    },
+    TEST_LIMIT,
+  );
 
   it('Without Redis, a task that may run twice goes on without its lock, and one that must not stops', async () => {
     const output = async () => (await (await start('fillCache', 1))[0]?.succeeds()) ?? [];

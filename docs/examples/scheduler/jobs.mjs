@@ -1,6 +1,7 @@
 import { Cron } from 'croner';
 import cron from 'node-cron';
 import { RegistryClosedError } from 'redis-lock-registry';
+import { runCoordinator } from 'redis-lock-registry/node-cron';
 
 /** ms; more than the difference between the clocks of the machines, less than the interval. */
 const MIN_HOLD = 500;
@@ -18,23 +19,6 @@ export function scheduleWithCroner(registry, pattern, name, job) {
 }
 
 /** node-cron: a coordinator decides which machine runs a task that is `distributed`. */
-export function coordinator(registry) {
-  const leases = new Map();
-  return {
-    // `key` names the task and the time of this run, so that each run is a lock of its own.
-    async shouldRun(key) {
-      const lease = await registry.obtain(key).tryLock({ minHold: MIN_HOLD });
-      if (lease !== null) leases.set(key, lease);
-      return lease !== null;
-    },
-    async onComplete(key) {
-      const lease = leases.get(key);
-      leases.delete(key);
-      await lease?.unlock();
-    },
-  };
-}
-
 export function scheduleWithNodeCron(registry, pattern, name, job) {
-  return cron.schedule(pattern, job, { name, distributed: true, runCoordinator: coordinator(registry) });
+  return cron.schedule(pattern, job, { name, distributed: true, runCoordinator: runCoordinator(registry) });
 }

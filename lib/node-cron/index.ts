@@ -1,0 +1,35 @@
+import type { Lease } from '../api/distributed-lock';
+import type { LockRegistry } from '../registry/lock-registry';
+
+/** `RunCoordinator` of node-cron, by structure. This module does not import the package. */
+export interface RunCoordinator {
+  shouldRun(key: string, ttlMs: number): Promise<boolean>;
+  onComplete(key: string): Promise<void>;
+}
+
+/**
+ * Decides which of several machines runs a task of node-cron that is `distributed`. The lock of a run is named after the
+ * task and the time of the run. It stays taken for the task's `distributedLease` (30 s by default), also after a shorter
+ * run: a machine whose clock is behind comes within that time and skips. A longer run is renewed. Where Redis cannot be
+ * asked, node-cron skips the run, with a message in its log. So it does after the run when the lock was lost meanwhile.
+ * @example
+ * import cron from 'node-cron';
+ *
+ * cron.setRunCoordinator(runCoordinator(registry));
+ * cron.schedule('0 3 * * *', () => backUp(), { name: 'backup', distributed: true });
+ */
+export function runCoordinator(registry: LockRegistry): RunCoordinator {
+  const leases = new Map<string, Lease>();
+  return {
+    async shouldRun(key, ttlMs) {
+      const lease = await registry.obtain(key).tryLock({ ttl: ttlMs, renew: true, minHold: ttlMs });
+      if (lease !== null) leases.set(key, lease);
+      return lease !== null;
+    },
+    async onComplete(key) {
+      const lease = leases.get(key);
+      leases.delete(key);
+      await lease?.unlock();
+    },
+  };
+}
