@@ -4,6 +4,7 @@
  * `npm run test:long -- killing`.
  */
 export const LONG_TESTS = [
+  'adapters/workerd',
   'batches/open-slot',
   'cli/transcripts',
   'contract/declared-keys',
