@@ -14,7 +14,17 @@ import {
   reasonOf,
 } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, RenewalMode, Tokens, Travel } from './protocol';
+import type {
+  Confirmed,
+  Grant,
+  Keep,
+  LockProtocol,
+  Ownership,
+  Released,
+  RenewalMode,
+  Tokens,
+  Travel,
+} from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
