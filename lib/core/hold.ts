@@ -14,17 +14,7 @@ import {
   reasonOf,
 } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type {
-  Confirmed,
-  Grant,
-  Keep,
-  LockProtocol,
-  Ownership,
-  Released,
-  RenewalMode,
-  Tokens,
-  Travel,
-} from './protocol';
+import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens, Travel } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog, WatchedLease } from './watchdog';
 
@@ -346,10 +336,12 @@ export class Hold implements WatchedLease {
 
   /** As WatchedLease. */
   renewInBackground(timeout: number, now: number, driftNow: number): void {
-    const mode: RenewalMode = this.mayRenewAt(now) ? 'extend' : 'ask';
+    // A renewal for what is left extends nothing, and says whether it is still held. A key that lost its expiry gets one.
+    const left = this.isSuspectAt(driftNow) ? 0 : Math.floor(this.keyUntil - now);
+    const ttl = this.mayRenewAt(now) ? this.ttl : Math.max(1, left);
     this.unread++;
     const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
-    this.protocol.renew(this.owner, this.ttl, mode, timeout, settle);
+    this.protocol.renew(this.owner, ttl, timeout, settle);
   }
 
   /** Renews it now, for at least `ttl` ms. */
@@ -359,7 +351,7 @@ export class Hold implements WatchedLease {
     this.unread++;
     this.#asks(ttl);
     const ownership = await new Promise<Ownership>((resolve) => {
-      this.protocol.renew(this.owner, ttl, 'extend', timeout, resolve);
+      this.protocol.renew(this.owner, ttl, timeout, resolve);
     });
     this.#read(ownership, sentAt, driftBefore);
     this.#watchdog?.moved(this);

@@ -79,9 +79,6 @@ export interface Keep {
   readonly ttl: number;
 }
 
-/** `extend`: the key lasts for at least the ttl from now. `ask`: only a key that lost its expiry gets the ttl again. */
-export type RenewalMode = 'extend' | 'ask';
-
 /** The hold of this process. */
 export interface Holder {
   /** A client that is not the holder may have released the lock: asks Redis about the hold now. */
@@ -150,7 +147,7 @@ export interface LockProtocol {
   /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
   wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
   /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void;
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
    * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue.

@@ -11,7 +11,6 @@ import type {
   Ownership,
   Refusal,
   Released,
-  RenewalMode,
   Travel,
 } from '../core/protocol';
 import type { Wait } from '../core/wait';
@@ -135,8 +134,8 @@ class ContendedProtocol implements LockProtocol {
     return new Waiting(channels, meaningOf, this.#subscriber, idleBetweenTries, this.#pollers, onOthersRelease);
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#format.renew(this.#names, owner, ttl, timeout, settle);
   }
 
   release(owner: string, timeout: number, keep?: Keep, now = clock.now(), atSliceEnd = false): Promise<Released> {

@@ -371,8 +371,8 @@ function inMemoryProtocol(
       first?.(NOT_GRANTED);
     },
 
-    renew(owner, ttl, mode, timeout, settle) {
-      const execute = (): Ownership => lock().renew(owner, ttl, mode);
+    renew(owner, ttl, timeout, settle) {
+      const execute = (): Ownership => lock().renew(owner, ttl);
       // At once: timers that a test advances in one go fire without the promise jobs between them.
       if (!locks.isSilent) settle(execute());
       else send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));

@@ -1,7 +1,7 @@
 import type { SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
-import type { Grant, Keep, NotGranted, NotHeld, Ownership, Refusal, Released, RenewalMode } from '../core/protocol';
+import type { Grant, Keep, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, reliableUntil } from '../internal/clock';
 import type { InMemoryLocks } from './in-memory-locks';
@@ -140,10 +140,10 @@ export class StoredLock {
   }
 
   /** Never shortens its ttl. */
-  renew(owner: string, ttl: number, mode: RenewalMode): Ownership {
+  renew(owner: string, ttl: number): Ownership {
     const found = this.#find(owner);
     if (typeof found === 'string') return { state: found };
-    if (mode === 'extend') extend(found, ttl);
+    extend(found, ttl);
     return { state: 'held', until: grant(owner, found).until };
   }
 

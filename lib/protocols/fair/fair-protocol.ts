@@ -11,7 +11,6 @@ import {
   type Ownership,
   type Refusal,
   type Released,
-  type RenewalMode,
   type Travel,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
@@ -164,8 +163,8 @@ export class FairProtocol implements LockProtocol {
 
   // A lease that ends
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#format.renew(this.#names, owner, ttl, mode, timeout, settle);
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#format.renew(this.#names, owner, ttl, timeout, settle);
   }
 
   /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */

@@ -77,17 +77,16 @@ ${publish(3, message)}${returnWithListeners('deleted')}`,
     ACQUIRE: new LockScript(`acquire (${name})`, format.acquire, undefined, isGrant),
 
     /**
-     * Renews a lock, or only asks whether it is still the owner's. Never shortens its life.
+     * Renews a lock. Never shortens its life.
      *
-     * ARGV: owner, ttl in ms [, 'ask': only a key that has lost its expiry gets the ttl again]
-     * Returns 1 the key has the ttl; { life in ms } it lives longer, or was only asked about.
+     * ARGV: owner, ttl in ms
+     * Returns 1 the key has the ttl; { life in ms } it lives longer.
      */
     RENEW: new LockScript(
       `renew (${name})`,
       `${examine(held)}${RETURN_UNLESS_HELD}
-local ttl, mode = tonumber(ARGV[2]), ARGV[3]
-local life = redis.call('PTTL', lock)
-if life < (mode == 'ask' and 0 or ttl) then
+local ttl, life = tonumber(ARGV[2]), redis.call('PTTL', lock)
+if life < ttl then
   redis.call('PEXPIRE', lock, ttl)
   return 1
 end

@@ -43,8 +43,8 @@ export function foundIn(script: Script, reply: unknown, value: unknown): Release
 }
 
 /**
- * Reads the reply of a script that renews: 1 the key has the full ttl now; { remaining ms } it lasts longer, or was
- * only asked about; 0 no key; -1 the key of another owner.
+ * Reads the reply of a script that renews: 1 the key has the full ttl now; { remaining ms } it lasts longer; 0 no key;
+ * -1 the key of another owner.
  */
 export function ownershipIn(script: Script, reply: unknown, sentAt: number, ttl: number): Ownership {
   if (Array.isArray(reply)) {

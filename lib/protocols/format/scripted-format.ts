@@ -1,5 +1,5 @@
 import type { Hold } from '../../core/hold';
-import type { Grant, NotHeld, Ownership, Refusal, Released, RenewalMode, Tokens, Travel } from '../../core/protocol';
+import type { Grant, NotHeld, Ownership, Refusal, Released, Tokens, Travel } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -70,15 +70,8 @@ export abstract class ScriptedFormat {
   }
 
   /** Calls `settle` once, and never throws. */
-  renew(
-    names: LockNames,
-    owner: string,
-    ttl: number,
-    mode: RenewalMode,
-    timeout: number,
-    settle: (ownership: Ownership) => void,
-  ): void {
-    renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl), mode], ttl, timeout, settle);
+  renew(names: LockNames, owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl)], ttl, timeout, settle);
   }
 
   /** As LockProtocol. */

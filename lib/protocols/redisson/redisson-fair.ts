@@ -1,15 +1,6 @@
 import { Availability } from '../../core/availability';
 import type { Hold } from '../../core/hold';
-import type {
-  Grant,
-  Keep,
-  LockProtocol,
-  NotGranted,
-  Ownership,
-  Refusal,
-  Released,
-  RenewalMode,
-} from '../../core/protocol';
+import type { Grant, Keep, LockProtocol, NotGranted, Ownership, Refusal, Released } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { backgroundPause, clock, inBackground } from '../../internal/clock';
 import { Backoff } from '../../internal/timers';
@@ -139,8 +130,8 @@ export class RedissonFairProtocol implements LockProtocol {
     return this.#waiting.wait(refusal, wait);
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#services.format.renew(this.#names, owner, ttl, mode, timeout, settle);
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#services.format.renew(this.#names, owner, ttl, timeout, settle);
   }
 
   /**

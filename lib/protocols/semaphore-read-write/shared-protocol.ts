@@ -13,7 +13,6 @@ import {
   type Permits,
   type Refusal,
   type Released,
-  type RenewalMode,
 } from '../../core/protocol';
 import type { LockRequest } from '../../core/request';
 import type { Wait } from '../../core/wait';
@@ -111,8 +110,8 @@ class SharedProtocol implements LockProtocol {
     return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken: undefined, drift };
   }
 
-  renew(owner: string, ttl: number, mode: RenewalMode, timeout: number, settle: (ownership: Ownership) => void): void {
-    renew(this.#parts.redis, RENEW, this.#names.lock, [this.#kind, owner, String(ttl), mode], ttl, timeout, settle);
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    renew(this.#parts.redis, RENEW, this.#names.lock, [this.#kind, owner, String(ttl)], ttl, timeout, settle);
   }
 
   release(owner: string, timeout: number, keep?: Keep): Promise<Released> {

@@ -383,23 +383,22 @@ return { found, published }`,
 );
 
 /**
- * Renews a lease, or only asks about it. Never shortens it.
+ * Renews a lease. Never shortens it.
  *
- * ARGV: as above, then ttl in ms, extend or ask
- * Returns 1 it has the ttl; { remaining ms } it lasts longer, or was only asked about; 0 there is none; -1 the key is of
- * another type.
+ * ARGV: as above, then ttl in ms
+ * Returns 1 it has the ttl; { remaining ms } it lasts longer; 0 there is none; -1 the key is of another type.
  */
 export const RENEW = new LockScript(
   'renew (shared)',
   `${LOCK}
-local ttl, mode = tonumber(ARGV[3]), ARGV[4]
+local ttl = tonumber(ARGV[3])
 ${readScore('-1')}
 if not score or tonumber(score) <= now then
   -- Raises READONLY on a replica, where it says nothing that there is none.
   redis.call('ZREM', lock, member)
   return 0
 end
-if score - now >= ttl or mode == 'ask' then return { score - now } end
+if score - now >= ttl then return { score - now } end
 -- Changes nothing: out of memory, Redis refuses ZADD to a script that has not written yet.
 redis.call('ZREM', lock, '')
 redis.call('ZADD', lock, 'XX', digits(now + ttl), member)
