@@ -22,7 +22,10 @@ describePrivate('The words of redis-locks', () => {
       ['run', 'a', '--shared', '--permits', '2', '--', 'true'],
       /--shared and --permits exclude/,
     ],
-    [64, 'option of another command', ['ls', '--grace', '1s'], /no option --grace/],
+    [64, 'option of another command', ['ls', '--grace', '1s'], /ls has no option --grace; it is one of run\n$/],
+    [64, 'option of two others', ['ui', '--sort', 'held'], /ui has no option --sort; it is one of ls and watch\n$/],
+    [64, 'option like one of another command', ['run', 'a', '--waiting'], /--waiting; did you mean --wait\?\n$/],
+    [64, 'misspelt option of another command', ['ls', '--grac', '1s'], /Unknown option '--grac'\n$/],
     [64, 'missing key', ['inspect'], /takes one KEY/],
     [64, 'missing command', ['run', 'nightly'], /command is missing/],
     [64, 'duration that is none', ['run', 'nightly', '--wait', '30x', '--', 'true'], /--wait.*"30x"/],
@@ -91,6 +94,36 @@ describePrivate('The words of redis-locks', () => {
     const shells = [start('completion', 'bash'), start('completion', 'zsh'), start('completion', 'fish')];
     for (const { ended } of shells) expect(await ended).toBe(0);
     for (const { stdout } of shells) expect(stdout).toMatch(/^complete .*redis-locks/m);
+  });
+
+  it('completes the KEY of a lock by what Redis has, and nothing that a shell would execute or that may be a secret', async () => {
+    const owner = (name: string) => `${name}:${'A'.repeat(22)}:1`;
+    const names = ['locks:nightly', 'locks:night:2', 'orders:order:42', 'orders:a b', 'orders:$(id)', '-x'];
+    for (const name of names) await send('SET', name, owner('web-7'), 'PX', '60000');
+    await send('SET', 'orders:secret', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e', 'PX', '60000');
+    const next = async (line: string, ...ofBash: string[]) => {
+      const asked = launch([...COMMAND, 'completion', ...ofBash], { COMP_LINE: `redis-locks ${line}` });
+      expect([await asked.ended, asked.stderr]).toEqual([0, '']);
+      return asked.stdout.trim().split('\n').sort();
+    };
+    const completes = async (expected: string[], ...asked: [string, ...string[]]) => {
+      // On a busy machine Redis may not answer in the time that it has.
+      const words = await until(async () => {
+        const found = await next(...asked);
+        return found.some((word) => word !== '' && !word.startsWith('--')) && found;
+      }, LIMIT);
+      expect(words).toEqual(expected);
+    };
+    await completes(['locks:night:2', 'locks:nightly', 'orders:order:42'], 'inspect ');
+    await completes(['orders:order:42'], 'inspect orders:o');
+    // As bash takes it: its word begins after the colon.
+    await completes(['order:42'], 'inspect orders:o', 'redis-locks', 'o', ':');
+    await completes(['order:42'], 'release order:');
+    await completes(['night:2', 'nightly'], 'run --wait 3s ni');
+    await completes(['order:42'], 'run --registry-key orders o');
+    expect(await next('inspect --url ')).toEqual(['']);
+    expect(await next('inspect nightly --js')).toEqual(['--json']);
+    expect(await next('inspect --url redis://127.0.0.1:1 loc')).toEqual(['']);
   });
 
   it('a KEY that begins with a dash stands behind `--`', async () => {

@@ -49,7 +49,7 @@ const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'type', 'json'
 const CHOICE = ['match', 'sort', 'longer-than', 'waiting'] as const;
 
 /** The commands: what follows their names, what they do, and their options beside those. */
-const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ...options: Name[]]>> = {
+export const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ...options: Name[]]>> = {
   run: [
     'KEY [options] -- COMMAND [ARGUMENTS]',
     'waits for the lock KEY, runs the command while it holds it, and gives it back',
@@ -61,7 +61,7 @@ const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ..
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval'],
   release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data'],
   ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
-  completion: ['bash|zsh|fish', 'completes commands and options, when the shell reads it at its start'],
+  completion: ['bash|zsh|fish', 'completes commands, options and KEYs, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
 };
 
@@ -77,8 +77,6 @@ export function orderOf({ sort }: Values): (typeof ORDERS)[number] | undefined {
   return known;
 }
 
-const SHELLS = ['bash', 'zsh', 'fish'];
-
 /** What the command line says. */
 export interface Arguments {
   /** `undefined`: none was given. */
@@ -92,7 +90,7 @@ export interface Arguments {
 
 export function readArguments(argv: readonly string[]): Arguments {
   const end = argv.indexOf('--');
-  const { positionals, values } = parse(end < 0 ? argv : argv.slice(0, end));
+  const { positionals, values } = parse(end < 0 ? argv : argv.slice(0, end), true);
   const [command, ...operands] = positionals;
   if (command !== undefined) assertKnown(command, values);
   const rest = end < 0 ? undefined : argv.slice(end + 1);
@@ -103,17 +101,22 @@ export function readArguments(argv: readonly string[]): Arguments {
   return { command, operands: rest.slice(0, next), rest: rest.slice(next + 1), values };
 }
 
-function parse(args: readonly string[]): { positionals: string[]; values: Values } {
+/** `isStrict`: throws for words that cannot be meant; else an option without its value is `true`. */
+export function parse(args: readonly string[], isStrict: boolean): { positionals: string[]; values: Values } {
   const options = Object.entries(OPTIONS).map(([name, [value, , short]]) => {
     const type: 'boolean' | 'string' = value === '' ? 'boolean' : 'string';
     return [name, short === undefined ? { type } : { type, short }] as const;
   });
+  const config = { args: [...args], options: Object.fromEntries(options), allowPositionals: true, strict: isStrict };
   try {
-    return parseArgs({ args: [...args], options: Object.fromEntries(options), allowPositionals: true });
+    return parseArgs(config) as { positionals: string[]; values: Values };
   } catch (error) {
     const sentence = (error as Error).message.replace(/\. To specify a positional .*$/s, '').replaceAll('\n', ' ');
     const [, unknown] = /^Unknown option '--(.*)'$/.exec(sentence) ?? [];
-    throw usageError(unknown === undefined ? sentence : `${sentence}${meant(unknown, Object.keys(OPTIONS), '--')}`);
+    if (unknown === undefined) throw usageError(sentence);
+    const command = args.find((word) => Object.hasOwn(COMMANDS, word));
+    const known = command === undefined ? Object.keys(OPTIONS) : optionsOf(command);
+    throw usageError(`${sentence}${meant(unknown, known, '--')}`);
   }
 }
 
@@ -124,12 +127,22 @@ function assertKnown(command: string, values: Values): void {
   }
   const known: readonly string[] = optionsOf(command);
   const foreign = Object.keys(values).find((name) => !known.includes(name));
-  if (foreign !== undefined) throw usageError(`redis-locks ${command} has no option --${foreign}`);
+  if (foreign === undefined) return;
+  const alike = known.find((name) => name.startsWith(foreign) || foreign.startsWith(name));
+  const others = all.filter((other) => optionsOf(other).includes(foreign as Name)).join(' and ');
+  const hint = alike === undefined ? `; it is one of ${others}` : `; did you mean --${alike}?`;
+  throw usageError(`redis-locks ${command} has no option --${foreign}${hint}`);
 }
 
-function optionsOf(command: string): Name[] {
+export function optionsOf(command: string): Name[] {
   const [, , ...own] = (Object.hasOwn(COMMANDS, command) && COMMANDS[command]) || ['', ''];
   return [...own, ...EVERYWHERE];
+}
+
+/** Whether the next word is the value of this option. */
+export function takesValue(word: string): boolean {
+  const named = Object.entries(OPTIONS).find(([name, [, , short]]) => word === `--${name}` || word === `-${short}`);
+  return named !== undefined && named[1][0] !== '';
 }
 
 /** `; did you mean …?`, or nothing. */
@@ -206,31 +219,4 @@ export function helpOf(command: string | undefined): string {
   const example = '\n  Example: redis-locks run nightly --wait 5m -- ./backup.sh\n';
   const isAll = command === undefined;
   return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}`;
-}
-
-/** `redis-locks completion SHELL`: what the shell reads. */
-export function completionOf({ operands: [shell = ''] }: Arguments): string {
-  const complete = "complete -o default -C 'redis-locks completion' redis-locks\n";
-  if (shell === 'bash') return complete;
-  if (shell === 'zsh') return `autoload -U +X bashcompinit && bashcompinit\n${complete}`;
-  if (shell === 'fish') return "complete -c redis-locks -a '(COMP_LINE=(commandline -cp) redis-locks completion)'\n";
-  throw usageError(`redis-locks completion takes ${SHELLS.join(', ')}, not "${shell}"`);
-}
-
-/** The words that may be meant by the last one. A shell then calls `redis-locks completion`, with what was typed. */
-export function nextWords(typed: string): string {
-  const words = typed.trimStart().split(/ +/).slice(1);
-  const [command = '', ...others] = words;
-  const next = words.slice(0, -1).includes('--')
-    ? []
-    : others.length === 0 || command === 'help'
-      ? Object.keys(COMMANDS)
-      : words.at(-2) === '--type'
-        ? LOCK_TYPES
-        : words.at(-2) === '--sort'
-          ? ORDERS
-          : command === 'completion'
-            ? SHELLS
-            : optionsOf(command).map((name) => `--${name}`);
-  return next.filter((word) => word.startsWith(words.at(-1) ?? '')).join('\n');
 }

@@ -1,4 +1,5 @@
-import { type Arguments, completionOf, helpOf, nextWords, readArguments } from './arguments';
+import { type Arguments, helpOf, readArguments } from './arguments';
+import { completionOf, nextWords } from './completion';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
 import { inspect, list, release, ui, watch } from './show';
@@ -22,7 +23,12 @@ function write(text: string): number {
 async function exitCodeOf(argv: readonly string[], signals: Signals): Promise<number> {
   const { COMP_LINE: typed } = process.env;
   // Bash adds words of its own.
-  if (argv[0] === 'completion' && typed !== undefined) return write(`${nextWords(typed)}\n`);
+  if (argv[0] === 'completion' && typed !== undefined) {
+    const words = await nextWords(typed, argv.slice(1));
+    // Its connection to Redis would keep the process, and the shell waiting.
+    process.stdout.write(`${words}\n`, () => process.exit());
+    return EXIT.ok;
+  }
   const args = readArguments(argv);
   const { command: name = '', values } = args;
   if (name === 'run' && !values.version && !values.help) return run(args, signals);
