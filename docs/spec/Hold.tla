@@ -6,6 +6,7 @@ rules of docs/architecture.md. *)
 EXTENDS Integers, Sequences
 
 CONSTANTS Process, Caller, Home, Ttl, Fresh, Fencing,
+  Block,    \* tokens that a confirmation brings
   MayFail,  \* keys, counters, answers and releases may be lost, and callers may leave
   Holds     \* of one process, that may be in use at a time
 
@@ -27,7 +28,9 @@ Nobody == <<>>
 Free == [id |-> Nobody, life |-> 0]
 \* since: ticks since the last request was sent that confirmed it. script: the caller whose script is not answered.
 \* by, own: the caller that has the lease, and the ticks until this lease ends, though its hold may last longer.
-None == [id |-> Nobody, left |-> 0, since |-> 0, isSliceOver |-> FALSE, script |-> Nobody, by |-> Nobody, own |-> 0]
+\* token, more: the last token of a block that a lease has got, and how many are left.
+None == [id |-> Nobody, left |-> 0, since |-> 0, isSliceOver |-> FALSE, script |-> Nobody, by |-> Nobody, own |-> 0,
+         token |-> 0, more |-> 0]
 Endless == 1000000000
 OthersWait(p) == \E q \in Process \ {p} : line[q] # <<>>
 Until(p) == Min(hold[p].left, hold[p].own)
@@ -39,6 +42,8 @@ SetLine(p, to) == line' = [line EXCEPT ![p] = to] /\ UNCHANGED <<redis, net, hol
 Call(c) == LET p == Home[c] IN
   hold[p].by # c /\ (\A i \in 1..Len(line[p]) : line[p][i] # c) /\ SetLine(p, Append(line[p], c))
 Leave(p, i) == SetLine(p, SubSeq(line[p], 1, i - 1) \o SubSeq(line[p], i + 1, Len(line[p]))) \* the i-th gives up
+
+HasTokens(of, token, more) == [of EXCEPT !.token = IF more = 0 THEN 0 ELSE token, !.more = more]
 
 \* The first in line gets a lease of the hold. H2: what is left of it is enough.
 Enter(p, of, own, token) ==
@@ -61,8 +66,12 @@ Release(p) == Relies(p) /\ End(p)
 Expire(p) == hold[p] # None /\ ~Relies(p) /\ (hold[p].by = Nobody => MayFail) /\ End(p) \* or no answer came in time
 
 \* H2, H3, H4
-MayPassOn(p) == ~Fencing /\ ~hold[p].isSliceOver /\ hold[p].script = Nobody /\ hold[p].since <= Fresh
-PassOn(p, own) == Relies(p) /\ MayPassOn(p) /\ Enter(p, hold[p], own, highest) /\ UNCHANGED <<redis, net, back>>
+MayPassOn(p) == LET of == hold[p] IN
+  (Fencing => of.more > 0) /\ ~of.isSliceOver /\ of.script = Nobody /\ of.since <= Fresh
+PassOn(p, own) == LET of == hold[p] IN
+  /\ Relies(p) /\ MayPassOn(p) /\ UNCHANGED <<redis, net, back>>
+  /\ IF Fencing THEN Enter(p, HasTokens(of, of.token + 1, of.more - 1), own, of.token + 1)
+     ELSE Enter(p, of, own, highest)
 Send(p, do, ttl) ==
   /\ \A m \in net : m.of # p \/ m.do # do
   /\ net' = net \cup {[of |-> p, do |-> do, ttl |-> ttl, age |-> 0, says |-> "?", token |-> 0]}
@@ -77,13 +86,17 @@ Run(m, token) == LET isMine == key.id = hold[m.of].id
                      answer == IF isMine /\ ~isReleased THEN "yours" ELSE "not yours" IN
   /\ m.says = "?" /\ net' = (net \ {m}) \cup {[m EXCEPT !.says = answer, !.token = token]}
   /\ key' = IF isReleased THEN Free ELSE IF isMine THEN [key EXCEPT !.life = Max(@, m.ttl)] ELSE key
-  /\ fence' = (IF isMine /\ m.do # "renew" THEN token ELSE fence) /\ UNCHANGED <<time, lost, hold, line, back, highest>>
+  \* H4: only the holder takes tokens. The counter is the last one of its block.
+  /\ fence' = (IF isMine /\ m.do # "renew" THEN token + Block - 1 ELSE fence)
+  /\ UNCHANGED <<time, lost, hold, line, back, highest>>
 Read(m, own) == LET p == m.of
                     now == [hold[p] EXCEPT !.left = Max(@, m.ttl - m.age), !.since = Min(@, m.age)] IN
   /\ m.says # "?"
   /\ IF m.says = "not yours" \/ (m.do # "renew" /\ (line[p] = <<>> \/ now.left = 0)) THEN End(p)
      ELSE /\ net' = net \ {m} /\ UNCHANGED <<redis, back>>
-          /\ IF m.do # "renew" THEN Enter(p, [now EXCEPT !.isSliceOver = @ /\ m.do # "offer"], own, m.token)
+          /\ IF m.do # "renew"
+             THEN LET of == [now EXCEPT !.isSliceOver = @ /\ m.do # "offer"] IN
+                    Enter(p, HasTokens(of, m.token, Block - 1), own, m.token)
              ELSE hold' = [hold EXCEPT ![p] = now] /\ UNCHANGED <<line, highest>>
 
 SetHold(p, of) == hold' = [hold EXCEPT ![p] = of] /\ UNCHANGED <<redis, net, line, back, highest>>

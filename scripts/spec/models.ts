@@ -27,13 +27,24 @@ function lease(bounds: string, constants: Model['constants']): Model {
 /** Two callers in one process, and one in another. */
 const CALLERS = { ...PROCESSES, a: 'a', b: 'b', c: 'c', Caller: '{a, b, c}', Home: 'Homes' };
 
+const FENCING = { Fencing: 'TRUE', Block: '2', Fresh: '0', Ttl: '1' };
+
 function hold(bounds: string, constants: Model['constants']): Model {
   return {
     module: 'Hold',
     bounds,
-    constants: { ...CALLERS, Ttl: '2', Fresh: '1', Fencing: 'FALSE', MayFail: 'TRUE', Holds: '2', ...constants },
+    constants: {
+      ...CALLERS,
+      Ttl: '2',
+      Fresh: '1',
+      Fencing: 'FALSE',
+      Block: '1',
+      MayFail: 'TRUE',
+      Holds: '2',
+      ...constants,
+    },
     definitions:
-      'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 3 /\\ fence < 3\nLater == time < 4 /\\ fence < 5',
+      'Homes == (a :> p) @@ (b :> p) @@ (c :> q)\nEarly == time < 3 /\\ fence < 4\nFew == time < 3 /\\ fence < 5\nLater == time < 4 /\\ fence < 5',
     invariants: ['Kept', 'Exclusion', 'OwnLease'],
     properties: ['InOrder', 'TokensRise', 'FoundSoon'],
     ...(constants.Fencing === 'TRUE' ? { constraint: 'Early' } : {}),
@@ -81,12 +92,17 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
     size: 'large',
   },
   'holds of 2 ticks, all may fail': { ...hold('2 + 1 callers', {}), size: 'large' },
+  'tokens, nothing fails': {
+    ...hold('2 + 1 callers, 2 ticks, 5 tokens in blocks of 2', { ...FENCING, MayFail: 'FALSE', Holds: '1' }),
+    constraint: 'Few',
+    size: 'small',
+  },
   'holds with fencing': {
-    ...hold('2 + 1 callers, 2 ticks, 3 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
+    ...hold('2 + 1 callers, 2 ticks, 4 tokens in blocks of 2', FENCING),
     size: 'medium',
   },
   'holds with more tokens': {
-    ...hold('2 + 1 callers, 3 ticks, 5 tokens', { Fencing: 'TRUE', Fresh: '0', Ttl: '1' }),
+    ...hold('2 + 1 callers, 3 ticks, 5 tokens in blocks of 2', FENCING),
     constraint: 'Later',
     size: 'large',
   },

@@ -93,14 +93,14 @@ const HOLD: readonly Variant[] = [
     wrong: 'a hold is passed on however long ago Redis confirmed it',
     model: 'holds, all may fail',
     constants: { Ttl: '2' },
-    replacements: [[' /\\ hold[p].since <= Fresh\n', '\n']],
+    replacements: [[' /\\ of.since <= Fresh\n', '\n']],
     refutes: 'FoundSoon',
   },
   {
     name: 'passed on though others wait',
     wrong: 'a slice has no end',
     model: 'holds, nothing fails',
-    replacements: [['~Fencing /\\ ~hold[p].isSliceOver /\\', '~Fencing /\\']],
+    replacements: [[' /\\ ~of.isSliceOver /\\', ' /\\']],
     refutes: 'Temporal properties',
   },
   {
@@ -144,7 +144,7 @@ const HOLD: readonly Variant[] = [
     name: "a script in another's lease",
     wrong: 'a hold is passed on while a script of the application runs under it',
     model: 'holds, all may fail',
-    replacements: [[' /\\ hold[p].script = Nobody /\\ hold[p].since', ' /\\ hold[p].since']],
+    replacements: [[' /\\ of.script = Nobody /\\ of.since', ' /\\ of.since']],
     refutes: 'OwnLease',
   },
   {
@@ -162,9 +162,45 @@ const HOLD: readonly Variant[] = [
   },
   {
     name: 'a token for two leases',
-    wrong: 'a hold is passed on without a command though its leases have tokens',
-    model: 'holds with fencing',
-    replacements: [['MayPassOn(p) == ~Fencing /\\', 'MayPassOn(p) ==']],
+    wrong: 'a hold is passed on with a token of its block that a lease had before',
+    model: 'tokens, nothing fails',
+    replacements: [
+      [
+        'HasTokens(of, of.token + 1, of.more - 1), own, of.token + 1)',
+        'HasTokens(of, of.token, of.more - 1), own, of.token)',
+      ],
+    ],
+    refutes: 'TokensRise',
+  },
+  {
+    name: 'more tokens than a block has',
+    wrong: 'a hold is passed on with tokens after its block',
+    model: 'tokens, nothing fails',
+    replacements: [['(Fencing => of.more > 0) /\\ ', '']],
+    refutes: 'TokensRise',
+  },
+  {
+    name: 'a block that is not counted',
+    wrong: 'the counter is the first token of a block, so that the next holder gets the others too',
+    model: 'tokens, nothing fails',
+    replacements: [['THEN token + Block - 1 ELSE', 'THEN token ELSE']],
+    refutes: 'TokensRise',
+  },
+  {
+    name: 'the rest of a block after its hold',
+    wrong: 'what is left of a block when its hold ends is used by the next hold of the process',
+    model: 'tokens, nothing fails',
+    replacements: [
+      [
+        "hold' = [hold EXCEPT ![p] = None] /\\ net' = {m",
+        "hold' = [hold EXCEPT ![p] = HasTokens(None, @.token, @.more)] /\\ net' = {m",
+      ],
+      ['hold[p] = None /\\ ~(back', 'hold[p].id = Nobody /\\ ~(back'],
+      ['Enter(p, [None EXCEPT !.id = id', 'Enter(p, [hold[p] EXCEPT !.id = id'],
+      ['IF hold[p] = None THEN None ELSE\n', 'IF hold[p].id = Nobody THEN hold[p] ELSE\n'],
+      ['Expire(p) == hold[p] # None', 'Expire(p) == hold[p].id # Nobody'],
+      ['SliceEnds(p) == hold[p] # None', 'SliceEnds(p) == hold[p].id # Nobody'],
+    ],
     refutes: 'TokensRise',
   },
   {
