@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import * as library from '../../lib';
 import packageJson from '../../package.json';
+import { packedList } from '../../support/llms';
 import { missingFields, OWNERS_FIELDS } from '../../support/release-fields';
 import { onSite, SECTIONS } from '../../support/site-pages';
 import { codeSpans, foldersOf, PAGES, prose, ROOT, readPage, SOURCES, tableBelow } from './pages';
@@ -239,4 +240,9 @@ it('The site has every page in its sidebar', () => {
   const listed = SECTIONS.flatMap(({ pages }) => pages);
   expect([...listed].sort()).toEqual([...PAGES].sort());
   expect(listed.filter((page) => onSite(page) === undefined)).toEqual([]);
+});
+
+it('llms.txt lists the pages of the package, as they are now', () => {
+  expect(readPage('llms.txt')).toBe(packedList());
+  expect(packageJson.files).toContain('llms.txt');
 });

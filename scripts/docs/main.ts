@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
+import { siteList } from '../../support/llms';
 import { installLockedPackages } from '../../support/npm-install';
-import { forSite, onSite, SECTIONS, summaryOf, titleOf } from '../../support/site-pages';
+import { forSite, onSite, SECTIONS, titleOf } from '../../support/site-pages';
 import { BASE, makeRelative, namesBase } from './base';
 
 /**
@@ -110,18 +111,7 @@ run('vitepress', ['build', '.']);
 for (const file of readdirSync(SOURCE, { recursive: true, encoding: 'utf8' }).filter((one) => one.endsWith('.md'))) {
   cpSync(join(SOURCE, file), join(DIST, file));
 }
-const lines = SECTIONS.flatMap(({ text, pages }) => [
-  `\n## ${text}\n`,
-  ...pages.map((file) => {
-    const page = texts.get(file) ?? '';
-    return `- [${titleOf(page)}](${onSite(file)}): ${summaryOf(page)}`;
-  }),
-]);
-const readme = texts.get('README.md') ?? '';
-writeFileSync(
-  join(DIST, 'llms.txt'),
-  `# ${titleOf(readme)}\n\n> ${summaryOf(readme)}\n${lines.join('\n')}\n- [API](api/index.md): the reference, from the comments of the code\n`,
-);
+writeFileSync(join(DIST, 'llms.txt'), siteList());
 
 makeRelative(DIST, __dirname);
 const left = namesBase(DIST);
