@@ -31,7 +31,8 @@ const LONGEST_OWNER = 140;
 
 /**
  * A step of SCAN, and which of its keys may be of a lock. It only reads. The server that executes it has its keys, so it
- * has no KEYS, and a node of a cluster executes it too.
+ * has no KEYS, and a node of a cluster executes it too. Some servers refuse that, when a key is read: Dragonfly, and
+ * Kvrocks where it is told to.
  *
  * ARGV: cursor, glob, how many keys a step looks at, `prefix` as in `Sought`, and 1: only queues of locks are sought.
  * Returns the next cursor, how many keys were looked at, the error for those that the user may not read or '', and name
@@ -47,10 +48,12 @@ local ours = '[:/]' .. string.rep('[%w_-]', 22) .. ':%d'
 local uuid = '^%x+%-%x+%-%x+%-%x+%-%x+'
 -- An owner value of this library, or one with this form.
 local function isOwner(value, form) return string.find(value, ours) or string.find(value, form) end
+local refused
 local function ask(...)
   local answer = redis.pcall(...)
   if type(answer) ~= 'table' or not answer.err then return answer end
-  reply[3] = string.match(answer.err, 'NOPERM.*') or reply[3]
+  local noRight = string.match(answer.err, 'NOPERM.*')
+  if noRight then reply[3] = noRight else refused = answer end
   return nil
 end
 local mayBeLock = {
@@ -84,7 +87,7 @@ for _, name in ipairs(page[2]) do
     end
   end
 end
-return reply`,
+return refused or reply`,
 );
 
 /** By one script for each step, which finds them on the server; or where that is refused, by SCAN alone. */
@@ -103,7 +106,8 @@ export async function* candidates(
       try {
         const args = [cursor, glob, isAll ? STEP_OF_ALL : STEP, prefix, onlyQueues];
         reply = (await server.send('EVAL', CANDIDATES.source, '0', ...args)) as unknown[];
-        isRefused = false;
+        // A step without keys read none.
+        if (Number(reply[1]) > 0) isRefused = false;
       } catch (error) {
         // The user may not run scripts, or not here: a server that shards wants to know the keys of a script.
         if (!isRefused || serverErrorCode(error) === undefined) throw error;
