@@ -24,6 +24,7 @@ export const LONG_TESTS = [
   'simulation/trace',
   'soak/porcupine',
   'soak/soak',
+  'travelling/relay',
   'waiting/client-kinds',
   'waiting/long-chain',
   'waiting/pollers',

@@ -106,6 +106,32 @@ export const MUTATIONS = {
     replacements: [['this.#inContext(() => this.#controller.abort(reason))', 'this.#controller.abort(reason)']],
   },
 
+  'adopt-without-compare': {
+    finding: 'a lease is adopted whoever has its key by now',
+    simulation: ['spin', 'fair'],
+    replacements: [['if not isGiven then ${RETURN_UNLESS_HELD} end', 'isGiven = isGiven']],
+  },
+  'renewed-after-detach': {
+    finding: 'the process that has detached a lease goes on renewing it, and is told that it is lost',
+    simulation: ['spin'],
+    replacements: [['    this.#end(now);\n    hold.unlocked();', '    this.#end(now);']],
+  },
+  'entered-before-adopted': {
+    finding: 'a process relies on a lease that it adopts before Redis has answered',
+    simulation: ['spin'],
+    replacements: [
+      [
+        'const answer = await (lock.travel as Travel).adopt(from, hold, timeout);',
+        'const asked = (lock.travel as Travel).adopt(from, hold, timeout);\n      void asked.catch(() => undefined);\n      const { owner, ttl, sentAt, drift } = hold;\n      const answer: Grant | NotHeld = { granted: true, owner, until: sentAt + ttl, fencingToken: undefined, drift };',
+      ],
+    ],
+  },
+  'adopted-anew': {
+    finding: 'an adoption without an answer is repeated with another owner value: the lease is lost to itself',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [['this.#unanswered.set(from, adoption);', '']],
+  },
+
   // Contention
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',

@@ -7,8 +7,9 @@ import { VARIANTS } from '../../scripts/spec/variants';
 // TLC itself runs in `npm run spec`, a part of which is in .ci/run.
 describe('The specification', () => {
   it('The specification can be read in one go', () => {
-    const lines = readdirSync(FOLDER).map((file) => moduleText(file.replace('.tla', '')).trim().split('\n').length);
-    expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(400);
+    const modules = readdirSync(FOLDER).filter((file) => file.endsWith('.tla'));
+    const lines = modules.map((file) => moduleText(file.replace('.tla', '')).trim().split('\n').length);
+    expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(440);
   });
 
   it.each(VARIANTS)(

@@ -1,7 +1,7 @@
 import type { Lease } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
 import type { AdoptOptions } from '../api/options';
-import { clock } from '../internal/clock';
+import { backgroundPause, MAX_DELAY } from '../internal/clock';
 import { Availability } from './availability';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
@@ -16,8 +16,6 @@ interface Adoption {
   readonly owner: string;
   /** The try that is under way. */
   running: Promise<unknown> | undefined;
-  /** Nothing of the lease is in Redis any more: ms, on the monotonic clock. */
-  endsAt: number;
 }
 
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
@@ -45,7 +43,7 @@ export class Adoptions {
     const adopting = this.#try(lock, passport, adoption, options);
     adoption.running = adopting.then(
       () => this.#unanswered.delete(from),
-      () => (adoption.running = undefined),
+      () => this.#failed(adoption, passport, options),
     );
     const answer = await adopting;
     if (typeof answer === 'string') throw new LockLostError(lock.key, answer);
@@ -60,7 +58,6 @@ export class Adoptions {
   ): Promise<Lease | NotHeld> {
     const { minHold, owner: from } = passport;
     const ttl = Math.max(given, minHold);
-    adoption.endsAt = clock.now() + Math.max(ttl, passport.ttl) + this.#services.settings.commandTimeout;
     const adopted = new AdoptedLock(lock, from, adoption.owner, this.#services, this.#locks);
     const lease = await adopted.tryLock({ ttl, renew, minHold });
     if (lease === null) return adopted.reason;
@@ -70,12 +67,19 @@ export class Adoptions {
     return lease;
   }
 
+  /** It is remembered while the lease may be in Redis. */
+  #failed(adoption: Adoption, { owner: from, ttl }: Passport, given: AdoptOptions): void {
+    adoption.running = undefined;
+    const life = Math.max(ttl, given.ttl ?? 0) + this.#services.settings.commandTimeout;
+    void backgroundPause(Math.min(life, MAX_DELAY)).then(() => {
+      if (adoption.running === undefined) this.#unanswered.delete(from);
+    });
+  }
+
   #adoptionOf(from: string): Adoption {
-    const now = clock.now();
-    for (const [other, { endsAt }] of this.#unanswered) if (endsAt < now) this.#unanswered.delete(other);
     const known = this.#unanswered.get(from);
     if (known !== undefined) return known;
-    const adoption = { owner: this.#services.nextOwner(), running: undefined, endsAt: Number.POSITIVE_INFINITY };
+    const adoption = { owner: this.#services.nextOwner(), running: undefined };
     this.#unanswered.set(from, adoption);
     return adoption;
   }

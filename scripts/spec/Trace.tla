@@ -18,34 +18,34 @@ Pass(us) ==
   /\ key' = IF key.life > us THEN [key EXCEPT !.life = @ - us] ELSE Free
   /\ net' = {[m EXCEPT !.age = @ + us] : m \in {m \in net : m.age + us < m.ttl}}
   /\ hold' = [p \in Process |-> [hold[p] EXCEPT !.left = Max(0, @ - us)]]
-  /\ ended' = (IF key' = Free THEN ended \cup ({key.owner} \cap used) ELSE ended) /\ UNCHANGED <<rested, lost, used>>
+  /\ ended' = (IF key' = Free THEN ended \cup ({key.owner} \cap used) ELSE ended) /\ UNCHANGED <<rested, texts, lost, used>>
 
 \* Send and Run of a command of the process, which was sent `age` ago, and after which the key is like this. It acquires
 \* a free lock, or renews or releases its own one, or changes nothing. It may hand the lock to another process (`fair`):
 \* that one counts from now.
 Executed(p, age, owner, life) == LET isOwn == key.owner # Nobody /\ key.owner[1] = p IN
   /\ IF owner = key.owner THEN IF isOwn THEN life + 1 >= key.life ELSE life = key.life \/ life + 1 = key.life \/ life = key.life + 1
-     ELSE key = Free \/ isOwn
+     ELSE key = Free \/ isOwn \/ key.owner[1] = -1 \* it was detached, and is adopted
   /\ key' = IF owner = Nobody THEN Free ELSE [owner |-> owner, life |-> life]
   /\ net' = net \cup IF owner = Nobody \/ (owner = key.owner /\ ~isOwn) THEN {}
                      ELSE {[owner |-> owner, ttl |-> life, age |-> IF owner[1] = p THEN age ELSE 0]}
   /\ ended' = (IF key.owner # owner THEN ended \cup ({key.owner} \cap used) ELSE ended)
-  /\ UNCHANGED <<hold, rested, lost, used>>
+  /\ UNCHANGED <<hold, rested, texts, lost, used>>
 
 \* Read: P3, from before the request was sent.
 Relied(p, owner, left) ==
   /\ owner \notin ended \/ owner \in lost
   /\ \E m \in net : m.owner = owner /\ left <= m.ttl - m.age
   /\ hold' = [hold EXCEPT ![p] = [owner |-> owner, left |-> left]] /\ used' = used \cup {owner}
-  /\ UNCHANGED <<key, net, rested, lost, ended>>
-Over(p) == hold' = [hold EXCEPT ![p] = None] /\ UNCHANGED <<key, net, rested, lost, used, ended>>
+  /\ UNCHANGED <<key, net, rested, texts, lost, ended>>
+Over(p) == hold' = [hold EXCEPT ![p] = None] /\ UNCHANGED <<key, net, rested, texts, lost, used, ended>>
 
 \* A key was deleted, Redis lost its data, its clock was set, or somebody unlocked by force, and so handed the lock over.
 Fault(owner, life) ==
   /\ key' = IF owner = Nobody THEN Free ELSE [owner |-> owner, life |-> life]
   /\ lost' = IF key.owner \in {owner, Nobody} THEN lost ELSE lost \cup {key.owner}
   /\ net' = net \cup IF owner \in {Nobody, key.owner} THEN {} ELSE {[owner |-> owner, ttl |-> life, age |-> 0]}
-  /\ UNCHANGED <<hold, rested, used, ended>>
+  /\ UNCHANGED <<hold, rested, texts, used, ended>>
 
 Follow == LET e == Event IN
   /\ at <= Len(Traces[trace]) /\ at' = at + 1 /\ UNCHANGED trace

@@ -18,7 +18,7 @@ function lease(bounds: string, constants: Model['constants']): Model {
   return {
     module: 'Lease',
     bounds,
-    constants: { ...PROCESSES, Margin: '2', Owners: '2', InFlight: '2', ...constants },
+    constants: { ...PROCESSES, Margin: '2', Owners: '2', InFlight: '2', Travels: 'FALSE', ...constants },
     invariants: ['Kept', 'Exclusion'],
     symmetry: 'Permutations(Process)',
   };
@@ -80,6 +80,14 @@ function alive({ symmetry: _, ...model }: Model, ...properties: string[]): Model
 /** All are checked by `npm run spec`; `small` ones also by `npm run spec -- --small`, `large` ones only with `--large`. */
 export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 'medium' | 'large' }>> = {
   'a lease of 3 ticks': { ...lease('2 processes, 1 message', { Ttl: '3', InFlight: '1' }), size: 'small' },
+  'a lease that travels': {
+    ...lease('2 processes, 1 message', { Ttl: '3', InFlight: '1', Travels: 'TRUE' }),
+    size: 'small',
+  },
+  'a lease that travels, and late messages': {
+    ...lease('2 processes, 2 messages', { Ttl: '3', Travels: 'TRUE' }),
+    size: 'large',
+  },
   'a lease of 4 ticks': { ...lease('2 processes, 2 messages', { Ttl: '4' }), size: 'medium' },
   'a lease of 5 ticks': { ...lease('2 processes, 2 messages', { Ttl: '5' }), size: 'large' },
   'holds, nothing fails': {

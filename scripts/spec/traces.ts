@@ -50,6 +50,7 @@ CONSTANTS
   Margin = 0
   Owners = 0
   InFlight = 0
+  Travels = FALSE
 INVARIANT KeptUnlessLost
 INVARIANT ExclusionUnlessLost`;
   const trace = readFileSync(join(__dirname, 'Trace.tla'), 'utf8');

@@ -65,8 +65,8 @@ const LEASE: readonly Variant[] = [
     replacements: [
       ['isGiven == key.owner = m.owner \\/', 'isGiven == key.owner = m.owner \\/ (m.do = "renew" /\\ key # Free) \\/'],
       [
-        '[owner |-> m.owner, life |-> Max(life, key.life)]',
-        '[owner |-> IF m.do = "renew" THEN key.owner ELSE m.owner, life |-> Max(life, key.life)]',
+        '[owner |-> IF m.do = "detach" THEN m.from ELSE m.owner,',
+        '[owner |-> IF m.do = "renew" THEN key.owner ELSE m.owner,',
       ],
     ],
     refutes: 'Kept',
@@ -78,11 +78,37 @@ const LEASE: readonly Variant[] = [
     constants: { InFlight: '2' },
     replacements: [
       [
-        'key.owner # owner /\\ (\\A q \\in Process : hold[q].owner # owner) /\\ \\A m \\in net : m.owner # owner}',
-        'TRUE}',
+        'key.owner # owner /\\ (\\A q \\in Process : hold[q].owner # owner) /\\ (\\A m \\in net : m.owner # owner)\n',
+        'TRUE\n',
       ],
       ['{owner \\in {p} \\X (1..Owners) :', '{owner \\in {p} \\X {1} :'],
     ],
+    refutes: 'Kept',
+  },
+  {
+    name: 'entry before the adoption is answered',
+    wrong: 'a process relies on a lease as soon as it has the text',
+    model: 'a lease that travels',
+    replacements: [
+      [
+        "hold' = [hold EXCEPT ![p].owner = owner]\n",
+        "hold' = [hold EXCEPT ![p] = [owner |-> owner, left |-> Reliable(0)]]\n",
+      ],
+    ],
+    refutes: 'Kept',
+  },
+  {
+    name: 'an adoption that does not compare',
+    wrong: 'an adoption takes the key of any owner',
+    model: 'a lease that travels',
+    replacements: [['/\\ key.owner = m.from\n', '/\\ (key.owner = m.from \\/ (m.do = "adopt" /\\ key # Free))\n']],
+    refutes: 'Kept',
+  },
+  {
+    name: 'a lease that is detached and held',
+    wrong: 'the process that detaches a lease relies on it until that is answered',
+    model: 'a lease that travels',
+    replacements: [["Relies(p) /\\ hold' = [hold EXCEPT ![p] = None]", 'Relies(p) /\\ UNCHANGED hold']],
     refutes: 'Kept',
   },
 ];

@@ -8,6 +8,7 @@ import type { LeaseChecks, OpenLease, OwnedLease } from './checks/leases';
 import type { OrderChecks } from './checks/order';
 import type { SharedOrderChecks } from './checks/shared-order';
 import type { StepChecks } from './checks/steps';
+import type { Heirs } from './heirs';
 import { lockOf } from './host';
 import type { CallerPlan, Round } from './plan';
 import type { Moment } from './plan-faults';
@@ -25,6 +26,7 @@ interface CallerServices {
   readonly order: OrderChecks;
   readonly sharedOrder: SharedOrderChecks;
   readonly steps: StepChecks;
+  readonly heirs: Heirs;
 }
 
 /** A script of the application's. It says whose it is, and which one of its caller. */
@@ -47,13 +49,14 @@ export class Caller {
   #scripts = 0;
   readonly #sharedOrder: SharedOrderChecks;
   readonly #steps: StepChecks;
+  readonly #heirs: Heirs;
 
   constructor(
     name: string,
     plan: CallerPlan,
     host: Host,
     library: LibraryInstance['library'],
-    { world, leases, calls, order, sharedOrder, steps }: CallerServices,
+    { world, leases, calls, order, sharedOrder, steps, heirs }: CallerServices,
   ) {
     this.name = name;
     this.#plan = plan;
@@ -66,6 +69,7 @@ export class Caller {
     this.#order = order;
     this.#sharedOrder = sharedOrder;
     this.#steps = steps;
+    this.#heirs = heirs;
   }
 
   /** Its process runs. */
@@ -117,7 +121,8 @@ export class Caller {
       await this.#hold(round, lease);
     } finally {
       this.#reached('unlock', round);
-      await this.#unlock(lease, open);
+      if (round.travels === undefined) await this.#unlock(lease, open);
+      else await this.#detach(lease, open, round);
     }
   }
 
@@ -215,6 +220,21 @@ export class Caller {
     try {
       await lease.unlock();
       this.#note(() => `unlocked "${this.#key}"`);
+    } finally {
+      this.#steps.end(step);
+      for (const one of open) this.#leases.closed(one);
+    }
+  }
+
+  async #detach(lease: Lease, open: readonly OpenLease[], round: Round): Promise<void> {
+    this.#note(() => `detaches "${this.#key}"`);
+    const { now } = this.#world.timeline;
+    const within = this.#host.registryOptions.commandTimeout ?? 5_000;
+    const step = this.#steps.begin(this.name, 'detach()', this.#host, within);
+    try {
+      const text = await lease.detach();
+      this.#note(() => `detached "${this.#key}"`);
+      this.#heirs.follow(text, lease, this.name, round, now);
     } finally {
       this.#steps.end(step);
       for (const one of open) this.#leases.closed(one);

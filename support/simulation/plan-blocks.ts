@@ -1,6 +1,6 @@
 import { ABORT_REASONS } from '../abort-reasons';
 import { Random } from '../random';
-import type { CallerPlan, Plan, Round } from './plan';
+import type { CallerPlan, LockType, Plan, Round } from './plan';
 import { type Fault, MOMENTS } from './plan-faults';
 
 /** Changes a plan, or leaves it as it is. */
@@ -19,6 +19,7 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   renewals: withRenewals,
   replicas: withReplicas,
   'replaced server': withReplacedServer,
+  travel: withTravel,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -202,6 +203,25 @@ function withReplicas(plan: Plan, random: Random): Plan {
     };
   });
   return { ...plan, replicas, processes };
+}
+
+const TRAVELLING: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'mixed'];
+
+/** Other processes go on with leases, or the same; now and then two want to, of which one may. */
+function withTravel(plan: Plan, random: Random): Plan {
+  if (!TRAVELLING.includes(plan.lockType) || !random.chance(0.25)) return plan;
+  const share = random.pick([0.3, 0.8]);
+  const process = (): number => random.whole(0, plan.processes.length - 1);
+  return withRounds(plan, (round) => {
+    if (round.method === 'run' || !random.chance(share)) return round;
+    const ttl = random.pick([300, 900, 2_000]);
+    const to = random.chance(0.3) ? [process(), process()] : [process()];
+    const after = random.pick([random.between(0, 3), random.between(0, 0.6 * ttl)]);
+    const hold = random.pick([random.between(0, 5), random.between(0, 400)]);
+    const held = Math.min(round.hold, ttl / 3);
+    const renew = random.chance(0.5) ? true : undefined;
+    return { ...round, ttl, renew, minHold: undefined, hold: held, chunk: 0, travels: { to, after, hold } };
+  });
 }
 
 function withRounds(plan: Plan, change: (round: Round) => Round): Plan {

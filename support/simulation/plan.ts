@@ -63,8 +63,19 @@ export interface Round {
   readonly evals: 'first' | 'last' | undefined;
   /** It renews its lease once, and does not wait for that. */
   readonly renews: boolean;
+  /** In place of the unlock, it detaches its lease. */
+  readonly travels?: Travels;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */
   readonly aimed: AimedFault | undefined;
+}
+
+/** What becomes of a lease that is detached. */
+export interface Travels {
+  /** Those that adopt it, by index: the processes. */
+  readonly to: readonly number[];
+  /** ms after it was detached. */
+  readonly after: number;
+  readonly hold: number;
 }
 
 export interface AimedFault {

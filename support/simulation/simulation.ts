@@ -14,6 +14,7 @@ import { SharedOrderChecks } from './checks/shared-order';
 import { StepChecks } from './checks/steps';
 import type { Connection, Network } from './client/connection';
 import { describeRun } from './describe-run';
+import { Heirs } from './heirs';
 import { History } from './history';
 import { createHost } from './host';
 import { keysOf, type Plan } from './plan';
@@ -149,6 +150,7 @@ export class Simulation {
       steps: this.#steps,
       order,
       sharedOrder,
+      heirs: new Heirs(this.#world, this.#leases, grants),
     };
     plan.processes.forEach((one, index) => {
       const host = createHost(this.#world, one, index, instances[index] as LibraryInstance);

@@ -1,4 +1,4 @@
-import { holderOf } from '../../lib/api/owner-name';
+import { holderOf, isDetached } from '../../lib/api/owner-name';
 import type { OpenLease } from './checks/leases';
 import { isShared } from './plan';
 import { type Host, hostOf, lockName, membersOf, ownerOf, type World } from './world';
@@ -133,7 +133,8 @@ class LockTrace {
     if (value === undefined) return undefined;
     const known = this.#owners.get(value);
     if (known !== undefined) return known;
-    const process = (hostOf(this.#world, holderOf(value))?.index ?? -1) + 1;
+    // -1: it was detached, and any process may adopt it.
+    const process = isDetached(value) ? -1 : (hostOf(this.#world, holderOf(value))?.index ?? -1) + 1;
     const owner = [process, this.#owners.size + 1] as const;
     this.#owners.set(value, owner);
     return owner;

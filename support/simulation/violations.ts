@@ -21,6 +21,7 @@ export const VIOLATION_KINDS = [
   'failed though calm',
   'lost though confirmed',
   'lost though renewed',
+  'lost on the way',
   'left in Redis',
   'min hold',
   'strange error',

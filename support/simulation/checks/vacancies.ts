@@ -1,5 +1,5 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
-import { isKept } from '../../../lib/api/owner-name';
+import { isDetached, isKept } from '../../../lib/api/owner-name';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
@@ -74,6 +74,7 @@ export class Vacancies {
       this.#world.plan.lockType !== 'multi' &&
       owner?.includes('@') === true &&
       !isKept(owner) &&
+      !isDetached(owner) &&
       !this.#leases.wasOpened(owner) &&
       !this.#isOfUnreachableHolder(key)
     );
