@@ -33,8 +33,8 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
-  it('There are fourteen recipes', () => {
-    expect(RECIPES).toHaveLength(14);
+  it('There are seventeen recipes', () => {
+    expect(RECIPES).toHaveLength(17);
   });
 
   it(
@@ -200,6 +200,35 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     },
     TEST_LIMIT,
   );
+
+  it('A request locks and a worker unlocks: a report is made once for each request that was accepted', async () => {
+    const services = await start('report:42', 3);
+    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    const accepted = outputs.filter((line) => line === 'accepted').length;
+    expect(accepted).toBeGreaterThan(0);
+    expect(outputs.filter((line) => line === 'in progress')).toHaveLength(3 - accepted);
+    expect(await programs.admin.get('reports made')).toBe(String(accepted));
+    expect(await programs.admin.exists('jobs:report:42')).toBe(0);
+  });
+
+  it('A process that restarts under its lock leaves it to the next one, and to nobody else', async () => {
+    const [first] = (await start('import:lease', 1)) as [Program];
+    await first.prints('begins');
+    first.child.kill('SIGTERM');
+    await first.succeeds();
+    expect(await programs.admin.get('jobs:import')).toMatch(/^detached@/);
+    const [next, other] = (await start('import:lease', 2)) as [Program, Program];
+    await until(() => next.lines.concat(other.lines).length > 0, { within: TEST_LIMIT / 2 });
+    expect(next.lines.concat(other.lines)).toEqual(['goes on']);
+  });
+
+  it('A workflow of several steps keeps its lock to the last step', async () => {
+    const services = await start('etl', 3);
+    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    expect(outputs.length).toBeGreaterThan(0);
+    expect(outputs.filter((line) => line === 'load')).toHaveLength(outputs.length / 2);
+    expect(await programs.admin.exists('jobs:etl')).toBe(0);
+  });
 
   it('A token that rotates is refreshed once for all processes', async () => {
     const services = await start('token:shop', 3);
