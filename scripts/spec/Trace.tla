@@ -9,6 +9,7 @@ VARIABLES
   lost,      \* owner values whose key was taken away by a fault, or by force
   used,      \* owner values that were relied on
   ended      \* those of them that have the key no more: never to be relied on again (P11)
+Detaching == 9 \* in place of a process: the key of a lease that was detached
 all == <<vars, trace, at, lost, used, ended>>
 Event == Traces[trace][at]
 InitTrace == Init /\ trace \in 1..Len(Traces) /\ at = 1 /\ lost = {} /\ used = {} /\ ended = {}
@@ -25,7 +26,7 @@ Pass(us) ==
 \* that one counts from now.
 Executed(p, age, owner, life) == LET isOwn == key.owner # Nobody /\ key.owner[1] = p IN
   /\ IF owner = key.owner THEN IF isOwn THEN life + 1 >= key.life ELSE life = key.life \/ life + 1 = key.life \/ life = key.life + 1
-     ELSE key = Free \/ isOwn \/ key.owner[1] = -1 \* it was detached, and is adopted
+     ELSE IF key = Free THEN TRUE ELSE key.owner[1] \in {p, Detaching}
   /\ key' = IF owner = Nobody THEN Free ELSE [owner |-> owner, life |-> life]
   /\ net' = net \cup IF owner = Nobody \/ (owner = key.owner /\ ~isOwn) THEN {}
                      ELSE {[owner |-> owner, ttl |-> life, age |-> IF owner[1] = p THEN age ELSE 0]}

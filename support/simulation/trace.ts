@@ -14,6 +14,9 @@ export type TraceEvent =
   | readonly ['over', process: number]
   | readonly ['fault', owner: Owner, life: number];
 
+/** In place of the process, as in Trace.tla. */
+const DETACHED = 9;
+
 /** µs by which the end of a lease may move without a renewal: readings are rounded. */
 const ROUNDING = 50;
 
@@ -133,8 +136,8 @@ class LockTrace {
     if (value === undefined) return undefined;
     const known = this.#owners.get(value);
     if (known !== undefined) return known;
-    // -1: it was detached, and any process may adopt it.
-    const process = isDetached(value) ? -1 : (hostOf(this.#world, holderOf(value))?.index ?? -1) + 1;
+    // No process: it was detached, and any process may adopt it.
+    const process = isDetached(value) ? DETACHED : (hostOf(this.#world, holderOf(value))?.index ?? -1) + 1;
     const owner = [process, this.#owners.size + 1] as const;
     this.#owners.set(value, owner);
     return owner;
