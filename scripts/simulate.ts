@@ -21,6 +21,7 @@ const USAGE = `npm run simulate -- [options]
   --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --trace         have TLC check what happened against docs/spec (needs Java and Maven)
+  --states        print how often each change of state was made that the library allows
   --digest        print a digest of all that happened, and nothing else
   --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
                   --seeds, default 10000)`;
@@ -37,6 +38,7 @@ const { values } = parseArgs({
     ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
     trace: { type: 'boolean', default: false },
+    states: { type: 'boolean', default: false },
     digest: { type: 'boolean', default: false },
     mutations: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
@@ -150,6 +152,7 @@ async function main(): Promise<number> {
       await explain(simulator, failure.seed, lockType);
   }
   console.log(summaryTable(rows));
+  if (values.states) console.log(simulator.stateChanges.table);
   simulator.close();
   return failed > 0 ? 1 : 0;
 }

@@ -521,7 +521,12 @@ redis.call('ZADD', queue, score, ticket)`,
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [['this.#hasLeft && this.#hold === hold', 'this.#hasLeft']],
+    replacements: [
+      [
+        "(this.#state === 'gone' || this.#received !== undefined) && this.#hold === hold",
+        "this.#state === 'gone' || this.#received !== undefined",
+      ],
+    ],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',

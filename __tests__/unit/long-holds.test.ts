@@ -142,21 +142,23 @@ it('The default listener prints the stack below the message', async () => {
   emitted.mockRestore();
 });
 
-it('console.log of a lock prints one line, without internals', async () => {
+it('console.log of a lock prints one line: the state of its hold, and no other internals', async () => {
   const registry = create({});
   const lock = registry.obtain("o'clock");
   const lease = await lock.lock();
   const { read, write } = registry.readWrite('prices');
+  const asking = write.lock();
   const printed = [lock, read, write, registry.semaphore('render', { permits: 3 }), registry.multi(['b', 'a'])];
   expect(printed.map((one) => inspect(one))).toEqual([
-    `Lock { key: "o'clock", lockType: 'fair', isAcquiredInThisProcess: true }`,
-    `Lock { key: 'prices', lockType: 'read', isAcquiredInThisProcess: false }`,
-    `Lock { key: 'prices', lockType: 'write', isAcquiredInThisProcess: false }`,
-    `Lock { key: 'render', lockType: 'semaphore', isAcquiredInThisProcess: false }`,
+    `Lock { key: "o'clock", lockType: 'fair', state: 'held', isAcquiredInThisProcess: true }`,
+    `Lock { key: 'prices', lockType: 'read', state: 'free here', isAcquiredInThisProcess: false }`,
+    `Lock { key: 'prices', lockType: 'write', state: 'asked', isAcquiredInThisProcess: false }`,
+    `Lock { key: 'render', lockType: 'semaphore', state: 'free here', isAcquiredInThisProcess: false }`,
     `MultiLock { key: 'a + b', isAcquiredInThisProcess: false }`,
   ]);
   expect(inspect(registry.segmented('stock', { segments: 20 }))).toBe("SegmentedLock { key: 'stock', segments: 20 }");
   await lease.unlock();
+  await (await asking).unlock();
 });
 
 it('A wait that begins while another one is long is warned of in its own time', async () => {

@@ -1,6 +1,7 @@
 import { type CannotAcquireLockError, cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
 import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
+import { States } from '../internal/states';
 import { Backoff } from '../internal/timers';
 import {
   answered,
@@ -25,6 +26,24 @@ import type { Grant, LockProtocol, Refusal, Released } from './protocol';
 import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
+/** The life of a call: its states, what ends each of them, and what may follow. */
+const STATES = new States('call', {
+  /** It waits for the turn, or was just made. A hold of this process may come with the turn. */
+  'in line': ['asking', 'asleep', 'served', 'gone'],
+  /** An attempt is in flight, until it is answered or fails. */
+  asking: ['granted', 'asleep', 'served', 'gone'],
+  /** Between two attempts: it was refused or failed, or others go first. `fair`: a message may grant it. */
+  asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
+  /** Redis granted it the lock. After a silence it asks once more. */
+  granted: ['asleep', 'served', 'gone'],
+  /** It has its lease. */
+  served: [],
+  /** It ended without: by contention, an error, an abort or `close`. */
+  gone: [],
+});
+
+type CallState = keyof typeof STATES.following;
+
 /** What comes with the turn: the right to contend, or a lease at once, where the holder before passed its hold on. */
 export type Entry = Turn | RedisLease;
 
@@ -41,6 +60,7 @@ export class Call {
   readonly wait: Wait;
   readonly #lock: RedisLock;
   readonly #protocol: LockProtocol;
+  #state: CallState = 'in line';
   #turn: Turn | undefined;
   /** What its attempts ask for, and may leave in Redis; `undefined`: none was sent. */
   #hold: Hold | undefined;
@@ -48,14 +68,10 @@ export class Call {
   #attempt: Promise<Grant | Refusal> | undefined;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
-  /** Redis granted it the lock, and it does not have its lease yet. */
-  #isGranted = false;
   /** The last answer that another owner has it. */
   #refusal: Refusal | undefined;
   /** It came from another caller of this process while this one waited for Redis. */
   #received: RedisLease | undefined;
-  /** It ended without the lock. */
-  #hasLeft = false;
   /** False for the single attempt of a caller that has no turn. */
   #mayQueue = true;
   /** A grant came after a silence, and was requested once more. */
@@ -96,25 +112,33 @@ export class Call {
       // Throws when the registry is closed.
       lock.services.waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
-      if (wait.isSingleAttempt && lock.isHeldHere) return null;
+      if (wait.isSingleAttempt && lock.isHeldHere) {
+        this.#become('gone');
+        return null;
+      }
       if (wait.isSingleAttempt) this.#endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
       let entry = lock.tryEnter(this, this.#protocol);
       if (entry === undefined) {
         this.#noteWaiting('local');
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
-      if (entry instanceof RedisLease) return entry;
+      if (entry instanceof RedisLease) {
+        this.#become('served');
+        return entry;
+      }
       this.#turn = entry;
       const grant = entry && (await this.#attempts());
       if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
       if (entry !== undefined && grant !== undefined) {
-        return lock.acquired(this.#hold as Hold, grant, this.request, entry);
+        const lease = lock.acquired(this.#hold as Hold, grant, this.request, entry);
+        this.#become('served');
+        return lease;
       }
-      this.#abandon();
+      this.#abandon('gone');
       return null;
     } catch (error) {
-      this.#abandon();
+      this.#abandon('gone');
       throw error;
     } finally {
       this.#endWatch?.();
@@ -132,13 +156,15 @@ export class Call {
     const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
     const hold = this.#holdToSend();
+    this.#become('asking');
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep, callers);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
       // Its caller has left, and nobody took it over. The lock is free when `unlock` resolves.
-      if (this.#hasLeft && this.#hold === hold) await hold.release(timeout).catch(() => undefined);
+      if ((this.#state === 'gone' || this.#received !== undefined) && this.#hold === hold)
+        await hold.release(timeout).catch(() => undefined);
       return found;
     });
   }
@@ -158,9 +184,10 @@ export class Call {
       // It was sent with the time of this call, and the next one may have less.
       next.#attempt = answered(attempt, next.#firstTimeout());
       next.#refusal = this.#refusal;
+      next.#become('asking');
       this.#hold = this.#attempt = undefined;
     }
-    this.#abandon();
+    this.#abandon('served');
   }
 
   #asksFor({ ttl, leastLife, permits, waits }: Hold): boolean {
@@ -187,6 +214,7 @@ export class Call {
         if (pause !== undefined) {
           // Redis cannot be asked: to callers behind this one, that is silence.
           if (wait.isSingleAttempt) availability.asked(clock.now());
+          this.#become('asleep');
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
           if (wait.isSingleAttempt) continue;
@@ -209,7 +237,6 @@ export class Call {
           throw new LateGrantError(hold.ttl);
         }
         availability.answered(hold.sentAt);
-        this.#isGranted = answer.granted;
       } catch (error) {
         answer = undefined;
         if (error === NOT_ASKED) {
@@ -222,6 +249,7 @@ export class Call {
         this.#attempt = undefined;
       }
       if (answer?.granted) {
+        this.#become('granted');
         if (this.#isRepeated || !connection.mayBeOutdated((this.#hold as Hold).sentAt)) return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
@@ -249,6 +277,7 @@ export class Call {
     const left = isNew ? unavailableAfter : this.#leftOfSilence(hold.sentAt);
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
+    this.#become('asking');
     const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left));
     availability.attemptInFlight = attempt;
     return attempt;
@@ -323,6 +352,7 @@ export class Call {
    */
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
     this.#isRepeated = true;
+    this.#become('asleep');
     // The caller has the lock as far as the server knows, and may leave now.
     this.#hold?.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
@@ -337,9 +367,10 @@ export class Call {
     this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
+    this.#become('asleep');
     const result = await this.#asleep(this.#protocol.wait(this.#hold as Hold, refusal, wait));
     if (!result.granted || result.until <= clock.now()) return undefined;
-    this.#isGranted = true;
+    this.#become('granted');
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
     const { connection } = this.#lock.services;
@@ -373,6 +404,10 @@ export class Call {
     }
   }
 
+  #become(state: CallState): void {
+    this.#state = STATES.change(this.#state, state);
+  }
+
   /** It is suspended: between two attempts, or, of a shared lock, also while one is in flight. */
   get isAsleep(): boolean {
     return this.wait.step !== undefined;
@@ -385,6 +420,7 @@ export class Call {
 
   async #backOff(): Promise<undefined> {
     this.#backoff ??= new Backoff();
+    this.#become('asleep');
     if (this.wait.remaining > 0) await this.wait.sleep(this.#backoff.next());
   }
 
@@ -426,14 +462,15 @@ export class Call {
     if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
   }
 
-  /** The caller leaves without the lock: what it may have in Redis is removed, and the turn goes to the next caller. */
-  #abandon(): void {
-    this.#hasLeft = true;
+  /** The caller does without what it may have in Redis: that is removed, and the turn goes to the next caller. */
+  #abandon(end: 'served' | 'gone'): void {
+    const isGranted = this.#state === 'granted';
+    this.#become(end);
     const hold = this.#hold;
     if (hold !== undefined) {
       // An exchange was sent before this call could notice that it was interrupted.
       if (this.#attempt !== undefined) hold.doubt(this.#attempt);
-      if (this.#isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
+      if (isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
     }
     this.#turn?.release();
   }

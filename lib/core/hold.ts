@@ -1,5 +1,6 @@
 import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
+import { States } from '../internal/states';
 import { Backoff } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import {
@@ -35,6 +36,22 @@ export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewU
   /** Of several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
   endSome?(now: number): boolean;
 }
+
+/** The life of a hold: its states, what ends each of them, and what may follow. */
+const STATES = new States('hold', {
+  /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
+  asked: ['held', 'given up'],
+  /** A lease relies on it, and the watchdog renews it. Until `unlock`, or `lose`. The next caller may have it at once. */
+  held: ['held', 'unlocked', 'lost'],
+  /** What releases it is in flight, or what confirms it for the next caller. Given up where the answer is not certain. */
+  unlocked: ['held', 'given up'],
+  /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
+  lost: ['given up'],
+  /** `Orphans` removes what is left of it in Redis. */
+  'given up': [],
+});
+
+type HoldState = keyof typeof STATES.following;
 
 /** How a release ended. */
 export type ReleaseResult =
@@ -98,7 +115,8 @@ export class Hold implements WatchedLease {
   /** Of a semaphore. */
   permits = 1;
 
-  /** The lease that relies on it. `undefined`: it is not granted yet, or it is over. */
+  #state: HoldState = 'asked';
+  /** The lease that relies on it, while it is held. */
   lease: LeaseOfHold | undefined;
   /** That of its next lease, if it has one left. `undefined`: its leases have none. */
   #nextToken: number | undefined;
@@ -107,8 +125,6 @@ export class Hold implements WatchedLease {
   renewAt: number | undefined;
   position = -1;
   unread = 0;
-  /** It ended by a loss, and not by `unlock`: nobody gives it back. */
-  isLost = false;
   /** Scripts of the application's that run under it and are not answered. */
   evals = 0;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
@@ -233,7 +249,7 @@ export class Hold implements WatchedLease {
     this.keyUntil = Math.floor(until);
     this.acquiredAt = this.sentAt = Math.floor(this.sentAt);
     this.drift = driftBefore;
-    this.lease = lease;
+    this.#become('held', lease);
     this.#watchdog = watchdog;
     if (renewal !== undefined) {
       this.#hasFullTtl = false;
@@ -248,7 +264,7 @@ export class Hold implements WatchedLease {
     const isSameTtl = this.ttl === lease.ttl;
     this.#asks(lease.ttl);
     this.ttl = lease.ttl;
-    this.lease = lease;
+    this.#become('held', lease);
     const isScheduled = isWatched && isSameTtl && (this.renewAt !== undefined || !this.mayRenewAt(now));
     this.#wasPassedOn = true;
     if (!isScheduled) this.#watchdog?.add(this, now);
@@ -272,8 +288,21 @@ export class Hold implements WatchedLease {
 
   /** Its lease ended by `unlock`: from now on it is not renewed, and the answer of a renewal in flight does not count. */
   unlocked(): void {
+    if (!this.isHeld) return;
     this.#watchdog?.remove(this);
-    this.lease = undefined;
+    this.#become('unlocked');
+  }
+
+  /** Nobody here is to have it any more. False: it was given up before, as by another reader that was in with it. */
+  giveUp(): boolean {
+    if (this.#state === 'given up') return false;
+    this.#become('given up');
+    return true;
+  }
+
+  #become(state: HoldState, lease?: LeaseOfHold): void {
+    this.#state = STATES.change(this.#state, state);
+    this.lease = lease;
   }
 
   /**
@@ -291,8 +320,12 @@ export class Hold implements WatchedLease {
     return clock.now() - this.acquiredAt;
   }
 
+  get state(): HoldState {
+    return this.#state;
+  }
+
   get isHeld(): boolean {
-    return this.lease !== undefined;
+    return this.#state === 'held';
   }
 
   /** As WatchedLease: until when the lease may be relied on. */
@@ -435,8 +468,8 @@ export class Hold implements WatchedLease {
   lose(reason: LockLostReason): void {
     const { lease } = this;
     if (lease === undefined) return;
-    this.unlocked();
-    this.isLost = true;
+    this.#watchdog?.remove(this);
+    this.#become('lost');
     lease.lost(reason);
   }
 

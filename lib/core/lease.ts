@@ -200,7 +200,8 @@ export class RedisLease implements HeldLease {
     const { longHolds, orphans } = this.#lock.services;
     longHolds?.remove(this);
     // Its own ttl is over, and the key would outlive it. Others may rely on it still.
-    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && this.#hold.isLost) orphans.follow(this.#hold);
+    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && this.#hold.state === 'lost')
+      orphans.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
     this.#publishLoss();
@@ -303,7 +304,7 @@ export class RedisLease implements HeldLease {
     this.isUnlocked = true;
     this.#unlocking = Promise.reject(this.lossError());
     // The key may still be there. Where another lease of it was unlocked, that sees to it.
-    if (this.#hold.isLost) this.#lock.services.orphans.follow(this.#hold);
+    if (this.#hold.state === 'lost') this.#lock.services.orphans.follow(this.#hold);
     return this.#unlocking;
   }
 

@@ -540,9 +540,11 @@ export class RedisLock implements DistributedLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 
-  /** What `console.log(lock)` prints: no internals. */
+  /** What `console.log(lock)` prints. The state is that of its hold: see `Hold`. */
   [inspect.custom](): string {
-    return lockText('Lock', this, `, lockType: '${this.services.settings.lockType}'`);
+    const lock = this.cached();
+    const state = lock.leases[0]?.hold.state ?? (lock.#callers > 0 ? 'asked' : 'free here');
+    return lockText('Lock', this, `, lockType: '${this.services.settings.lockType}', state: '${state}'`);
   }
 
   /** What messages say of this lock. */

@@ -29,8 +29,6 @@ export class Orphans {
   /** One for all: their removals go to Redis together. */
   readonly timer = new SharedTimer(false);
   readonly #followUps = new Set<FollowUp>();
-  /** Those that are, or were, followed up. What is over stays over. */
-  readonly #followed = new WeakSet<Hold>();
 
   constructor(connection: Connection, commandTimeout: number) {
     this.connection = connection;
@@ -39,9 +37,7 @@ export class Orphans {
 
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
-    // Readers that were in together lose one hold, and each of them gives it back.
-    if (this.#followed.has(hold)) return;
-    this.#followed.add(hold);
+    if (!hold.giveUp()) return;
     const followUp = new FollowUp(hold, this);
     this.#followUps.add(followUp);
     inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));

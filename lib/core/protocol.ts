@@ -1,4 +1,3 @@
-import type { RegistrySettings } from '../api/options';
 import { clock } from '../internal/clock';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
@@ -79,12 +78,6 @@ export interface Keep {
   readonly ttl: number;
 }
 
-/** The hold of this process. */
-export interface Holder {
-  /** A client that is not the holder may have released the lock: asks Redis about the hold now. */
-  confirmNow(): void;
-}
-
 /** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
 export class Permits {
   count = 0;
@@ -133,7 +126,7 @@ export interface LockProtocol {
    * The hold of this process; its `RedisLock` sets it. Used when a message is about a release that is not
    * this process'.
    */
-  holder?: Holder | undefined;
+  holder?: Hold | undefined;
   /** Of a semaphore: set by its lock. */
   permits?: Permits | undefined;
   /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
@@ -196,6 +189,3 @@ export interface Travel {
   /** From that value to the owner of the hold. It lives for the ttl of the hold then. */
   adopt(from: string, hold: Hold, timeout: number): Promise<Grant | NotHeld>;
 }
-
-/** What all protocols of a registry share. */
-export type ProtocolSettings = RegistrySettings;

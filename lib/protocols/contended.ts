@@ -4,7 +4,6 @@ import type { Hold } from '../core/hold';
 import type {
   Confirmed,
   Grant,
-  Holder,
   Keep,
   LockProtocol,
   NotGranted,
@@ -52,7 +51,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
  */
 class ContendedProtocol implements LockProtocol {
   readonly availability = new Availability();
-  holder: Holder | undefined;
+  holder: Hold | undefined;
   readonly #names: LockNames;
   readonly #parts: RegistryParts;
   readonly #format: ScriptedFormat;

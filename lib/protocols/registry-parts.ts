@@ -1,6 +1,7 @@
+import type { RegistrySettings } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockInspector } from '../core/backend';
-import type { LockProtocol, ProtocolSettings } from '../core/protocol';
+import type { LockProtocol } from '../core/protocol';
 import type { LockNames } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { Subscriber } from '../redis/subscriber';
@@ -22,12 +23,12 @@ export interface Protocols {
 /** What is made once for each registry, when the lock type needs it. */
 export class RegistryParts {
   readonly redis: Redis;
-  readonly settings: ProtocolSettings;
+  readonly settings: RegistrySettings;
   readonly #subscribers = new Map<boolean, Subscriber>();
   readonly #pauses: Pauses = new Set();
   #hasWarned = false;
 
-  constructor(redis: Redis, settings: ProtocolSettings) {
+  constructor(redis: Redis, settings: RegistrySettings) {
     this.redis = redis;
     this.settings = settings;
   }

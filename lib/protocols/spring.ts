@@ -1,4 +1,4 @@
-import type { ProtocolSettings } from '../core/protocol';
+import type { RegistrySettings } from '../api/options';
 import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
@@ -71,7 +71,7 @@ export class SpringFormat extends ScriptedFormat {
   readonly #legacyChannels: readonly string[];
   readonly #notification: readonly string[];
 
-  constructor(redis: Redis, settings: ProtocolSettings) {
+  constructor(redis: Redis, settings: RegistrySettings) {
     super(redis, settings.fencing, SPRING_SCRIPTS, false);
     const channel = legacyChannel(settings.registryKey);
     this.#legacyChannels = settings.legacyChannel ? [channel] : [];

@@ -2,6 +2,7 @@ import { type LockType, type Plan, planOf } from './plan';
 import { type LibraryInstance, libraryLoader } from './process/library';
 import type { ScriptEngine } from './server/script-engine';
 import { type Outcome, Simulation } from './simulation';
+import { StateChanges } from './state-changes';
 import type { Violations } from './violations';
 
 /** Processes of one simulation at most. */
@@ -9,6 +10,7 @@ const MOST_PROCESSES = 4;
 
 /** Runs simulations one after the other, with the same module instances of the library. */
 export class Simulator {
+  readonly stateChanges = new StateChanges();
   readonly #instances: readonly LibraryInstance[];
   readonly #engine: ScriptEngine;
   readonly #ignored: readonly string[];
@@ -21,6 +23,7 @@ export class Simulator {
   constructor(bundle: string, engine: ScriptEngine, ignored: readonly string[] = []) {
     const load = libraryLoader(bundle);
     this.#instances = Array.from({ length: MOST_PROCESSES }, () => load());
+    for (const { states } of this.#instances) this.stateChanges.count(states);
     this.#engine = engine;
     this.#ignored = ignored;
     process.on('unhandledRejection', this.#onUnhandled);

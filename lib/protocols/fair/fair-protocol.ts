@@ -3,7 +3,6 @@ import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
-  type Holder,
   type Keep,
   type LockProtocol,
   NOT_GRANTED,
@@ -53,7 +52,7 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  */
 export class FairProtocol implements LockProtocol {
   readonly availability = new Availability();
-  holder: Holder | undefined;
+  holder: Hold | undefined;
   /**
    * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may come
    * before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is another one.

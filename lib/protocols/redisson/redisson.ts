@@ -1,4 +1,4 @@
-import type { ProtocolSettings } from '../../core/protocol';
+import type { RegistrySettings } from '../../api/options';
 import { hashTag, type LockNames, noHashTag } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../contended';
@@ -119,7 +119,7 @@ export function redissonKey(names: LockNames, prefix: string, isCluster: boolean
  * NameMapper there makes of it), or the key alone where the registryKey is empty.
  */
 export class RedissonFormat extends ScriptedFormat {
-  constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: ProtocolSettings) {
+  constructor(redis: Redis, { fencing, shardedSubscriptionMode: mode }: RegistrySettings) {
     // Redisson's own rule: on a cluster, if the server has sharded channels.
     super(redis, fencing, REDISSON_SCRIPTS, mode === 'auto' ? redis.isCluster : mode === 'on');
   }

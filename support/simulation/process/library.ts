@@ -3,6 +3,7 @@ import path from 'node:path';
 import { Script } from 'node:vm';
 import { build } from 'esbuild';
 import type * as Library from '../../../lib';
+import type { States } from '../../../lib/internal/states';
 import { mutating } from '../../../support/mutations';
 import type { VirtualTimer } from './simulated-process';
 
@@ -23,6 +24,7 @@ export interface LibraryInstance {
   surroundings: Surroundings;
   /** What `make` makes, and a function that counts what is in the maps and sets that were made with it. */
   counting<T>(make: () => T): readonly [T, count: () => number];
+  readonly states: typeof States;
   /** The sources of its Lua scripts with a name for each. */
   readonly scripts: ReadonlyMap<string, string>;
 }
@@ -32,6 +34,13 @@ interface ScriptObject {
   readonly source: string;
   readonly forMany?: { readonly source: string };
   readonly inOrder?: { readonly source: string };
+}
+
+/** What the bundle exports beside the library. */
+interface Internals {
+  readonly clock: object;
+  readonly scripts: object;
+  readonly States: typeof States;
 }
 
 /** In place of a WeakRef: when garbage is collected is not in the hands of a seed. */
@@ -51,7 +60,8 @@ class LastingRef<T> {
 export async function bundleLibrary(mutations: readonly string[] = []): Promise<string> {
   const { outputFiles } = await build({
     stdin: {
-      contents: "export * from './index'; export { clock } from './internal/clock';",
+      contents:
+        "export * from './index'; export { clock } from './internal/clock'; export { States } from './internal/states';",
       resolveDir: path.resolve(__dirname, '../../../lib'),
       loader: 'ts',
     },
@@ -107,8 +117,9 @@ module.exports.scripts = { ${names.join(', ')} };
     script.runInThisContext()(module.exports, module, load, math, LastingRef, CountedMap, CountedSet, {
       timeOrigin: 0,
     });
-    const { clock, scripts, ...library } = module.exports as { clock: object; scripts: object };
+    const { clock, scripts, States: states, ...library } = module.exports as unknown as Internals;
     replaceClock(clock, instance);
+    instance.states = states;
     instance.library = library as never;
     instance.scripts = namesOf(scripts);
     return instance;
