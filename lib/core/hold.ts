@@ -1,7 +1,7 @@
 import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
-import { Backoff } from '../internal/timers';
+import { Backoff, type Timed } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import {
   answerOf,
@@ -17,7 +17,7 @@ import {
 import type { RedisLease } from './lease';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens, Travel } from './protocol';
 import type { LockRequest } from './request';
-import type { Watchdog, WatchedLease } from './watchdog';
+import type { Watchdog } from './watchdog';
 
 /**
  * ms; a hold is passed on without a command for this long after a request that Redis confirmed. So a lock that was lost
@@ -70,7 +70,7 @@ export type ReleaseResult =
  * Times are ms on the monotonic clock. There may be many holds: deadlines are whole ms, rounded down, since V8 stores a
  * fraction beside the object, and a deadline must never be later than it was computed.
  */
-export class Hold implements WatchedLease {
+export class Hold implements Timed {
   /** Its position in a queue is under this owner value, and that of `fair` and of locks in memory is derived from it. */
   ticket: string;
   /** What its next or last attempt writes, or (granted) what is in Redis. */
@@ -121,9 +121,10 @@ export class Hold implements WatchedLease {
   /** That of its next lease, if it has one left. `undefined`: its leases have none. */
   #nextToken: number | undefined;
   #tokensLeft = 0;
-  /** As WatchedLease. */
+  /** When the watchdog renews it, or asks about it; `undefined`: not at all. Whole ms. Kept by the watchdog, as `position`. */
   renewAt: number | undefined;
   position = -1;
+  /** Renewals in flight whose answer has not been read. */
   unread = 0;
   /** Scripts of the application's that run under it and are not answered. */
   evals = 0;
@@ -328,7 +329,7 @@ export class Hold implements WatchedLease {
     return this.#state === 'held';
   }
 
-  /** As WatchedLease: until when the lease may be relied on. */
+  /** Its deadline: until when its lease may be relied on. */
   get until(): number {
     return Math.min(this.keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);
   }
@@ -353,7 +354,10 @@ export class Hold implements WatchedLease {
 
   // Renewals
 
-  /** As WatchedLease. A first renewal is needed in any case: without it the hold ends with the claim window. */
+  /**
+   * Whether a renewal at this time may extend it. A first one is needed in any case: without it the hold ends with the
+   * claim window.
+   */
   mayRenewAt(time: number): boolean {
     if (!this.#hasFullTtl) return true;
     if (this.lease === undefined) return false;
@@ -367,7 +371,10 @@ export class Hold implements WatchedLease {
     this.#watchdog?.moved(this);
   }
 
-  /** As WatchedLease. */
+  /**
+   * Extends it where it may be renewed, and else only asks about it. Notifies the watchdog when Redis has answered. `now`
+   * and `driftNow` as read before.
+   */
   renewInBackground(timeout: number, now: number, driftNow: number): void {
     // A renewal for what is left extends nothing, and says whether it is still held. A key that lost its expiry gets one.
     const left = this.isSuspectAt(driftNow) ? 0 : Math.floor(this.keyUntil - now);

@@ -5,7 +5,8 @@ import type { Connection } from '../redis/connection';
 import { messageOf } from '../redis/failure';
 import { SILENT_FOR } from '../redis/silence';
 import { SILENT } from './availability';
-import { isOverdue, type WatchedLease } from './watchdog';
+import type { Hold } from './hold';
+import { isOverdue } from './watchdog';
 
 /** ms between two looks whether the silence is over. */
 const LOOK_EVERY = 500;
@@ -13,7 +14,7 @@ const LOOK_EVERY = 500;
 /** A lock that is held. */
 interface HeldLock {
   readonly names: { readonly lock: string };
-  readonly leases: readonly { readonly remaining: number; readonly hold: WatchedLease }[];
+  readonly leases: readonly { readonly remaining: number; readonly hold: Hold }[];
 }
 
 /** What there is in a registry: its locks that are in use, and, for each caller that waits, the name of its lock. */
