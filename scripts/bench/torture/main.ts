@@ -21,7 +21,7 @@ import { type Row, sectionsOf, tableOf } from './report';
 import { verdictOf } from './verdict';
 import type { FromWorker, ToWorker, WorkerSettings } from './worker';
 
-const PAGE = join(__dirname, '..', '..', '..', 'docs', 'trust.md');
+const DOCS = join(__dirname, '..', '..', '..', 'docs');
 const WORKER = join(cache, 'torture.js');
 
 const PROCESSES = 5;
@@ -131,11 +131,14 @@ async function main(): Promise<number> {
     console.log(tableOf(rows));
     if (!values.page) return 0;
     const setting = `${PROCESSES} processes with ${CALLERS} callers each, ${seconds} s of faults for each library, seed ${seed}`;
-    const page = readFileSync(PAGE, 'utf8');
-    writeFileSync(
-      PAGE,
-      sectionsOf(rows, leftOut, setting).reduce((text, section) => withSection(text, section), page),
-    );
+    const { results, settings } = sectionsOf(rows, leftOut, setting);
+    for (const [name, section] of [
+      ['trust.md', results],
+      ['spec/README.md', settings],
+    ] as const) {
+      const page = join(DOCS, name);
+      writeFileSync(page, withSection(readFileSync(page, 'utf8'), section));
+    }
     return 0;
   } finally {
     rmSync(root, { recursive: true, force: true });

@@ -40,8 +40,12 @@ function packagesOf({ packages, peer }: Entry): string {
   return packages.map((name) => `${name} ${version(name)}`).join(', ');
 }
 
-/** The sections of docs/trust.md about a run. The rest of the page is written by hand. */
-export function sectionsOf(rows: readonly Row[], leftOut: readonly string[], setting: string): string[] {
+/** What a run gave, a section of docs/trust.md, and how each library was opened, one of docs/spec/README.md. */
+export function sectionsOf(
+  rows: readonly Row[],
+  leftOut: readonly string[],
+  setting: string,
+): { readonly results: string; readonly settings: string } {
   const isNumber = (column: number) => typeof COLUMNS[column]?.[1](rows[0] as Row) === 'number';
   const settings = rows.map(({ library }) => {
     const entry = LIBRARIES[library] as Entry;
@@ -51,8 +55,8 @@ export function sectionsOf(rows: readonly Row[], leftOut: readonly string[], set
   const ran = `${setting}; ${new Date().toISOString().slice(0, 10)}.${missing.join('')}`;
   const same = 'Each has its documented settings for one Redis; the time of a lease and the wait are the same for all.';
   const head = ['library', 'packages', 'settings', 'tells its holder by'];
-  return [
-    ['### Results', markdownTable(HEAD, rows.map(cellsOf), isNumber), ran],
-    ['### Settings of each library', same, markdownTable(head, settings, () => false)],
-  ].map((parts) => parts.join('\n\n'));
+  return {
+    results: ['### Results', markdownTable(HEAD, rows.map(cellsOf), isNumber), ran].join('\n\n'),
+    settings: ['## Settings of each library', same, markdownTable(head, settings, () => false)].join('\n\n'),
+  };
 }
