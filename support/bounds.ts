@@ -47,6 +47,7 @@ const POLLERS = 'unit/shared-with-pollers';
 const MEMORY = 'because it bounds memory, and nothing that a caller sees';
 
 export const BOUNDS: Record<string, Held | undefined> = {
+  'core/acquire:MOST_REPETITIONS': 'unit/late-grants',
   'core/availability:SILENT': 'unit/availability',
   'core/hold:FRESH': 'unit/bounds',
   'core/lease:RELEASE_AT_LEAST': 'unit/bounds',

@@ -566,22 +566,17 @@ redis.call('ZADD', queue, score, ticket)`,
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    replacements: [
-      [
-        'if (!this.#isRepeated && connection.mayBeOutdated(clock.now(), this.#lock.names.lock)) {',
-        'if (this.#isRepeated && !this.#isRepeated) {',
-      ],
-    ],
+    replacements: [['if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {', 'if (this.#repetitions < 0) {']],
+  },
+  'asked-once-in-a-call': {
+    finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',
+    simulation: ['spin'],
+    replacements: [['return this.#repetitions < MOST_REPETITIONS &&', 'return this.#repetitions < 1 &&']],
   },
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    replacements: [
-      [
-        'if (this.#isRepeated || !connection.mayBeOutdated((this.#hold as Hold).sentAt)) return answer;',
-        'return answer;',
-      ],
-    ],
+    replacements: [['if (!this.#mayBeOutdated((this.#hold as Hold).sentAt)) return answer;', 'return answer;']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',

@@ -86,6 +86,20 @@ describe('A grant of a server that has been silent', () => {
     expect(await third).not.toBeNull();
   });
 
+  it('A grant of a server that has been silent is requested once more after each silence, and at the most three times', async () => {
+    const { registry, client, answer } = start();
+    const lock = registry.obtain('key').lock({ waitTime: 60_000 });
+    for (let asked = 1; asked <= 4; asked++) {
+      await time.advance(1_000);
+      expect(client.evalSha).toHaveBeenCalledTimes(asked);
+      answer('key', granted);
+      await time.advance(200);
+    }
+    expect(client.evalSha).toHaveBeenCalledTimes(4);
+    expect((await lock).remaining).toBeGreaterThan(0);
+    await registry.close({ timeout: 0 });
+  });
+
   it('A grant of a server that has been silent is trusted at once when the server was only busy, and answered one after another', async () => {
     const calls = 30;
     const { registry, client, answer } = start();

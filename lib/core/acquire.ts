@@ -26,6 +26,9 @@ import type { Grant, LockProtocol, Refusal, Released } from './protocol';
 import type { LockRequest } from './request';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
+/** The most times that a call asks for its grant once more. On a connection that is slow, each answer is a late one. */
+const MOST_REPETITIONS = 3;
+
 /** The life of a call: its states, what ends each of them, and what may follow. */
 const STATES = new States('call', {
   /** It waits for the turn, or was just made. A hold of this process may come with the turn. */
@@ -74,8 +77,8 @@ export class Call {
   #received: RedisLease | undefined;
   /** False for the single attempt of a caller that has no turn. */
   #mayQueue = true;
-  /** A grant came after a silence, and was requested once more. */
-  #isRepeated = false;
+  /** How often a grant came after a silence, and was requested once more. */
+  #repetitions = 0;
   /** It is one of the `waiting` callers of its lock. */
   #isWaiting = false;
   /** What it asks for. */
@@ -207,7 +210,7 @@ export class Call {
     const { availability } = protocol;
     for (;;) {
       wait.throwIfInterrupted();
-      const { connection, unconnected } = this.#lock.services;
+      const { unconnected } = this.#lock.services;
       if (this.#attempt === undefined) {
         const { lock: name } = this.#lock.names;
         const pause = wait.isSingleAttempt ? unconnected.pause(wait, name) : protocol.standBack(wait);
@@ -250,7 +253,7 @@ export class Call {
       }
       if (answer?.granted) {
         this.#become('granted');
-        if (this.#isRepeated || !connection.mayBeOutdated((this.#hold as Hold).sentAt)) return answer;
+        if (!this.#mayBeOutdated((this.#hold as Hold).sentAt)) return answer;
         await this.#pauseBeforeRepetition(attempt);
         continue;
       }
@@ -346,12 +349,18 @@ export class Call {
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
+  /** As of the connection, for a grant. */
+  #mayBeOutdated(sentAt: number, lockName?: string): boolean {
+    const { connection } = this.#lock.services;
+    return this.#repetitions < MOST_REPETITIONS && connection.mayBeOutdated(sentAt, lockName);
+  }
+
   /**
    * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that
-   * is still the master grants it again.
+   * is still the master grants it again. The server may have been frozen in the meantime, or the next one.
    */
   async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
-    this.#isRepeated = true;
+    this.#repetitions++;
     this.#become('asleep');
     // The caller has the lock as far as the server knows, and may leave now.
     this.#hold?.doubt(attempt);
@@ -373,8 +382,7 @@ export class Call {
     this.#become('granted');
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
-    const { connection } = this.#lock.services;
-    if (!this.#isRepeated && connection.mayBeOutdated(clock.now(), this.#lock.names.lock)) {
+    if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {
       await this.#pauseBeforeRepetition(Promise.resolve());
       return undefined;
     }

@@ -167,8 +167,7 @@ function withRenewals(plan: Plan, random: Random): Plan {
 
 /** A master is frozen, a replica takes its place, and it wakes up and answers for a moment. */
 function withReplacedServer(plan: Plan, random: Random): Plan {
-  const isOfThese = ['fair', 'semaphore', 'read-write'].includes(plan.lockType);
-  if (!isOfThese || plan.isCalm || plan.replicas.length > 0 || !random.chance(0.3)) return plan;
+  if (plan.isCalm || plan.replicas.length > 0 || !random.chance(0.3)) return plan;
   const duration = random.between(600, 3_000);
   const at = random.between(900, 3_000);
   const fault: Fault = { kind: 'replace', at, duration, promotion: random.between(50, duration) };
