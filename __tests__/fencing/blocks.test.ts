@@ -48,7 +48,7 @@ describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from call
     await (lockType === 'redisson' ? asHash() : redis.admin.set(name, 'another', { PX: ttl }));
   }
 
-  it('Tokens of a lock that goes from caller to caller come in blocks, no larger than what waits, with nearly no requests', async () => {
+  it('Tokens of a lock that goes from caller to caller come in blocks, with nearly no requests', async () => {
     const { lock, last } = await fenced();
     const before = await last();
     const { tokens, first, served } = await queued(lock);
@@ -58,8 +58,8 @@ describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from call
     expect(tokens).toHaveLength(1 + CALLERS);
     expect(rising([before, ...tokens])).toBe(true);
     expect((await scriptsRun(redis.admin)) - scripts).toBeLessThan(CALLERS / 5);
-    // Where nobody leaves, no number is left over.
-    expect(await last()).toBe(tokens.at(-1));
+    // In Redisson's counter no number is left over where nobody leaves.
+    expect((await last()) - (tokens.at(-1) as number)).toBeLessThan(lockType === 'redisson' ? 1 : MOST_AHEAD);
   });
 
   it('Tokens of a lock that goes from caller to caller and that are left over when callers leave, or when it is lost, are never used', async () => {

@@ -152,16 +152,16 @@ export class Call {
 
   /**
    * The lease of a hold of this process ended, and this caller is next. The script that makes its next attempt ends the
-   * hold: the queue in Redis decides who is next. Resolves to what became of that hold. `callers`: how many wait here.
+   * hold: the queue in Redis decides who is next. Resolves to what became of that hold.
    */
-  exchange(ended: Hold, limit: number, callers: number): Promise<Released> {
+  exchange(ended: Hold, limit: number): Promise<Released> {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
     const hold = this.#holdToSend();
     this.#become('asking');
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep, callers);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {

@@ -428,7 +428,7 @@ export class RedisLock implements DistributedLock {
   #exchange(hold: Hold, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
     let exchange: Promise<Released> | undefined;
     this.give((call) => {
-      exchange = call.exchange(hold, timeout, this.queue.length);
+      exchange = call.exchange(hold, timeout);
       return undefined;
     });
     if (trace !== undefined) trace.isHandedOver = true;

@@ -169,9 +169,9 @@ export interface LockProtocol {
   ): Promise<Confirmed | Released>;
   /**
    * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
-   * `release`; `callers`: as for `confirmOrRelease`.
+   * `release`.
    */
-  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined, callers: number): Promise<Exchange>;
+  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** Absent: its leases do not travel. */
   readonly travel?: Travel | undefined;
   /** A lease of this process was lost: the lock may be free. */

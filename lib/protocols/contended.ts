@@ -199,7 +199,7 @@ class ContendedProtocol implements LockProtocol {
       return this.release(owner, timeout, undefined, now, true);
     }
     const args = [owner, String(ttl)];
-    if (isSliceOver || format.isFencing) args.push(String(callers));
+    if (isSliceOver || format.isFencing) args.push(String(format.tokensFor(callers)));
     if (isSliceOver) {
       this.#waiting?.expectEcho(now);
       args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));

@@ -3,7 +3,7 @@ import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
 import { lockScripts } from './format/lock-scripts';
-import { mint, mintBlock, STRING_HELD } from './format/script-parts';
+import { MOST_AHEAD, mint, mintBlock, STRING_HELD } from './format/script-parts';
 import { ScriptedFormat } from './format/scripted-format';
 import type { LockTypeDefinition } from './registry-parts';
 
@@ -63,7 +63,7 @@ ${mint('KEYS[2]')}`,
   beforeTokens: BEFORE_MINT,
   tokens: `
 if not KEYS[2] then return 1 end
-${mintBlock('KEYS[2]', 'callers')}`,
+${mintBlock('KEYS[2]', 'most')}`,
 });
 
 /** Spring's string key. */
@@ -88,6 +88,10 @@ export class SpringFormat extends ScriptedFormat {
 
   notification(_names: LockNames): readonly string[] {
     return this.#notification;
+  }
+
+  tokensFor(): number {
+    return MOST_AHEAD;
   }
 
   protected fence(names: LockNames): string {

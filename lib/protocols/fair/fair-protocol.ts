@@ -191,12 +191,12 @@ export class FairProtocol implements LockProtocol {
   }
 
   /** See HAND_OVER. */
-  exchange(owner: string, to: Hold, timeout: number, keep: Keep | undefined, callers: number): Promise<Exchange> {
+  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
     // Where each of them takes a script, its token comes with that.
-    const tokens = this.hearsOfOthers ? callers : 1;
+    const tokens = this.hearsOfOthers ? this.#format.tokensFor() : 1;
     return this.end(owner, { ticket, tokens }, keep, timeout, to.sentAt, (reply) => {
       if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
       return { found: reply.found, answer: this.enter(ticket, reply) };

@@ -307,10 +307,10 @@ local owner = ARGV[1]
 -- pcall: a key of another type is the key of another owner.
 local holder = redis.pcall('GET', lock)
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
-local publish, how, life, age, ttl, callers, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
+local publish, how, life, age, ttl, most, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
 if #publish > 8 then
   local words = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$'
-  publish, how, life, age, ttl, callers, next, more = string.match(publish, words)
+  publish, how, life, age, ttl, most, next, more = string.match(publish, words)
 end
 if next == '' then next = nil end
 -- The first in the queue, and its position.
@@ -337,8 +337,8 @@ if isOwners and next and more == '' then
     end
     if not fence then return first and 2 or 1 end
     local last = redis.call('GET', fence)
-    if first then callers = 1 end
-    ${mintBlock('fence', 'callers')}
+    if first then most = 1 end
+    ${mintBlock('fence', 'most')}
   end
 end
 ${FUNCTIONS}
@@ -413,7 +413,7 @@ return {
  *
  * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
  * If there is more to do: how the process is notified, ms until it is taken for dead; for HAND_OVER microseconds since the
- * call of the next caller, its ttl in ms, how many callers wait in the process, its ticket, else 0, 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
+ * call of the next caller, its ttl in ms, the most tokens that are of use, its ticket, else 0, 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
  * from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */

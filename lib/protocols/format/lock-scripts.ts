@@ -31,7 +31,7 @@ interface OwnerFormat {
   /** The message that a lock is left to pollers. */
   readonly leftToPollers: string;
   /**
-   * Returns the next fencing tokens, or 1 without fencing: as many as `callers` wait, at most. What it needs is read
+   * Returns the next fencing tokens, or 1 without fencing. `most`: the most that are of use. What it needs is read
    * before anything is written.
    */
   readonly beforeTokens: string;
@@ -97,7 +97,7 @@ return { life }`,
     /**
      * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others.
      *
-     * ARGV: owner, ttl in ms [, callers that wait in the process [, listeners of our own, command that deletes,
+     * ARGV: owner, ttl in ms [, the most tokens that are of use [, listeners of our own, command that deletes,
      * notification]]
      * Returns 1, or with a fence the next tokens (see `mint`), when the key is the owner's and lives for the ttl at
      * least; else { what RELEASE returns, listeners }.
@@ -106,7 +106,7 @@ return { life }`,
       `confirm or release (${name})`,
       `${examine(held)}
 if state then return { state == 'expired' and 0 or -1, 0 } end
-local ttl, callers, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local ttl, most, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 ${format.beforeTokens}
 if ownListeners then
   ${publish(6)}
@@ -172,7 +172,7 @@ return 1`,
     ADOPT: new LockScript(
       `adopt (${name})`,
       `${examineToGive(format)}
-local callers = 1
+local most = 1
 ${format.beforeTokens}
 if isGiven then
   -- A late repetition must not shorten a renewed life.

@@ -24,20 +24,23 @@ local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] 
 redis.call('SET', ${fence}, token, 'PX', ${FENCE_TTL})
 return token`;
 
-/** Microseconds; a block of tokens never takes the counter further ahead of the server's clock. */
-const MOST_AHEAD = 1_000;
+/**
+ * Microseconds; a block of tokens ends so long after the server's time, at most. Each lease takes longer than a
+ * microsecond: so the clock keeps up with the tokens that leases get, and they rise by it alone if the counter is lost.
+ */
+export const MOST_AHEAD = 1_000;
 
 /**
- * Mints tokens for leases that follow each other, at most as many as `callers` wait: as `mint` for the first one, and each
- * of the others is one higher. Returns the first, and after a space how many they are if there are several.
+ * Mints tokens for leases that follow each other: as `mint` for the first one, and each of the others is one higher.
+ * Returns the first, and after a space how many they are if there are several. `most`: the most that are of use.
  *
- * Only the holder of a lock mints, so nobody else has one of them. The counter is the last one. A counter far ahead of the
- * server's clock would not rise by the clock after a loss: so a block ends soon after it.
+ * Only the holder of a lock mints, so nobody else has one of them. The counter is the last one. Where it is ahead of the
+ * server's clock already, there are fewer.
  */
-export const mintBlock = (fence: string, callers: string) => `
+export const mintBlock = (fence: string, most: string) => `
 local now = time[1] * 1000000 + time[2]
 local first = math.max((tonumber(last) or 0) + 1, now)
-local count = math.max(1, math.min(${callers}, now + ${MOST_AHEAD} - first))
+local count = math.max(1, math.min(${most}, now + ${MOST_AHEAD} - first))
 redis.call('SET', ${fence}, string.format('%.0f', first + count - 1), 'PX', ${FENCE_TTL})
 return string.format(count > 1 and '%.0f %.0f' or '%.0f', first, count)`;
 

@@ -71,8 +71,8 @@ return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
   // As INCR, once for each caller.
   tokens: `
 if not KEYS[2] then return 1 end
-local first = redis.call('INCRBY', KEYS[2], callers) - callers + 1
-return string.format(callers > 1 and '%.0f %.0f' or '%.0f', first, callers)`,
+local first = redis.call('INCRBY', KEYS[2], most) - most + 1
+return string.format(most > 1 and '%.0f %.0f' or '%.0f', first, most)`,
 });
 
 /* The prefixes of names: see `redissonName`. */
@@ -134,6 +134,10 @@ export class RedissonFormat extends ScriptedFormat {
 
   notification(names: LockNames): readonly string[] {
     return [this.isSharded ? 'SPUBLISH' : 'PUBLISH', ...this.channels(names)];
+  }
+
+  tokensFor(callers: number): number {
+    return callers;
   }
 
   protected fence(names: LockNames): string {
