@@ -271,9 +271,9 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);',
+        'if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);',
         `if (!isUnused) return undefined;
-    if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);`,
+    if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);`,
       ],
     ],
   },

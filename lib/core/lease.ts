@@ -324,13 +324,18 @@ export class RedisLease implements HeldLease {
     }, message);
   }
 
+  /** Its hold goes to the next local caller. */
+  handedOver(): void {
+    if (this.#releaseTrace !== undefined) this.#releaseTrace.isHandedOver = true;
+  }
+
   /** The hold goes to the next local caller, or is released. */
   #release(now: number): Promise<void> {
     const hold = this.#hold;
     const { settings } = this.#lock.services;
     const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
     hold.noteConnection();
-    const passing = this.#lock.passOn(this, hold, now, limit, this.#releaseTrace);
+    const passing = this.#lock.passOn(this, now, limit);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
     const first = passing ?? hold.release(limit, now);

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
-import type { LockMessage, ReleaseMessage } from '../api/messages';
+import type { LockMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
@@ -325,28 +325,22 @@ export class RedisLock implements DistributedLock {
    * at once, or by one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not
    * go to anybody; it is to be released.
    */
-  passOn(
-    ended: RedisLease,
-    hold: Hold,
-    now: number,
-    timeout: number,
-    trace: ReleaseMessage | undefined,
-  ): 'passed on' | Promise<FirstRelease> | undefined {
+  passOn(ended: RedisLease, now: number, timeout: number): 'passed on' | Promise<FirstRelease> | undefined {
     const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
+    const { hold } = ended;
     const { protocol, keep } = hold;
     // A script of the application's that is not answered would run in the lease of the next caller.
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
-      if (trace !== undefined) trace.isHandedOver = true;
       this.#pass(ended, true, now);
       return 'passed on';
     }
     // What it has sent sees to it, after a release.
     if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
-    if (protocol.exchange !== undefined) return this.#exchange(hold, timeout / 2, trace);
+    if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now, this.queue.length);
@@ -361,7 +355,6 @@ export class RedisLock implements DistributedLock {
           const first = this.nextAfter(ended);
           const at = clock.now();
           if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return 'not tried';
-          if (trace !== undefined) trace.isHandedOver = true;
           this.#pass(ended, false, at);
           return 'passed on';
         }),
@@ -376,6 +369,7 @@ export class RedisLock implements DistributedLock {
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
   #pass(ended: RedisLease, isWatched: boolean, now: number): void {
+    ended.handedOver();
     if (this.services.loopTurn.isDue(now)) void this.#passLater(ended);
     else this.#passNow(ended, isWatched);
   }
@@ -425,13 +419,13 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The next caller's next attempt ends the hold. */
-  #exchange(hold: Hold, timeout: number, trace: ReleaseMessage | undefined): Promise<FirstRelease> {
+  #exchange(ended: RedisLease, timeout: number): Promise<FirstRelease> {
     let exchange: Promise<Released> | undefined;
     this.give((call) => {
-      exchange = call.exchange(hold, timeout);
+      exchange = call.exchange(ended.hold, timeout);
       return undefined;
     });
-    if (trace !== undefined) trace.isHandedOver = true;
+    ended.handedOver();
     return afterFailure(exchange as unknown as Promise<Released>);
   }
 

@@ -131,8 +131,6 @@ class Group implements LeaseOfHold {
   }
 }
 
-type PassOn = Parameters<RedisLock['passOn']> extends [unknown, unknown, ...infer Rest] ? Rest : never;
-
 /** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
 type Counterpart = () => RedisLock | undefined;
 
@@ -181,10 +179,10 @@ class ReadLock extends SharedLock {
   }
 
   /** @internal The hold stays as long as others are inside. */
-  override passOn(ended: RedisLease, hold: Hold, ...rest: PassOn): ReturnType<RedisLock['passOn']> {
-    const group = hold.lease as Group;
+  override passOn(ended: RedisLease, now: number, timeout: number): ReturnType<RedisLock['passOn']> {
+    const group = ended.hold.lease as Group;
     group.leases.delete(ended);
-    if (group.leases.size === 0) return super.passOn(ended, hold, ...rest);
+    if (group.leases.size === 0) return super.passOn(ended, now, timeout);
     this.leaseOver(ended);
     return 'passed on';
   }
