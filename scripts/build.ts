@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type Plugin, rollup } from 'rollup';
@@ -8,9 +8,10 @@ import manifest from '../package.json';
 
 /**
  * `npm run build`: tsc compiles `lib`, and rollup puts the modules into a few files of CommonJS that the entry points
- * share, in `dist` or in the folder of the argument. Nothing is minified: names and comments stay, so that what is built
- * can be read as it is (the types have those of the public interface), and there are no source maps to files that the package does not have. Few files load several
- * times as fast as one for each module, and there is one class of each name in a process, whatever it loads.
+ * share, in `dist` or in the folder of the argument. Nothing is minified: names and lines stay, so that what is built can
+ * be read as it is. Comments are in the types and in the repository: in the code they would be a fifth of the package.
+ * There are no source maps to files that the package does not have. Few files load several times as fast as one for each
+ * module, and there is one class of each name in a process, whatever it loads.
  */
 
 const ROOT = join(__dirname, '..');
@@ -98,31 +99,6 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
   await bundled.close();
 }
 
-/** The comments of a text, each with its indentation and its line break. */
-const COMMENTS = /^[ \t]*\/\*\*(?:[^*]|\*(?!\/))*\*\/\n/gm;
-
-/** What a comment says, wherever it stands. */
-function wordsOf(comment: string): string {
-  return comment
-    .replaceAll(/^\s*\*? ?/gm, '')
-    .replaceAll(/\s+/g, ' ')
-    .trim();
-}
-
-/** A comment of the public interface stands in the types, and is not repeated in the code. */
-async function removeRepeatedComments(folder: string): Promise<void> {
-  const files = (await readdir(folder, { recursive: true })).map((path) => join(folder, path));
-  const types = files.filter((file) => file.endsWith('.d.ts')).map((file) => readFileSync(file, 'utf8'));
-  const known = new Set(types.flatMap((text) => text.match(COMMENTS) ?? []).map(wordsOf));
-  for (const file of files.filter((name) => name.endsWith('.js'))) {
-    const code = await readFile(file, 'utf8');
-    await writeFile(
-      file,
-      code.replaceAll(COMMENTS, (comment) => (known.has(wordsOf(comment)) ? '' : comment)),
-    );
-  }
-}
-
 /** Leaves the types that an entry point refers to, so that an editor offers nothing else. */
 async function removeInternalTypes(folder: string): Promise<void> {
   const entries = ENTRIES.map((name) => join(folder, `${name}.d.ts`));
@@ -139,10 +115,10 @@ async function main(folder = join(ROOT, 'dist')): Promise<void> {
   try {
     await rm(folder, { recursive: true, force: true });
     const modules = ['--module', 'esnext', '--moduleResolution', 'bundler'];
-    await run(TSC, ['-p', ROOT, ...modules, '--outDir', compiled, '--declarationDir', folder]);
+    await run(TSC, ['-p', ROOT, ...modules, '--outDir', compiled, '--declaration', 'false', '--removeComments']);
+    await run(TSC, ['-p', ROOT, ...modules, '--emitDeclarationOnly', '--declarationDir', folder]);
     await writeScripts(compiled, folder);
     await removeInternalTypes(folder);
-    await removeRepeatedComments(folder);
   } finally {
     await rm(compiled, { recursive: true });
   }

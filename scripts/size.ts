@@ -12,12 +12,13 @@ const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
 /**
- * A limit is what it was when it was last lowered, and a little more: lower it when the package gets smaller. A goal is
- * what would be left without what is known to be too much: of the package, half of the words of its pages (50 kB); of the
- * bundle, the comments of the Lua scripts (6 kB).
+ * What the package may have is said for good; the other limits are what they were when they were last lowered, and a
+ * little more. A goal is what would be left without what is known to be too much: of the package, a third of the words of
+ * its pages (25 kB); of the bundle, the comments of the Lua scripts (6 kB).
  */
-const PACKAGE = { unit: 'kB', goal: 260, limit: 330 };
-const BUNDLE = { unit: 'kB', goal: 170, limit: 195 };
+const PACKAGE = { unit: 'kB', goal: 250, limit: 300 };
+const UNPACKED = { unit: 'kB', goal: 900, limit: 1_000 };
+const BUNDLE = { unit: 'kB', goal: 170, limit: 205 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 
 /** How many new processes load the library. */
@@ -26,12 +27,14 @@ const LOADS = 7;
 /** What the library needs: a process has these anyway, or would have to load them for any such library. */
 const NEEDED = ['async_hooks', 'crypto', 'diagnostics_channel', 'events', 'os', 'util'].map((name) => `node:${name}`);
 
-/** kB, of 1,000 bytes as npm counts them. */
-async function packed(): Promise<number> {
+/** kB, of 1,000 bytes as npm counts them: as it is sent, and as it is installed. */
+async function packed(): Promise<{ sent: number; installed: number }> {
   const { stdout } = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: ROOT });
   // An array, or since npm 12 an object by name.
-  const [{ size }] = Object.values(JSON.parse(stdout) as object) as [{ size: number }];
-  return size / 1_000;
+  const [{ size, unpackedSize }] = Object.values(JSON.parse(stdout) as object) as [
+    { size: number; unpackedSize: number },
+  ];
+  return { sent: size / 1_000, installed: unpackedSize / 1_000 };
 }
 
 /** kB of an application that only makes a registry, minified, with async-mutex and without a client. */
@@ -72,7 +75,9 @@ function print(what: string, value: number, { unit, goal, limit }: typeof PACKAG
 }
 
 async function main(): Promise<void> {
-  print('the package, as npm packs it', await packed(), PACKAGE);
+  const { sent, installed } = await packed();
+  print('the package, as npm packs it', sent, PACKAGE);
+  print('the package, unpacked', installed, UNPACKED);
   print('in a bundle of an application, minified', await bundled(), BUNDLE);
   print('to load it, beyond what it needs', await loadTime(), LOAD);
 }
