@@ -59,7 +59,8 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     await Promise.all([unlocking, waiting?.then((granted) => granted.unlock())]);
     const next = await other.lock({ waitTime: 10_000 });
     const before = await contentOf(name);
-    await late.deliver();
+    // Where the release came by another script, the server may not know this one.
+    await late.deliver().catch((error) => expect(error).toMatchObject({ message: expect.stringContaining('NOSCRIPT') }));
     expect(await contentOf(name)).toEqual(before);
     await next.renew();
     await next.unlock();

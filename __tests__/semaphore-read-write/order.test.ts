@@ -9,7 +9,7 @@ import { until } from '../support/until';
 import { type Pair, pairsInMemory, queued, SharedFixture } from './shared-fixture';
 
 /** ms; calls that are further apart than a message takes have an order, though the machine is busy. */
-const APART = 30;
+const APART = 100;
 
 /** ms; longer than a process passes on what it has. */
 const WORK = 70;
