@@ -77,7 +77,9 @@ describeReal('A registry on a client of @upstash/redis', () => {
       for (const owner of ['true', '1', '{"a":1}']) {
         await redis.set(`${registryKey}:key`, owner, { PX: 60_000 });
         expect(await registry.obtain('key').inspect()).toMatchObject({ held: true, owner });
-        await expect(registry.obtain('key').lock({ waitTime: 500 })).rejects.toMatchObject({ code: 'ERR_LOCK_TIMEOUT' });
+        await expect(registry.obtain('key').lock({ waitTime: 500 })).rejects.toMatchObject({
+          code: 'ERR_LOCK_TIMEOUT',
+        });
       }
     },
   );

@@ -60,7 +60,9 @@ describePrivate.each(LOCK_TYPES)('A request about a %s lock arrives long after i
     const next = await other.lock({ waitTime: 10_000 });
     const before = await contentOf(name);
     // Where the release came by another script, the server may not know this one.
-    await late.deliver().catch((error) => expect(error).toMatchObject({ message: expect.stringContaining('NOSCRIPT') }));
+    await late
+      .deliver()
+      .catch((error) => expect(error).toMatchObject({ message: expect.stringContaining('NOSCRIPT') }));
     expect(await contentOf(name)).toEqual(before);
     await next.renew();
     await next.unlock();
