@@ -305,8 +305,8 @@ export const MUTATIONS = {
     replacements: [['this.#nextToken = token + 1;', 'this.#nextToken = token;']],
   },
   'block-not-kept-in-the-counter': {
-    finding: 'the counter is the first token of a block, and the next holder gets the others too',
-    simulation: ['spin', 'pub-sub'],
+    finding: 'the counter is the first token of a block: the next holder gets the others too if the clock was set back',
+    test: '__tests__/fencing/blocks.test.ts',
     replacements: [["string.format('%.0f', first + count - 1)", "string.format('%.0f', first)"]],
   },
   'block-used-to-its-end': {
