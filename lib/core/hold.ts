@@ -41,9 +41,9 @@ export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewU
 const STATES = new States('hold', {
   /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
   asked: ['held', 'given up'],
-  /** A lease relies on it, and the watchdog renews it. Until `unlock`, or `lose`. The next caller may have it at once. */
+  /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
   held: ['held', 'unlocked', 'lost'],
-  /** What releases it is in flight, or what confirms it for the next caller. Given up where the answer is not certain. */
+  /** What releases, detaches, or confirms it for the next caller is in flight. Given up where the answer is uncertain. */
   unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],
