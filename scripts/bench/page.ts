@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { withSection } from '../../support/sections';
 import type { Metric } from './figures';
 import { candidateNamed } from './libraries';
-import { figure, goalOf, markdownTable, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
+import { figure, markdownTable, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
 import type { Spread } from './runner';
 import { scenarios } from './scenarios';
 
@@ -49,7 +49,9 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   }
   writeFileSync(DATA, textOf(data));
   const page = readFileSync(PAGE, 'utf8');
-  writeFileSync(PAGE, withSection(withSection(page, figuresSection(data)), growthSection(data)));
+  const growth = growthSection(data);
+  const withFigures = withSection(page, figuresSection(data));
+  writeFileSync(PAGE, growth === undefined ? withFigures : withSection(withFigures, growth));
 }
 
 function keptOf({ rows }: ScenarioResult, measured: string): Measured {
@@ -105,23 +107,25 @@ const OTHERS: readonly (readonly [scenario: string, candidates: readonly string[
   ['13', ['read-write'], 'reads, /s', 'writes, /s', 'wait of readers, p99.9, ms', 'wait of writers, p99.9, ms'],
 ];
 
+const OWN_PACKAGE = 'redis-lock-registry';
+
 const scenarioNamed = (name: string) => scenarios.find(({ id }) => id === name) as (typeof scenarios)[number];
 
 function figuresSection(data: Data): string {
   const all = data.scenarios;
   const rows = SHOWN.flatMap(([id, ...metrics]) => {
-    const scenario = scenarioNamed(id);
+    const { title, floor = '' } = scenarioNamed(id);
     const figures = all[id]?.figures ?? {};
-    return metrics.flatMap((metric, i) => {
+    const measured = metrics.flatMap((metric) => {
       const cells = COLUMNS.map((name) => {
-        const one = figures[name === 'floor' ? (scenario.floor ?? '') : name]?.[metric];
+        const one = figures[name === 'floor' ? floor : name]?.[metric];
         if (one === undefined) return '–';
         const toFloor = one.ratio === undefined || !OURS.includes(name) ? '' : ` (${ratio(one.ratio)})`;
         return figure(one.median) + toFloor;
       });
-      if (cells.every((cell) => cell === '–')) return [];
-      return [[i === 0 ? `**${id}**` : '', metric, ...cells, goalOf(scenario, metric)]];
+      return cells.every((cell) => cell === '–') ? [] : [[metric, ...cells]];
     });
+    return measured.map((cells, i) => [i === 0 ? `**${id}.** ${title}` : '', ...cells]);
   });
   const others = OTHERS.flatMap(([id, names, ...metrics]) =>
     names.flatMap((name) => {
@@ -129,41 +133,45 @@ function figuresSection(data: Data): string {
       if (figures === undefined) return [];
       const measured = metrics.filter((metric) => figures[metric] !== undefined);
       const shown = measured.map((metric) => `${metric}: ${figure(figures[metric]?.median)}`);
-      return [[`**${id}**`, candidateNamed(name).title, shown.join('; ')]];
+      return [`- **${id}**, ${candidateNamed(name).title}: ${shown.join('; ')}`];
     }),
   );
   const ids = new Set([...SHOWN, ...OTHERS].map(([id]) => id).filter((id) => all[id] !== undefined));
+  const measuredBy = new Set([...ids].flatMap((id) => Object.keys(all[id]?.figures ?? {})));
+  const packages = new Set([...measuredBy].flatMap((name) => candidateNamed(name).packages));
+  const used = Object.entries(data.versions).filter(([name]) => name === OWN_PACKAGE || packages.has(name));
   return [
     '### Figures',
-    markdownTable(['', '', ...COLUMNS, 'goal'], rows, (column) => column > 1 && column < COLUMNS.length + 2),
-    ...(others.length === 0 ? [] : [markdownTable(['', 'others', ''], others, () => false)]),
-    [...ids].map((id) => `- **${id}**: ${scenarioNamed(id).title}`).join('\n'),
+    markdownTable(['', '', ...COLUMNS], rows, (column) => column > 1),
+    ...(others.length === 0 ? [] : [others.join('\n')]),
     measuredLines(data, ids).join('\n\n'),
-    `Packages: ${Object.entries(data.versions)
-      .map(([name, version]) => `${name} ${version}`)
-      .join(', ')}.`,
+    `Packages: ${used.map(([name, version]) => `${name} ${version}`).join(', ')}.`,
   ].join('\n\n');
 }
 
-/** When the scenarios were measured, those of one run together. */
+/** When and where the scenarios were measured, and in how many rounds: those of one machine and day together. */
 function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): string[] {
-  const runs = new Map<string, string[]>();
+  const runs = new Map<string, Map<string, string[]>>();
   for (const id of ids) {
-    const run = all[id]?.measured ?? '';
-    runs.set(run, [...(runs.get(run) ?? []), id]);
+    const [where = '', rounds = ''] = (all[id]?.measured ?? '').split('; rounds: ');
+    const ofRun = runs.get(where) ?? new Map<string, string[]>();
+    runs.set(where, ofRun.set(rounds, [...(ofRun.get(rounds) ?? []), id]));
   }
-  return [...runs].map(([run, of]) => `${run}: ${of.join(', ')}.`);
+  return [...runs].map(([where, ofRun]) => {
+    const rounds = [...ofRun].map(([count, of]) => `${count} rounds of ${of.join(', ')}`);
+    return `${where}; ${rounds.join('; ')}.`;
+  });
 }
 
-function growthSection({ scenarios: all }: Data): string {
+/** Nothing while no curve is measured. */
+function growthSection({ scenarios: all }: Data): string | undefined {
   const curves = [...new Set(scenarios.flatMap(({ point }) => point?.curve ?? []))];
   const pictures = curves.flatMap((curve) => {
     const { measured } = all[`${curve.id} ${curve.sizes.at(-1)}`] ?? {};
     return measured === undefined ? [] : [`![${curve.title}](${pictureOf(curve)})`, `**${curve.id}.** ${measured}`];
   });
-  const intro =
-    pictures.length > 0
-      ? 'How cost grows with size. Both scales of a picture are logarithmic.'
-      : 'Not measured since the core was changed: `npm run bench -- --scenario 9 --page` draws how cost grows with size.';
-  return ['### Growth', intro, ...pictures].join('\n\n');
+  if (pictures.length === 0) return undefined;
+  return ['### Growth', 'How cost grows with size. Both scales of a picture are logarithmic.', ...pictures].join(
+    '\n\n',
+  );
 }

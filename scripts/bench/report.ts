@@ -93,17 +93,6 @@ function goalLine([, metric, bound, limit, to]: Goal, scenario: string, row: Row
   return `${verdict.padEnd(12)} ${scenario.padEnd(3)} ${row.candidate.title}: ${metric} ${wanted}: ${figure(value)}`;
 }
 
-/** The goals of a scenario for a figure, in a few words. */
-export function goalOf({ goals = [] }: Scenario, metric: Metric): string {
-  return goals
-    .filter((goal) => goal[1] === metric)
-    .map(([names, , bound, limit, to]) => {
-      const others = to === undefined ? '' : ` × ${to}`;
-      return `${names.length > 2 ? 'all' : names.join(', ')} ${bound} ${figure(limit)}${others}`;
-    })
-    .join('; ');
-}
-
 /** The curves among the results, each with its points. */
 export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, ScenarioResult[]> {
   const curves = new Map<Curve, ScenarioResult[]>();

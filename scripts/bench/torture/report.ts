@@ -21,6 +21,8 @@ const COLUMNS: readonly (readonly [string, (row: Row) => string | number])[] = [
   ['Porcupine rejects', ({ porcupineRejects }) => porcupineRejects.join(' ') || 'nothing'],
 ];
 const HEAD = COLUMNS.map(([name]) => name);
+/** What a page leaves out: it says little of a library. */
+const NOT_ON_PAGE = ['faults', 'calls', 'wait, median', 'p99, ms'];
 
 const cellsOf = (row: Row) => COLUMNS.map(([, value]) => String(value(row)));
 
@@ -46,7 +48,13 @@ export function sectionsOf(
   leftOut: readonly string[],
   setting: string,
 ): { readonly results: string; readonly settings: string } {
-  const isNumber = (column: number) => typeof COLUMNS[column]?.[1](rows[0] as Row) === 'number';
+  const onPage = COLUMNS.filter(([name]) => !NOT_ON_PAGE.includes(name));
+  // A column of zeros is a sentence.
+  const zeros = onPage.filter(([, value]) => rows.every((row) => value(row) === 0));
+  const columns = onPage.filter((column) => !zeros.includes(column));
+  const isNumber = (column: number) => typeof columns[column]?.[1](rows[0] as Row) === 'number';
+  const cells = rows.map((row) => columns.map(([, value]) => String(value(row))));
+  const allZero = zeros.length > 0 ? [`0 in every row: ${zeros.map(([name]) => `**${name}**`).join(', ')}.`] : [];
   const settings = rows.map(({ library }) => {
     const entry = LIBRARIES[library] as Entry;
     return [library, packagesOf(entry), entry.settings, entry.tells];
@@ -56,7 +64,16 @@ export function sectionsOf(
   const same = 'Each has its documented settings for one Redis; the time of a lease and the wait are the same for all.';
   const head = ['library', 'packages', 'settings', 'tells its holder by'];
   return {
-    results: ['### Results', markdownTable(HEAD, rows.map(cellsOf), isNumber), ran].join('\n\n'),
+    results: [
+      '### Results',
+      markdownTable(
+        columns.map(([name]) => name),
+        cells,
+        isNumber,
+      ),
+      ...allZero,
+      ran,
+    ].join('\n\n'),
     settings: ['## Settings of each library', same, markdownTable(head, settings, () => false)].join('\n\n'),
   };
 }
