@@ -95,8 +95,18 @@ function rowOf(results: readonly Result[]): string {
     const types = typesOf(results.filter((result) => result.client === client));
     clients.set(types, [...(clients.get(types) ?? []), client]);
   }
-  const lines = [...clients].map(([types, names]) => `${types}: ${names.join(', ')}`);
+  const lines = [...clients].map(([types, names]) => `${types}: ${ofOneKind(names).join('; ')}`);
   return `| ${between(dates[0], dates.at(-1))} | ${lines.join('<br>')} |`;
+}
+
+/** `client of ioredis 5` and `client of ioredis 6` are `client of ioredis 5, ioredis 6`. */
+function ofOneKind(clients: readonly string[]): string[] {
+  const kinds = new Map<string, string[]>();
+  for (const client of clients) {
+    const [, kind = '', name = client] = /^((?:sentinel )?client|cluster) of (.*)$/.exec(client) ?? [];
+    kinds.set(kind, [...(kinds.get(kind) ?? []), name]);
+  }
+  return [...kinds].map(([kind, names]) => `${kind === '' ? '' : `${kind} of `}${names.join(', ')}`);
 }
 
 /** Of one client on one server. */
