@@ -164,7 +164,7 @@ describeReal('The readers of a process', () => {
         readOf(registry).run(async () => {
           order.push('read');
           most = Math.max(most, ++inside);
-          await sleep(200);
+          await sleep(600);
           inside--;
         }),
       ),
