@@ -111,7 +111,7 @@ describePrivate('A short soak of a wrong build', () => {
     expect(run?.exitCode).toBe(1);
   });
 
-  // A history on the border may differ: docs/trust.md says how.
+  // A history on the border may differ: docs/spec/README.md says how.
   itWithGo(
     'A short soak of a wrong build is rejected by Porcupine too, in most of the histories that the own judge rejects',
     () => {
