@@ -130,6 +130,7 @@ function replace(
     for (const host of hosts) host.isUnaware = timeline.now - (host.unansweredSince ?? timeline.now) <= LONG_SILENCE;
   });
   const old = server.replaced((run) => history.note('old server', () => describeRun(run, hosts, [])));
+  old.inbox.take(server.inbox);
   old.inbox.freeze(duration);
   server.isUp = false;
   timeline.after(promotion, () => (server.isUp = true));

@@ -20,6 +20,12 @@ export class Inbox {
     this.#timeline.at(this.#frozenUntil, () => this.#thaw());
   }
 
+  /** What has arrived for the other one is executed here. The other one is not frozen any more. */
+  take(other: Inbox): void {
+    this.#waiting.push(...other.#waiting.splice(0));
+    other.#frozenUntil = Number.NEGATIVE_INFINITY;
+  }
+
   arrived(execute: () => void): void {
     if (this.isFrozen) this.#waiting.push(execute);
     else execute();
