@@ -193,6 +193,19 @@ describeReal('LockModule', () => {
     expect(await jobs.work('a')).toBeUndefined(); // its minHold has not ended
   });
 
+  it('leaves out a call of a @Locked method with `skip` when the registry is closed, and no error of its task', async () => {
+    const type = lockedJobs({ skip: true });
+    const { app, registry } = await start({}, [type]);
+    const jobs = app.get(type);
+    const failing = jobs.work('nested');
+    await until(() => jobs.begun.length === 1);
+    await registry.close({ timeout: 0 });
+    expect(await jobs.work('late')).toBeUndefined();
+    expect(jobs.begun).toEqual(['nested']);
+    jobs.ends[0]?.();
+    await expect(failing).rejects.toThrow('was lost (closed)');
+  });
+
   it('keeps what other decorators have noted about a @Locked method, above and below, and its name', async () => {
     const type = lockedJobs({}, [SetMetadata('above', 1)], [SetMetadata('below', 2)]);
     const { work } = type.prototype;

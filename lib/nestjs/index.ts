@@ -8,6 +8,7 @@ import {
   type Provider,
 } from '@nestjs/common';
 import type { LockOptions } from '../api/distributed-lock';
+import { RegistryClosedError } from '../api/errors';
 import type { RedisLockRegistryOptions } from '../api/options';
 import type { RedisClient } from '../redis/client';
 import { LockRegistry } from '../registry/lock-registry';
@@ -102,8 +103,8 @@ Inject(LockRegistry)(LockModule, undefined, 0);
 /** Options of `@Locked`. */
 export interface LockedOptions extends LockOptions {
   /**
-   * Leaves the call out while somebody else has the lock, as `tryRun` does: the method returns `undefined` then. For
-   * cron, with a `minHold`.
+   * Leaves the call out while somebody else has the lock, as `tryRun` does, and when the application shuts down: the
+   * method returns `undefined` then. For cron, with a `minHold`.
    * @default false
    */
   skip?: boolean | undefined;
@@ -142,10 +143,20 @@ export function Locked<Arguments extends unknown[] = []>(
         throw new TypeError(`Expected ${String(name)} to be called on an instance that Nest has made: it is @Locked`);
       }
       const lock = registry.obtain(typeof key === 'string' ? key : key(...(args as Arguments)));
-      const task = (): Promise<unknown> => method.apply(this, args);
+      let hasBegun = false;
+      const task = (): Promise<unknown> => {
+        hasBegun = true;
+        return method.apply(this, args);
+      };
       if (!skip) return lock.run(task, options);
-      const result = await lock.tryRun(task, options);
-      return result.ran ? result.value : undefined;
+      try {
+        const result = await lock.tryRun(task, options);
+        return result.ran ? result.value : undefined;
+      } catch (error) {
+        // Schedulers are stopped after the registry.
+        if (error instanceof RegistryClosedError && !hasBegun) return undefined;
+        throw error;
+      }
     }
     // What other decorators have noted about the method, and what they call it.
     const reflect = Reflect as unknown as ReflectMetadata;
