@@ -63,7 +63,7 @@ export function travelling(fixture: LockFixture): void {
 
     it('a lease that nobody adopts in time comes to its end', async () => {
       const [one, other] = [fixture.registry(), fixture.otherRegistry()];
-      const text = await (await one.obtain('key').lock({ ttl: 100 })).detach();
+      const text = await (await one.obtain('key').lock({ ttl: 500 })).detach();
       await until(async () => !(await fixture.isInRedis('key')));
       await expect(other.adopt(text)).rejects.toMatchObject({ reason: 'expired', code: 'ERR_LOCK_LOST' });
       await expect(one.adopt(text)).rejects.toMatchObject({ reason: 'expired' });
@@ -71,15 +71,15 @@ export function travelling(fixture: LockFixture): void {
     });
 
     it('an adopted lease is renewed as it was before, or as the call says', async () => {
-      const [one, other] = [fixture.registry({ expireAfter: 300 }), fixture.otherRegistry()];
+      const [one, other] = [fixture.registry({ expireAfter: 600 }), fixture.otherRegistry()];
       const adopted = await other.adopt(await (await one.obtain('key').lock()).detach());
-      await pause(700);
+      await pause(1_300);
       expect(adopted.signal.aborted).toBe(false);
       const fixed = await one.adopt(await adopted.detach(), { renew: false });
       await until(() => fixed.signal.aborted);
       expect(fixed.signal.reason).toMatchObject({ reason: 'expired' });
       await until(async () => !(await fixture.isInRedis('key')));
-      const longer = await other.adopt(await (await one.obtain('key').lock({ ttl: 300 })).detach(), { ttl: 60_000 });
+      const longer = await other.adopt(await (await one.obtain('key').lock({ ttl: 1_000 })).detach(), { ttl: 60_000 });
       expect(longer.remaining).toBeGreaterThan(reliable(60_000) - SLACK - machineDelay());
       await longer.unlock();
     });
