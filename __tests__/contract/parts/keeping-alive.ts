@@ -6,7 +6,7 @@ import type { LockFixture } from '../lock-fixture';
 import { reliable, SLACK } from '../timing';
 
 /** ms. The first renewal is due after a third of it and may be late by the rest. */
-const TTL = 1_800;
+const TTL = 1_200;
 
 export function keepingAlive(fixture: LockFixture): void {
   describe('the watchdog', () => {

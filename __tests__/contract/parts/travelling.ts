@@ -71,9 +71,9 @@ export function travelling(fixture: LockFixture): void {
     });
 
     it('an adopted lease is renewed as it was before, or as the call says', async () => {
-      const [one, other] = [fixture.registry({ expireAfter: 600 }), fixture.otherRegistry()];
+      const [one, other] = [fixture.registry({ expireAfter: 400 }), fixture.otherRegistry()];
       const adopted = await other.adopt(await (await one.obtain('key').lock()).detach());
-      await pause(1_300);
+      await pause(900);
       expect(adopted.signal.aborted).toBe(false);
       const fixed = await one.adopt(await adopted.detach(), { renew: false });
       await until(() => fixed.signal.aborted);
