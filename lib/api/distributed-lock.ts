@@ -110,7 +110,7 @@ export interface Lease extends AsyncDisposable {
   /**
    * Ends the lease here, and leaves the lock taken for at least its ttl from now on (`renew` before makes that longer).
    * Resolves to a text with which one process, this or another, now or after a restart, goes on: see
-   * `LockRegistry.adopt`. It has some 150 characters more than the key, and whoever has it and Redis can adopt. If nobody
+   * `LockRegistry.adopt`. It has some 150 characters more than the key, and a process that has it and Redis can adopt. If nobody
    * does, the lock ends with its ttl.
    *
    * From the call on this lease is over: nothing renews it, `unlock()` and the end of an `await using` or a `run` do
@@ -171,7 +171,10 @@ export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { read
 export interface LockState {
   /** Somebody has the lock; or it was unlocked, and stays taken until its `minHold` ends. */
   readonly held: boolean;
-  /** The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it; `detached@`: who detached its lease. */
+  /**
+   * The value in Redis that says who; `undefined` when the lock is free. `kept@` before it: who unlocked it; `detached@`:
+   * who detached its lease.
+   */
   readonly owner: string | undefined;
   /**
    * The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries.

@@ -82,8 +82,8 @@ export class LockTimeoutError extends LockError {
   /** ms */
   readonly waitTime: number;
   /**
-   * The value in Redis that says who holds the lock (`kept@` before it: who unlocked it before `minHold` ended; `detached@`: who detached its lease), where
-   * the last answer said it. `undefined` too where the value is no lock's: it may be a secret.
+   * The value in Redis that says who holds the lock, where the last answer said it. `kept@` before it: who unlocked it
+   * before `minHold` ended; `detached@`: who detached its lease. `undefined` too where the value is no lock's: it may be a secret.
    */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */

@@ -214,7 +214,7 @@ export interface SemaphoreOptions {
 /** Options of `LockRegistry.lead`. */
 export interface LeadOptions {
   /**
-   * Ends it: a leader's task is told, and a process that stands by leaves.
+   * Ends the call: it aborts the signal of the task of a leader, and the wait of a process that does not lead.
    * @default none
    */
   signal?: AbortSignal | undefined;

@@ -117,5 +117,6 @@ export function isDetached(owner: string | undefined): boolean {
 
 /** The owner value that a lock had before it was kept, or its lease detached. */
 export function holderOf(owner: string): string {
-  return isKept(owner) ? owner.slice(KEPT.length) : isDetached(owner) ? owner.slice(DETACHED.length) : owner;
+  const prefix = [KEPT, DETACHED].find((one) => owner.startsWith(one)) ?? '';
+  return owner.slice(prefix.length);
 }

@@ -2,7 +2,7 @@ import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
 import { acquiredAtIn, isOfRegistry, nameIn } from '../api/owner-name';
 import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
-import { LockNames } from '../redis/names';
+import { LockNames, lockPrefix } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
 
 /** What a registry reports about the locks of all processes. */
@@ -49,7 +49,7 @@ export class Inspection {
    * The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step.
    */
   async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
-    const prefix = registryKey === '' ? '' : `${registryKey}:`;
+    const prefix = lockPrefix(registryKey);
     const seen = new Set<string>();
     const steps = this.#backend.keys(prefix, match, count, this.#timeout);
     try {

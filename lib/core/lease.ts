@@ -227,8 +227,8 @@ export class RedisLease implements HeldLease {
     this.#assertNotOver();
     const hold = this.#hold;
     const { names, services } = this.#lock;
-    const { connection, orphans, settings } = services;
-    const { lockType } = settings;
+    const { connection, orphans } = services;
+    const { lockType } = services.settings;
     const travel = assertTravels(hold.protocol.travel, lockType);
     const now = clock.now();
     const minHold = hold.keep?.left ?? 0;
@@ -237,7 +237,7 @@ export class RedisLease implements HeldLease {
     const renew = this.renewUntil === undefined || now < this.renewUntil;
     this.#end(now);
     hold.unlocked();
-    const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
+    const limit = this.#timeToGiveBack(now);
     try {
       const found = await hold.detachWithin(travel, owner, ttl, now + limit);
       if (found !== 'released') throw this.#foundLost(found);
@@ -300,6 +300,12 @@ export class RedisLease implements HeldLease {
     this.#unlockedAt = Math.floor(now);
   }
 
+  /** ms in which Redis has to confirm the end of the lease. */
+  #timeToGiveBack(now: number): number {
+    const { commandTimeout } = this.#lock.services.settings;
+    return Math.min(commandTimeout, Math.max(this.#hold.keyUntil - now, RELEASE_AT_LEAST));
+  }
+
   #unlockLost(): Promise<void> {
     this.isUnlocked = true;
     this.#unlocking = Promise.reject(this.lossError());
@@ -332,8 +338,7 @@ export class RedisLease implements HeldLease {
   /** The hold goes to the next local caller, or is released. */
   #release(now: number): Promise<void> {
     const hold = this.#hold;
-    const { settings } = this.#lock.services;
-    const limit = Math.min(settings.commandTimeout, Math.max(hold.keyUntil - now, RELEASE_AT_LEAST));
+    const limit = this.#timeToGiveBack(now);
     hold.noteConnection();
     const passing = this.#lock.passOn(this, now, limit);
     if (passing === 'passed on') return DONE;

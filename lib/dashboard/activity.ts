@@ -17,6 +17,7 @@ import {
   warningChannel,
 } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
+import { lockPrefix } from '../redis/names';
 import { HoldTimes } from './hold-times';
 
 /** A line of what changed lately. */
@@ -181,5 +182,5 @@ function add(known: Calls | undefined, { calls, longest, waited }: Calls): Calls
 }
 
 function nameOf({ key, registryKey }: Named): string {
-  return registryKey === '' ? key : `${registryKey}:${key}`;
+  return lockPrefix(registryKey) + key;
 }

@@ -32,7 +32,7 @@ const LONGEST_OWNER = 140;
 /**
  * A step of SCAN, and which of its keys may be of a lock. It only reads. The server that executes it has its keys, so it
  * has no KEYS, and a node of a cluster executes it too. Some servers refuse that, when a key is read: Dragonfly, and
- * Kvrocks where it is told to.
+ * Kvrocks with a setting.
  *
  * ARGV: cursor, glob, how many keys a step looks at, `prefix` as in `Sought`, and 1: only queues of locks are sought.
  * Returns the next cursor, how many keys were looked at, the error for those that the user may not read or '', and name

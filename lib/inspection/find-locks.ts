@@ -6,7 +6,7 @@ import { ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
-import { globPattern, LockNames, literally, lockOfQueue } from '../redis/names';
+import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
 import { candidates, type KeyType } from './candidates';
 import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
@@ -141,7 +141,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;
-    const prefix = registryKey ? `${registryKey}:` : '';
+    const prefix = lockPrefix(registryKey ?? '');
     const lockNamed = async (name: string): Promise<FoundLock | undefined> => {
       const names = namesOf(name);
       keys++;

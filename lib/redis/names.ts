@@ -3,15 +3,19 @@ type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'waiters' | 'evals' 
 
 const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|waiters|evals|once)(:|$)/;
 
+/** What the names of a registry's locks begin with. An empty registryKey, where the lock type allows that: nothing. */
+export function lockPrefix(registryKey: string): string {
+  return registryKey === '' ? '' : `${registryKey}:`;
+}
+
 /** The names of one lock in Redis. */
 export class LockNames {
   /** The key of the lock. */
   readonly lock: string;
   readonly #registryKey: string;
 
-  /** An empty registryKey, where the lock type allows that: the key is the lock's name. */
   constructor(registryKey: string, key: string) {
-    this.lock = registryKey === '' ? key : `${registryKey}:${key}`;
+    this.lock = lockPrefix(registryKey) + key;
     this.#registryKey = registryKey;
     if (this.lock.startsWith('{') && COMPANION_NAME.test(this.lock)) {
       throw new RangeError(`Expected "${this.lock}" not to be the name of a key that belongs to another lock`);

@@ -38,6 +38,7 @@ import {
 } from '../internal/validation';
 import { MultiLock, multiKeys } from '../multi/multi-lock';
 import { Once } from '../once/once';
+import { lockPrefix } from '../redis/names';
 import { SharedLocks } from '../semaphore-read-write/shared-locks';
 import { LockRegistry } from './lock-registry';
 
@@ -139,7 +140,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   override async adopt(passport: string, options: AdoptOptions = {}): Promise<Lease> {
     const checked = checkedOptions<AdoptOptions>({ ttl: checkedTtl, renew: boolean }, options);
     const { registryKey, lockType } = this.settings;
-    const prefix = registryKey === '' ? '' : `${registryKey}:`;
+    const prefix = lockPrefix(registryKey);
     const read = passportIn(passport, traitsOf(lockType as LockType).format, prefix);
     const lock = this.obtain(read.lock.slice(prefix.length));
     assertTravels(lock.openProtocol().travel, lockType);

@@ -413,8 +413,8 @@ return {
  *
  * ARGV: owner or ticket, command that deletes, a text, what `publish` of spring takes. The text is PUBLISH or SPUBLISH.
  * If there is more to do: how the process is notified, ms until it is taken for dead; for HAND_OVER microseconds since the
- * call of the next caller, its ttl in ms, the most tokens that are of use, its ticket, else 0, 0, 0, ''. With a pause or a minHold also: ms of a pause and ms
- * from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
+ * call of the next caller, its ttl in ms, the most tokens that are of use, its ticket, else 0, 0, 0, ''. With a pause or
+ * a minHold also: ms of a pause and ms from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
