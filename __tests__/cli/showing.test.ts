@@ -47,7 +47,7 @@ describePrivate('What redis-locks shows', () => {
       .lock()
       .catch(() => undefined);
     await until(async () => Number(await server.send('HLEN', '{orders:render}:waiters')) > 1);
-    await server.send('SET', 'java:order:1', JAVA, 'PX', '60000');
+    await server.send('SET', 'java:order:1', JAVA, 'PX', '600000');
     // What an application has.
     await server.send('SET', 'config', 'text');
     await server.send('SET', 'user:1:account', JAVA);

@@ -121,7 +121,7 @@ describePrivate('The command of redis-locks run', () => {
 
   it.each([
     ['a signal', [], (run: Program) => run.child.kill('SIGTERM'), 143],
-    ['the loss of the lock', ['--ttl', '700ms'], () => undefined, 143],
+    ['the loss of the lock', ['--ttl', '1500ms'], () => undefined, 143],
     [
       'SIGKILL for the shell',
       [],
@@ -146,7 +146,7 @@ describePrivate('The command of redis-locks run', () => {
       "setTimeout(() => { console.log('cleaned up'); process.exit(); }, 300)",
       'undefined',
     );
-    const options = ['--grace', '300ms', ...(what === 'loss' ? ['--ttl', '700ms'] : [])];
+    const options = ['--grace', '300ms', ...(what === 'loss' ? ['--ttl', '1500ms'] : [])];
     const run = start('run', 'nightly', ...options, '--', 'sh', '-c', `${node(stubborn)}; echo next`);
     const pid = await pidIn(run);
     if (what === 'SIGTERM') run.child.kill('SIGTERM');

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { LockLostError } from '../../lib';
 import { dashboard } from '../../lib/dashboard';
@@ -177,10 +178,13 @@ describePrivate('The page shows', () => {
     });
     const names = [['web-1'], ['web-1', 'web-2'], ['web-2', 'web-3'], ['web-3']];
     for (const held of names) {
-      await tested.client.del(lock);
-      await tested.client.zAdd(lock, held.map(memberOf));
-      skip(1_000);
-      await tested.view();
+      // In one step: a look that takes long may be under way.
+      await tested.client.multi().del(lock).zAdd(lock, held.map(memberOf)).exec();
+      await until(async () => {
+        skip(1_000);
+        const { selected } = await tested.view({ lock });
+        return isDeepStrictEqual(selected?.holders.map(({ holder }) => holder).sort(), held);
+      });
     }
     const { changes } = await tested.view({ lock });
     expect(changes.map(({ what, by }) => `${what} ${by}`).sort()).toEqual([
