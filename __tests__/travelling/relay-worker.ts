@@ -1,12 +1,16 @@
 /** A process that takes part in a relay: it adopts the lease that comes to it, and detaches it for the next one. */
 
-import type { RedisClientOptions } from 'redis';
+import { createCluster, type RedisClientOptions } from 'redis';
 import { LockError, RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
+import { connected } from '../support/connected';
 import { connect, report, serve } from '../support/serve';
 
 export interface Relay {
+  /** Where the texts and the tokens are; the lock too, without a cluster. */
   readonly redis: RedisClientOptions;
+  /** The ports of its masters. */
+  readonly cluster: readonly number[] | undefined;
   readonly registryKey: string;
   readonly lockType: LockType;
   /** How often the lease goes on, in all processes together. */
@@ -24,8 +28,12 @@ export interface Done {
 
 const OVER = 'over';
 
-serve(async ({ redis, registryKey, lockType, hops, texts, tokens }: Relay) => {
-  const [client, own] = await Promise.all([connect(redis), connect(redis)]);
+const connectCluster = (ports: readonly number[]) =>
+  connected(createCluster({ rootNodes: ports.map((port) => ({ socket: { host: '127.0.0.1', port } })) }));
+
+serve(async ({ redis, cluster, registryKey, lockType, hops, texts, tokens }: Relay) => {
+  const own = await connect(redis);
+  const client = await (cluster === undefined ? connect(redis) : connectCluster(cluster));
   const registry = new RedisLockRegistry(client, { registryKey, lockType, fencing: true, idleBetweenTries: 20 });
   let isOver = false;
   let stolen = 0;
