@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { DETACHED, KEPT } from '../../lib/api/owner-name';
 import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
 import { FakeClock } from '../support/fake-clock';
 
@@ -237,6 +238,17 @@ describe('A waiter', () => {
     ['renews its lease', TTL + TTL / 3],
   ])('A waiter polls at its usual pace while the holder %s', (_, remaining) => {
     seeChange(remaining);
+    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+  });
+
+  it.each([
+    ['was kept for its minHold', KEPT],
+    ['was detached by its holder', DETACHED],
+  ])('A waiter polls at its usual pace when there is a new holder of a lock that %s', (_, prefix) => {
+    for (const owner of ['one', `${prefix}one`, 'another']) {
+      time.now += 50;
+      pollers.refused(time.now, { remaining: TTL - (owner === 'one' ? 50 : 0), owner }, 0);
+    }
     expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
   });
 

@@ -115,6 +115,11 @@ export function isDetached(owner: string | undefined): boolean {
   return owner?.startsWith(DETACHED) ?? false;
 }
 
+/** Whether no process has the lock, though its key is there: it is kept, or detached. */
+export function isWithoutHolder(owner: string | undefined): boolean {
+  return isKept(owner) || isDetached(owner);
+}
+
 /** The owner value that a lock had before it was kept, or its lease detached. */
 export function holderOf(owner: string): string {
   const prefix = [KEPT, DETACHED].find((one) => owner.startsWith(one)) ?? '';

@@ -1,4 +1,4 @@
-import { isDetached, isKept } from '../api/owner-name';
+import { isWithoutHolder } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
 import type {
@@ -118,7 +118,7 @@ class ContendedProtocol implements LockProtocol {
   wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
     // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
-    const holder = isKept(refusal.owner) || isDetached(refusal.owner) ? undefined : refusal.owner;
+    const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
     return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers), holder);
   }
 

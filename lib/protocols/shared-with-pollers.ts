@@ -1,4 +1,4 @@
-import { isKept } from '../api/owner-name';
+import { isWithoutHolder } from '../api/owner-name';
 import type { Refusal } from '../core/protocol';
 import { clock } from '../internal/clock';
 
@@ -146,8 +146,8 @@ export class Pollers {
   refused(at: number, { remaining, owner }: Pick<Refusal, 'remaining' | 'owner'>, hints: number): void {
     const last = this.#lastKey;
     this.refusedByListener(at);
-    // A kept key ends without a message: a new holder after it is no sign of pollers.
-    if (isKept(owner)) return;
+    // What is kept ends, and what is detached is adopted, without a message: a new holder then is no sign of pollers.
+    if (isWithoutHolder(owner)) return;
     this.#lastKey = { at, remaining, hints };
     if (last !== undefined && isSuccessor(this.#lastKey, last)) this.#changedAt = at;
   }

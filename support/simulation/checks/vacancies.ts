@@ -1,5 +1,5 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
-import { isDetached, isKept } from '../../../lib/api/owner-name';
+import { isWithoutHolder } from '../../../lib/api/owner-name';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
@@ -73,8 +73,7 @@ export class Vacancies {
     return (
       this.#world.plan.lockType !== 'multi' &&
       owner?.includes('@') === true &&
-      !isKept(owner) &&
-      !isDetached(owner) &&
+      !isWithoutHolder(owner) &&
       !this.#leases.wasOpened(owner) &&
       !this.#isOfUnreachableHolder(key)
     );
