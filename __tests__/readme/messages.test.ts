@@ -4,8 +4,8 @@ import { codeSpans, readPage, SOURCES, tableBelow } from './pages';
 /** What stands for a part that is known only at run time, on the page too. */
 const HOLE = '…';
 
-/** Messages of the library itself to nobody but itself, or of its parts that speak to no application. */
-const INTERNAL = [/^lib\/cli\//, /^lib\/opentelemetry\//];
+/** Messages of the library itself to nobody but itself, or of its parts that speak to no application, or only to tests. */
+const INTERNAL = [/^lib\/cli\//, /^lib\/opentelemetry\//, /^lib\/testing\//];
 
 /** The code in front of a message: an error that is made, a warning, or a part of a message that has a name. */
 const BEFORE = [
@@ -35,11 +35,13 @@ interface Message {
   readonly text: string;
 }
 
-/** A message that says what was expected, or what to do: it needs no row. */
+/** A message that says what was expected, what to do, or what was wrong with the call: it needs no row. */
 const SAYS_ITSELF = [
   /^(?:Expected|Unknown option) /,
   /(?:^|[:.(,] ?)(?:Allow|Keep|Take|Use|pass|take|unlock|say|To delete it)\b/,
   /\bneeds\b/,
+  /would wait for its own result|by this lease any more|cannot work with a cluster/,
+  /^A (?:name|lock) cannot |has no use with|^Nothing was unlocked|was unlocked by force; /,
   // The part behind these says so.
   /inside its own (?:read )?scope|cannot run a script/,
 ];

@@ -184,28 +184,14 @@ describe('README.md, by the runs in docs/redis.md,', () => {
   });
 });
 
-describe('docs/guarantees.md', () => {
-  /** The sections "## P1: ...", with the tests that they name. */
-  const promises = readPage('docs/guarantees.md')
-    .split(/^## /m)
-    .filter((text) => /^P\d/.test(text))
-    .map((text) => ({
-      promise: /^P\d+/.exec(text)?.[0] ?? '',
-      tests: codeSpans(text).filter((code) => /^__tests__\/.*\.ts$/.test(code)),
-    }));
-
-  it('docs/guarantees.md has every guarantee that a test cites', () => {
-    const files = readdirSync(join(ROOT, '__tests__'), { recursive: true, encoding: 'utf8' }).filter(
-      (file) => file.endsWith('.ts') && !file.startsWith('readme'),
-    );
-    const cited = files.flatMap((file) => readPage(`__tests__/${file}`).match(/\bP\d+\b(?=[ :,)])/g) ?? []);
-    expect([...new Set(cited)].sort()).toEqual(promises.map(({ promise }) => promise).sort());
-  });
-
-  it.each(promises)('docs/guarantees.md names tests for $promise, and each of them cites it', ({ promise, tests }) => {
-    expect(tests).not.toEqual([]);
-    expect(tests.filter((test) => !new RegExp(`\\b${promise}\\b`).test(readPage(test)))).toEqual([]);
-  });
+it('docs/guarantees.md has every guarantee that a test cites, and no other', () => {
+  const promises = [...readPage('docs/guarantees.md').matchAll(/^## (P\d+):/gm)].map(([, promise]) => promise);
+  const files = readdirSync(join(ROOT, '__tests__'), { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.startsWith('readme'),
+  );
+  const cited = files.flatMap((file) => readPage(`__tests__/${file}`).match(/\bP\d+\b(?=[ :,)])/g) ?? []);
+  expect(promises.length).toBeGreaterThan(10);
+  expect([...new Set(cited)].sort()).toEqual([...promises].sort());
 });
 
 describe('A picture', () => {
