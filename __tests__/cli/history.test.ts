@@ -59,6 +59,12 @@ describe('What `watch` saw', () => {
     expect(whats(...lists, [])).toEqual([[], ['entered b'], ['left a'], ['free b']]);
   });
 
+  it('is that a holder of a shared lock has it again, and not that it was passed on or left', () => {
+    const again = `a:${RANDOM}:2`;
+    const lists = [[b, a], [b, again], [a], [b, again]].map((owners) => [held('sem', ...owners)]);
+    expect(whats(...lists)).toEqual([[], ['taken a'], ['taken a', 'left b'], ['taken a', 'entered b']]);
+  });
+
   it('is another owner of a lock, and not what is kept after an unlock', () => {
     const lists = [a, b, `kept@${b}`].map((owner) => [held('key', owner)]);
     expect(whats([], ...lists)).toEqual([[], ['taken a'], ['passed on b'], ['kept b']]);

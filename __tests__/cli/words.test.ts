@@ -14,6 +14,13 @@ describePrivate('The words of redis-locks', () => {
     [64, 'misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
     [64, 'unknown option', ['ls', '--bogus'], /'--bogus'\n$/],
     [64, 'misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
+    [64, 'option with two letters swapped', ['run', 'a', '--wiat', '5'], /; did you mean --wait\?\n$/],
+    [
+      64,
+      'key that begins with a dash',
+      ['inspect', '-key'],
+      /Unknown option '-k'; a KEY that begins with - stands behind --\n$/,
+    ],
     [64, 'shell that is none', ['completion', 'csh'], /bash, zsh, fish, not "csh"/],
     [64, 'exit code that is none', ['run', 'a', '-E', '256', '--', 'true'], /--conflict-exit-code.*255, not "256"/],
     [

@@ -113,7 +113,9 @@ export function parse(args: readonly string[], isStrict: boolean): { positionals
   } catch (error) {
     const sentence = (error as Error).message.replace(/\. To specify a positional .*$/s, '').replaceAll('\n', ' ');
     const [, unknown] = /^Unknown option '--(.*)'$/.exec(sentence) ?? [];
-    if (unknown === undefined) throw usageError(sentence);
+    const isKey = unknown === undefined && sentence.startsWith('Unknown option');
+    if (unknown === undefined)
+      throw usageError(isKey ? `${sentence}; a KEY that begins with - stands behind --` : sentence);
     const command = args.find((word) => Object.hasOwn(COMMANDS, word));
     const known = command === undefined ? Object.keys(OPTIONS) : optionsOf(command);
     throw usageError(`${sentence}${meant(unknown, known, '--')}`);

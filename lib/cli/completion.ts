@@ -65,7 +65,7 @@ async function wordsAfter(words: readonly string[], word: string): Promise<reado
 /** The keys of locks that begin with a word; none where Redis cannot be asked in time. */
 function keysLike(word: string, isRun: boolean, values: Values): Promise<readonly string[]> {
   const none: string[] = [];
-  return Promise.race([sleep(PATIENCE, none), heldLike(word, isRun, values)]).catch(() => none);
+  return Promise.race([heldLike(word, isRun, values), sleep(PATIENCE, none)]).catch(() => none);
 }
 
 async function heldLike(word: string, isRun: boolean, values: Values): Promise<string[]> {

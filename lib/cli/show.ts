@@ -88,7 +88,7 @@ export async function release(args: Arguments): Promise<number> {
       throw usageError(`Nothing was released: "${lock.lock}" may be data of an application; ${wanted}`);
     }
     if (!values.yes) {
-      process.stderr.write(`${lock.isSure ? MEANING : `${ONLY_ITS_FORM} A release deletes it.`}\n`);
+      process.stderr.write(`${lock.isSure ? MEANING : `${ONLY_ITS_FORM}\nA release deletes it.`}\n`);
       if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}?\n[y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
       const isOther = now !== undefined && hasOtherOwner(lock, now);
@@ -245,7 +245,7 @@ function detailsOf(lock: FoundLock): string {
     ['kind', kindOf(lock)],
     ['type', lock.typeName],
     ['', lock.isSure ? '' : ONLY_ITS_FORM],
-    ['', lock.isSure ? '' : 'Its value is shown with the --registry-key that its name begins with.'],
+    ['', lock.isSure ? '' : '--registry-key shows its value, if its name begins with that.'],
     ['holder', lock.holder === null ? 'nobody' : ''],
     ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor }) => [
       [isKept ? 'unlocked by' : 'holder', holder],

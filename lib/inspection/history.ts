@@ -92,9 +92,11 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   if (last === undefined || last.holder === null || last.owner === null) return [['taken', holder]];
   if (lock.format === 'shared' && last.format === 'shared') {
     const [entered, left] = [newIn(lock, last), newIn(last, lock)];
-    const passed = Math.min(entered.length, left.length);
-    const came = entered.map((one, i): News => [i < passed ? 'passed on' : 'entered', one]);
-    return [...came, ...left.slice(passed).map((one): News => ['left', one])];
+    const others = entered.filter((one) => !left.includes(one));
+    const gone = left.filter((one) => !entered.includes(one));
+    const again = entered.filter((one) => left.includes(one)).map((one): News => ['taken', one]);
+    const came = others.map((one, i): News => [i < gone.length ? 'passed on' : 'entered', one]);
+    return [...again, ...came, ...gone.slice(others.length).map((one): News => ['left', one])];
   }
   if (owner === last.owner) return [];
   if (lock.isKept && holderOf(owner) === last.owner) return [['kept', holder]];

@@ -63,7 +63,7 @@ function unknownOption(name: string, value: unknown, known: readonly string[]): 
 export function nearestTo(name: string, known: readonly string[]): string | undefined {
   const near = known.map((one) => ({ one, edits: editsBetween(name.toLowerCase(), one.toLowerCase()) }));
   const [nearest] = near.sort((a, b) => a.edits - b.edits);
-  return nearest !== undefined && nearest.edits <= nearest.one.length * 0.4 ? nearest.one : undefined;
+  return nearest !== undefined && nearest.edits <= nearest.one.length / 2 ? nearest.one : undefined;
 }
 
 /** How many characters have to be inserted, removed or replaced to make one text of the other (Levenshtein). */
