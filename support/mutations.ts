@@ -143,7 +143,7 @@ export const MUTATIONS = {
     simulation: ['spin', 'pub-sub'],
     replacements: [
       [
-        'await within(limit, Promise.all([waits.none(), free]));\n    await orphans.removeNow(limit);',
+        'await within(limit, Promise.all([waits.none(), free]));\n    await givingBack.removeNow(limit);',
         'void [within, limit, free];',
       ],
     ],
@@ -240,7 +240,10 @@ export const MUTATIONS = {
     finding: 'an unlock that Redis refuses for good is tried again until its time is over',
     simulation: ['spin', 'fair'],
     replacements: [
-      ['if (isFinal(error) || clock.now() + interval >= endsAt) {', 'if (clock.now() + interval >= endsAt) {'],
+      [
+        'if (isFinal(error) || clock.now() + interval >= endsAt()) throw error;',
+        'if (clock.now() + interval >= endsAt()) throw error;',
+      ],
     ],
   },
 
@@ -521,12 +524,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [
-      [
-        "(this.#state === 'gone' || this.#received !== undefined) && this.#hold === hold",
-        "this.#state === 'gone' || this.#received !== undefined",
-      ],
-    ],
+    replacements: [['this.#hold = this.#attempt = undefined;', 'this.#attempt = undefined;']],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',
@@ -596,9 +594,14 @@ redis.call('ZADD', queue, score, ticket)`,
     replacements: [['if (this.#epoch !== before) throw new', 'if (this.#epoch < before) throw new']],
   },
   'ticket-used-again': {
-    finding: 'a give-back without an answer comes late, and removes the next grant of the same ticket',
+    finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [['if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);', '']],
+    replacements: [
+      [
+        '    this.#hold = undefined;\n    await wait.unlessAborted(givenBack);',
+        '    await wait.unlessAborted(givenBack);',
+      ],
+    ],
   },
   'too-few-replicas': {
     finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',

@@ -28,10 +28,13 @@ async function errorOf(call: Promise<unknown>, ms: number): Promise<unknown> {
   return settled;
 }
 
-it('A grant that lacks replicas and is given back without an answer is not asked for again', async () => {
-  const { registry, own } = replicated({ acknowledged: async () => 0 });
-  expect(await errorOf(registry.obtain('key').lock({ waitTime: 2_000 }), 2_000)).toBe('CannotAcquireLockError');
-  expect(own.sent).toBe(1);
+it('A grant that lacks replicas and is given back without an answer is asked for again under another owner value', async () => {
+  let replicas = 0;
+  const { registry, own } = replicated({ acknowledged: async () => replicas++ });
+  expect(await errorOf(registry.obtain('key').lock({ waitTime: 2_000 }), 2_000)).toBe('none');
+  const owners = own.calls.map((options) => options?.arguments?.[0]);
+  expect(owners.length).toBe(2);
+  expect(new Set(owners).size).toBe(2);
 });
 
 it('A WAIT proves nothing that was answered over another connection than the acquisition', async () => {

@@ -165,9 +165,8 @@ export class Call {
     this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
     protocol.availability.attemptInFlight = this.#attempt;
     return exchange.then(async ({ found }) => {
-      // Its caller has left, and nobody took it over. The lock is free when `unlock` resolves.
-      if ((this.#state === 'gone' || this.#received !== undefined) && this.#hold === hold)
-        await hold.release(timeout).catch(() => undefined);
+      // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
+      await this.#lock.services.givingBack.removeNow(timeout, hold);
       return found;
     });
   }
@@ -324,7 +323,6 @@ export class Call {
       wait.throwIfInterrupted();
     }
     if (error instanceof NotReplicatedError) {
-      hold.reachedRedis = true;
       availability.answered(hold.sentAt);
       await this.#giveBack(error);
       return;
@@ -433,26 +431,19 @@ export class Call {
   }
 
   /**
-   * Too few replicas acknowledged the grant: it is given back, and the wait goes on. The same ticket is used again only
-   * when the release was answered: a late one would end the next grant. Throws when it was not, or when replicas have
-   * been missing for `unavailableAfter`.
+   * Too few replicas acknowledged the grant: it is given back, and the wait goes on with another owner value. A release
+   * that comes late finds nothing of the next grant. Throws when replicas have been missing for `unavailableAfter`.
    */
   async #giveBack(error: NotReplicatedError): Promise<void> {
-    const wait = this.wait;
-    const { settings, warnNotReplicated } = this.#lock.services;
+    const { wait } = this;
+    const { givingBack, settings, warnNotReplicated } = this.#lock.services;
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
     this.#notReplicated ??= { error, since: clock.now() };
     this.#notReplicated.error = error;
-    const hold = this.#hold as Hold;
-    const releasing = this.#protocol.release(hold.owner, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
-    try {
-      await wait.unlessAborted(releasing);
-    } catch (failure) {
-      hold.doubt(releasing);
-      wait.throwIfInterrupted();
-      if (!isServerAnswer(failure)) throw cannotAcquire(wait.key, error.message, error);
-    }
-    wait.throwIfInterrupted();
+    const limit = Math.min(settings.commandTimeout, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    const givenBack = givingBack.within(limit, this.#hold as Hold);
+    this.#hold = undefined;
+    await wait.unlessAborted(givenBack);
     if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
       throw cannotAcquire(wait.key, error.message, error);
     }
@@ -478,7 +469,7 @@ export class Call {
     if (hold !== undefined) {
       // An exchange was sent before this call could notice that it was interrupted.
       if (this.#attempt !== undefined) hold.doubt(this.#attempt);
-      if (isGranted || hold.mayBeInRedis) this.#lock.services.orphans.follow(hold);
+      if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();
   }

@@ -1,21 +1,11 @@
 import type { LockLostReason } from '../api/distributed-lock';
-import { clock, drift, pause, reliableUntil, wasSuspended } from '../internal/clock';
+import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
-import { Backoff, type Timed } from '../internal/timers';
+import type { Timed } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import {
-  answerOf,
-  causeOf,
-  isClientClosed,
-  isErrorReply,
-  isFinal,
-  isServerAnswer,
-  messageOf,
-  NotSentError,
-  reasonOf,
-} from '../redis/failure';
+import { answerOf, isClientClosed, isFinal, isServerAnswer, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
-import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens, Travel } from './protocol';
+import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog } from './watchdog';
 
@@ -24,12 +14,6 @@ import type { Watchdog } from './watchdog';
  * without a word is found within this time, and a busy one costs some 20 commands a second.
  */
 export const FRESH = 50;
-
-/**
- * How the first try to give a lock back ended. `not tried`: the server refused it, so there is still a key to release.
- * `passed on`: the next caller of this process has it.
- */
-export type FirstRelease = Released | 'passed on' | 'unknown' | 'not tried';
 
 /** What a hold needs of the lease that relies on it. */
 export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
@@ -47,20 +31,11 @@ const STATES = new States('hold', {
   unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],
-  /** `Orphans` removes what is left of it in Redis. */
+  /** `GivingBack` removes what is left of it in Redis. */
   'given up': [],
 });
 
 type HoldState = keyof typeof STATES.following;
-
-/** How a release ended. */
-export type ReleaseResult =
-  | {
-      readonly outcome: Released;
-      /** An earlier try may have done it: the outcome is that of a repetition. */
-      readonly isRepeated: boolean;
-    }
-  | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
 /**
  * What this process has in Redis for one lock, or may have: an owner value that is never used again, and a deadline. It
@@ -513,47 +488,6 @@ export class Hold implements Timed {
     const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
     return this.protocol.release(owner, timeout, keep, now);
   }
-
-  /** As `Travel.detach`. Repeats it after failures that pass, until `endsAt`. */
-  async detachWithin(travel: Travel, to: string, ttl: number, endsAt: number): Promise<Released> {
-    for (const backoff = new Backoff(); ; ) {
-      try {
-        return await travel.detach(this.owner, to, ttl, Math.max(1, endsAt - clock.now()));
-      } catch (error) {
-        const interval = backoff.next();
-        if (isFinal(error) || clock.now() + interval >= endsAt) throw error;
-        await pause(interval);
-      }
-    }
-  }
-
-  /**
-   * Repeats a release after failures that pass, until `endsAt`. `first` is the first try, sent at `startedAt`. Never
-   * rejects.
-   */
-  async releaseWithin(startedAt: number, endsAt: number, first: Promise<FirstRelease>): Promise<ReleaseResult> {
-    let isRepeated = false;
-    let attempt: Promise<FirstRelease> | undefined = first;
-    for (const backoff = new Backoff(); ; ) {
-      try {
-        attempt ??= this.release(Math.max(1, endsAt - clock.now()));
-        const outcome = await attempt;
-        attempt = undefined;
-        if (outcome === 'not tried') continue;
-        if (outcome === 'unknown') isRepeated = true;
-        else if (outcome !== 'passed on') return { outcome, isRepeated: isRepeated || this.wasDisrupted };
-      } catch (error) {
-        attempt = undefined;
-        if (!isServerAnswer(error)) isRepeated = true;
-        const interval = backoff.next();
-        if (isFinal(error) || clock.now() + interval >= endsAt) {
-          const cause = causeOf(error, this.#connection);
-          return { outcome: 'failed', cause, reason: describe(cause, clock.now() - startedAt) };
-        }
-        await pause(interval);
-      }
-    }
-  }
 }
 
 /** ms that must be left of a hold for a lease: its whole ttl where it is not renewed. */
@@ -569,11 +503,6 @@ export function ttlFor({ ttl, renew, minHold }: { ttl: number; renew: boolean; m
 /** Until when a fixed lease lasts that begins now. */
 export function endOfLease(now: number, ttl: number): number {
   return Math.floor(reliableUntil(now, ttl));
-}
-
-function describe(cause: unknown, elapsed: number): string {
-  if (isFinal(cause)) return isErrorReply(cause) ? `Redis refused it: ${messageOf(cause)}` : reasonOf(cause);
-  return `tried for ${Math.round(elapsed)} ms: ${reasonOf(cause)}`;
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */

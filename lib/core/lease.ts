@@ -17,9 +17,11 @@ import { captureContext, clock, drift } from '../internal/clock';
 import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
 import type { HeldCall } from './backend';
-import { endOfLease, type FirstRelease, type Hold } from './hold';
+import { repeated } from './give-back';
+import { endOfLease, type Hold } from './hold';
 import type { RedisLock } from './lock';
 import { assertTravels, passportText } from './passport';
+import type { Released } from './protocol';
 import type { LockRequest } from './request';
 import type { EndOfHold, HeldLease } from './unlock-order';
 
@@ -197,11 +199,11 @@ export class RedisLease implements HeldLease {
   /** Called by its hold, once: it is lost. */
   lost(reason: LockLostReason): void {
     this.#loss = reason;
-    const { longHolds, orphans } = this.#lock.services;
+    const { givingBack, longHolds } = this.#lock.services;
     longHolds?.remove(this);
     // Its own ttl is over, and the key would outlive it. Others may rely on it still.
     if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && this.#hold.state === 'lost')
-      orphans.follow(this.#hold);
+      givingBack.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
     this.#publishLoss();
@@ -227,7 +229,7 @@ export class RedisLease implements HeldLease {
     this.#assertNotOver();
     const hold = this.#hold;
     const { names, services } = this.#lock;
-    const { connection, orphans } = services;
+    const { connection, givingBack } = services;
     const { lockType } = services.settings;
     const travel = assertTravels(hold.protocol.travel, lockType);
     const now = clock.now();
@@ -237,17 +239,18 @@ export class RedisLease implements HeldLease {
     const renew = this.renewUntil === undefined || now < this.renewUntil;
     this.#end(now);
     hold.unlocked();
-    const limit = this.#timeToGiveBack(now);
+    const endsAt = now + this.#timeToGiveBack(now);
+    const ask = () => travel.detach(hold.owner, owner, ttl, Math.max(1, endsAt - clock.now()));
     try {
-      const found = await hold.detachWithin(travel, owner, ttl, now + limit);
+      const found = await repeated(ask, () => endsAt);
       if (found !== 'released') throw this.#foundLost(found);
       // An attempt that may be executed later is of the owner before: its release does not find this one.
-      if (!hold.isCertain) orphans.follow(hold);
+      if (!hold.isCertain) givingBack.follow(hold);
     } catch (error) {
       if (error instanceof LockLostError) throw error;
       // The key may have either value.
       hold.owner = owner;
-      orphans.follow(hold);
+      givingBack.follow(hold);
       const cause = causeOf(error, connection);
       throw notDetached(this.key, reasonOf(cause), cause);
     } finally {
@@ -310,7 +313,7 @@ export class RedisLease implements HeldLease {
     this.isUnlocked = true;
     this.#unlocking = Promise.reject(this.lossError());
     // The key may still be there. Where another lease of it was unlocked, that sees to it.
-    if (this.#hold.state === 'lost') this.#lock.services.orphans.follow(this.#hold);
+    if (this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
     return this.#unlocking;
   }
 
@@ -348,19 +351,17 @@ export class RedisLease implements HeldLease {
       (found) => {
         // It stands for its hold until the next caller has that.
         if (found === 'passed on') return undefined;
-        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, first);
+        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, first as Promise<Released>);
         this.#lock.leaseOver(this);
         return undefined;
       },
-      () => this.#releaseAgain(now, limit, first),
+      () => this.#releaseAgain(now, limit, first as Promise<Released>),
     );
   }
 
   /** The first try, sent at `sentAt`, did not simply succeed. */
-  async #releaseAgain(sentAt: number, limit: number, first: Promise<FirstRelease>): Promise<void> {
-    const { orphans } = this.#lock.services;
-    const result = await this.#hold.releaseWithin(sentAt, sentAt + limit, first);
-    if (result.outcome === 'failed' || !this.#hold.isCertain) orphans.follow(this.#hold);
+  async #releaseAgain(sentAt: number, limit: number, first: Promise<Released>): Promise<void> {
+    const result = await this.#lock.services.givingBack.within(limit, this.#hold, sentAt, first);
     this.#lock.leaseOver(this);
     if (result.outcome === 'released') return;
     if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);

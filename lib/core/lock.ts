@@ -11,14 +11,14 @@ import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { Call, type Entry } from './acquire';
 import type { ScriptRunner } from './backend';
-import { type FirstRelease, type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
+import type { GivingBack } from './give-back';
+import { type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
 import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
 import type { LockCache } from './lock-cache';
 import type { LongHolds } from './long-holds';
 import type { OpenWaits } from './open-waits';
-import type { Orphans } from './orphans';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
@@ -32,7 +32,7 @@ export interface LockServices {
   readonly settings: KindSettings;
   readonly connection: Connection;
   readonly watchdog: Watchdog;
-  readonly orphans: Orphans;
+  readonly givingBack: GivingBack;
   readonly loopTurn: LoopTurn;
   readonly unconnected: Unconnected;
   readonly waits: OpenWaits;
@@ -325,7 +325,7 @@ export class RedisLock implements DistributedLock {
    * at once, or by one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not
    * go to anybody; it is to be released.
    */
-  passOn(ended: RedisLease, now: number, timeout: number): 'passed on' | Promise<FirstRelease> | undefined {
+  passOn(ended: RedisLease, now: number, timeout: number): 'passed on' | Promise<Released | 'passed on'> | undefined {
     const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
     const { hold } = ended;
@@ -344,21 +344,19 @@ export class RedisLock implements DistributedLock {
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now, this.queue.length);
-    return (
-      asked &&
-      afterFailure(
-        asked.then((answer: Confirmed | Released) => {
-          if (typeof answer === 'string') return answer;
-          hold.confirmed(answer.until, now, driftBefore);
-          hold.receive(answer);
-          // Its caller may have left since, and the next one may need more.
-          const first = this.nextAfter(ended);
-          const at = clock.now();
-          if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return 'not tried';
-          this.#pass(ended, false, at);
-          return 'passed on';
-        }),
-      )
+    return asked?.then(
+      (answer: Confirmed | Released) => {
+        if (typeof answer === 'string') return answer;
+        hold.confirmed(answer.until, now, driftBefore);
+        hold.receive(answer);
+        // Its caller may have left since, and the next one may need more.
+        const first = this.nextAfter(ended);
+        const at = clock.now();
+        if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return hold.release(timeout / 2);
+        this.#pass(ended, false, at);
+        return 'passed on';
+      },
+      (error: unknown) => releaseAfter(error, hold, timeout / 2),
     );
   }
 
@@ -384,8 +382,8 @@ export class RedisLock implements DistributedLock {
       this.#passNow(ended, false);
       return;
     }
-    const { orphans, settings } = this.services;
-    await hold.release(settings.commandTimeout).catch(() => orphans.follow(hold));
+    const { givingBack, settings } = this.services;
+    await givingBack.within(settings.commandTimeout, hold);
     this.leaseOver(ended);
   }
 
@@ -419,14 +417,14 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The next caller's next attempt ends the hold. */
-  #exchange(ended: RedisLease, timeout: number): Promise<FirstRelease> {
+  #exchange(ended: RedisLease, timeout: number): Promise<Released> {
     let exchange: Promise<Released> | undefined;
     this.give((call) => {
       exchange = call.exchange(ended.hold, timeout);
       return undefined;
     });
     ended.handedOver();
-    return afterFailure(exchange as unknown as Promise<Released>);
+    return (exchange as unknown as Promise<Released>).catch((error) => releaseAfter(error, ended.hold, timeout));
   }
 
   /** @internal Called when a lease has ended. */
@@ -552,11 +550,8 @@ export function lockText(type: string, lock: DistributedLock, more = ''): string
   return `${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${lock.isAcquiredInThisProcess} }`;
 }
 
-/** A script that ends a hold failed. An error of the server: it was not executed, and there is still a key to release. */
-async function afterFailure(first: Promise<FirstRelease>): Promise<FirstRelease> {
-  try {
-    return await first;
-  } catch (error) {
-    return isServerAnswer(error) ? 'not tried' : 'unknown';
-  }
+/** What was to pass a hold on failed. By an error of the server: it was not executed, and the hold is to be released. */
+function releaseAfter(error: unknown, hold: Hold, timeout: number): Promise<Released> {
+  if (!isServerAnswer(error)) throw error;
+  return hold.release(timeout);
 }

@@ -15,12 +15,12 @@ import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
+import { GivingBack } from '../core/give-back';
 import { Inspection } from '../core/inspection';
 import { type LockServices, LoopTurn, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
-import { Orphans } from '../core/orphans';
 import { assertTravels, passportIn } from '../core/passport';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
@@ -92,7 +92,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       warnNotReplicated: once(onWarning),
       watchdog,
       heldScripts: backend.heldScripts,
-      orphans: new Orphans(connection, settings.commandTimeout),
+      givingBack: new GivingBack(connection, settings.commandTimeout),
       loopTurn: new LoopTurn(),
       unconnected: new Unconnected(connection),
       waits,
@@ -221,7 +221,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   async #close(timeout: number): Promise<void> {
-    const { orphans, settings, waits, watchdog } = this.#services;
+    const { givingBack, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     waits.close();
     const locks = this.#inUse;
@@ -238,7 +238,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
     await within(limit, Promise.all([waits.none(), free]));
-    await orphans.removeNow(limit);
+    await givingBack.removeNow(limit);
     this.#stopMonitoring();
     await this.#backend.close();
   }

@@ -1,10 +1,10 @@
 import { Availability } from '../../core/availability';
+import { repeated } from '../../core/give-back';
 import type { Hold } from '../../core/hold';
 import type { Grant, Keep, LockProtocol, NotGranted, Ownership, Refusal, Released } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { backgroundPause, clock, inBackground } from '../../internal/clock';
-import { Backoff } from '../../internal/timers';
-import { answerOf, isFinal } from '../../redis/failure';
+import { answerOf } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { HASH_HELD, keepArguments } from '../format/script-parts';
@@ -254,18 +254,13 @@ export class PastPositions {
   /** Until Redis has answered a removal that was sent since the last reconnect. */
   async #repeat(position: PastPosition): Promise<void> {
     position.isUnderWay = true;
-    const backoff = new Backoff();
+    let round: number;
     do {
-      const round = this.#round;
-      try {
-        // While it is unanswered, a second one would only wait behind it.
-        await answerOf(position.remove());
-        if (round === this.#round) break;
-      } catch (error) {
-        if (isFinal(error)) break;
-        await backgroundPause(backoff.next());
-      }
-    } while (clock.now() < this.#endsAt);
+      round = this.#round;
+      // While it is unanswered, a second one would only wait behind it.
+      const ask = () => answerOf(position.remove());
+      await repeated(ask, () => this.#endsAt, backgroundPause).catch(() => undefined);
+    } while (round !== this.#round && clock.now() < this.#endsAt);
     position.isUnderWay = false;
   }
 }

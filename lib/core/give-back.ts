@@ -1,13 +1,23 @@
-import { backgroundPause, clock, inBackground } from '../internal/clock';
+import { backgroundPause, clock, inBackground, pause } from '../internal/clock';
 import { Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { answerOf, isClientClosed } from '../redis/failure';
+import {
+  answerOf,
+  causeOf,
+  isClientClosed,
+  isErrorReply,
+  isFinal,
+  isServerAnswer,
+  messageOf,
+  reasonOf,
+} from '../redis/failure';
 import type { Hold } from './hold';
+import type { Released } from './protocol';
 
 /** ms in which a healthy Redis has answered what was still in flight. */
 const GRACE = 50;
 
-/** ms; the longest pause between two tries to remove an orphan. */
+/** ms; the longest pause between two tries to remove what is left. */
 const LONGEST_PAUSE = 1_000;
 
 /**
@@ -16,56 +26,107 @@ const LONGEST_PAUSE = 1_000;
  */
 const AGAIN_AFTER = [1_000, 10_000];
 
+/** What Redis first answered when a hold was given back. */
+export type GivenBack =
+  | {
+      readonly outcome: Released;
+      /** An earlier try may have released it: that it is gone proves no loss. */
+      readonly isRepeated: boolean;
+    }
+  | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
+
 type RemovalResult = 'gone' | 'removed for now' | 'not removed' | 'client is closed';
 
+/** Asks again after failures that pass, until `endsAt`. */
+export async function repeated<T>(ask: () => Promise<T>, endsAt: () => number, rest = pause): Promise<T> {
+  for (const backoff = new Backoff(); ; ) {
+    try {
+      return await ask();
+    } catch (error) {
+      const interval = backoff.next();
+      if (isFinal(error) || clock.now() + interval >= endsAt()) throw error;
+      await rest(interval);
+    }
+  }
+}
+
 /**
- * Removes orphans: keys and queue positions in Redis that nobody tracks. An attempt leaves an orphan when its caller
- * gives up before the reply, or when the reply is lost. So does a lease that is lost, or whose release is not
- * confirmed.
+ * Gives back what holds have in Redis, or may have: keys and positions in queues. At first for a caller that waits for
+ * the answer. What an attempt without an answer, a release without one, or a lost lease has left, is removed in the
+ * background.
  */
-export class Orphans {
+export class GivingBack {
   readonly connection: Connection;
   readonly commandTimeout: number;
   /** One for all: their removals go to Redis together. */
   readonly timer = new SharedTimer(false);
-  readonly #followUps = new Set<FollowUp>();
+  readonly #followUps = new Map<Hold, FollowUp>();
 
   constructor(connection: Connection, commandTimeout: number) {
     this.connection = connection;
     this.commandTimeout = commandTimeout;
   }
 
+  /**
+   * Releases the hold, within `limit` ms from `sentAt` on. Resolves to the first answer, and never rejects. What may be
+   * left then is followed up. `first`: the first try, if it was sent already.
+   */
+  async within(limit: number, hold: Hold, sentAt = clock.now(), first?: Promise<Released>): Promise<GivenBack> {
+    const endsAt = sentAt + limit;
+    let next = first;
+    let isRepeated = false;
+    const release = async (): Promise<Released> => {
+      const asked = next ?? hold.release(Math.max(1, endsAt - clock.now()));
+      next = undefined;
+      try {
+        return await asked;
+      } catch (error) {
+        if (!isServerAnswer(error)) isRepeated = true;
+        throw error;
+      }
+    };
+    try {
+      const outcome = await repeated(release, () => endsAt);
+      if (!hold.isCertain) this.follow(hold);
+      return { outcome, isRepeated: isRepeated || hold.wasDisrupted };
+    } catch (error) {
+      this.follow(hold);
+      const cause = causeOf(error, this.connection);
+      return { outcome: 'failed', cause, reason: describe(cause, clock.now() - sentAt) };
+    }
+  }
+
   /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
   follow(hold: Hold): void {
     if (!hold.giveUp()) return;
     const followUp = new FollowUp(hold, this);
-    this.#followUps.add(followUp);
-    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(followUp)));
+    this.#followUps.set(hold, followUp);
+    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(hold)));
   }
 
   /**
-   * Runs one more removal for every acquisition that is followed up. Resolves when they are done, after at most
-   * `timeout` ms.
+   * Removes once more what is followed up: of all holds, or of one. Resolves when that is done, after at most `timeout`
+   * ms.
    */
-  async removeNow(timeout: number): Promise<void> {
-    if (this.#followUps.size === 0) return;
-    const removed = [...this.#followUps].map((followUp) => followUp.removeNow());
-    await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
+  async removeNow(timeout: number, hold?: Hold): Promise<void> {
+    const followUps = hold === undefined ? [...this.#followUps.values()] : [this.#followUps.get(hold)];
+    const removed = followUps.flatMap((followUp) => (followUp === undefined ? [] : [followUp.removeNow()]));
+    if (removed.length > 0) await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
   }
 }
 
 /** Removes what one hold has in Redis, and a few times more while one of its attempts may still be executed. */
 class FollowUp {
   readonly #hold: Hold;
-  readonly #orphans: Orphans;
+  readonly #shared: GivingBack;
   /** Those that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #isOver = false;
 
-  constructor(hold: Hold, orphans: Orphans) {
+  constructor(hold: Hold, shared: GivingBack) {
     this.#hold = hold;
-    this.#orphans = orphans;
+    this.#shared = shared;
   }
 
   /** Resolves when nothing of the hold can come to Redis any more, as far as is known. */
@@ -93,7 +154,7 @@ class FollowUp {
 
   async #removeUntilOver(): Promise<void> {
     const hold = this.#hold;
-    const { connection } = this.#orphans;
+    const { connection } = this.#shared;
     const life = hold.protocol.orphanLife(hold);
     // Keys written before now have expired by then.
     const endsAt = clock.now() + life;
@@ -107,36 +168,37 @@ class FollowUp {
       const { inDoubt } = hold;
       if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
       const isClosed = result === 'client is closed';
+      const isRemoved = result === 'removed for now';
       // A closed client sends nothing for those either that asked meanwhile.
       if (isClosed) requests.push(...this.#requests.splice(0));
-      if (isClosed || (result === 'removed for now' && inDoubt === 0)) resolveAll(requests);
+      if (isClosed || (isRemoved && inDoubt === 0)) resolveAll(requests);
       else this.#requests.unshift(...requests);
       if (result === 'gone') return;
-      const isRemoved = result === 'removed for now';
-      let ms = isRemoved ? again.shift() : Math.min(backoff.next(), hold.ttl / 4);
       // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that
       // was closed for so long may never be connected again.
-      if (clock.now() >= endsAt && (isRemoved || isClosed || !hold.isEnqueued)) ms = undefined;
-      if (isRemoved && hold.inDoubt === 0 && this.#requests.length > 0) continue;
-      // An attempt that was in doubt may have been executed after the removal.
-      if (ms === undefined && hold.inDoubt === 0 && inDoubt > 0) continue;
-      if (ms === undefined && hold.inDoubt === 0) return;
+      const isPast = clock.now() >= endsAt && (isRemoved || isClosed || !hold.isEnqueued);
+      const next = isRemoved ? again.shift() : Math.min(backoff.next(), hold.ttl / 4);
+      const ms = isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
+      if (hold.inDoubt === 0) {
+        if (isRemoved && this.#requests.length > 0) continue;
+        // An attempt that was in doubt may have been executed after the removal.
+        if (ms === Number.POSITIVE_INFINITY && inDoubt > 0) continue;
+        if (ms === Number.POSITIVE_INFINITY) return;
+      }
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);
     } while (!connection.isClosed);
   }
 
-  /**
-   * Ends early when the attempts have ended, or when a removal is asked for. `ms`: `undefined` is without end.
-   */
-  async #pause(ms = Number.POSITIVE_INFINITY): Promise<void> {
+  /** Ends early when the attempts have ended, or when a removal is asked for. */
+  async #pause(ms: number): Promise<void> {
     const { inDoubt, settled } = this.#hold;
     let resume = (): void => undefined;
     const over = new Promise<void>((resolve) => (resume = resolve));
     this.#endPause = resume;
-    this.#orphans.timer.schedule(resume, clock.now() + ms);
+    this.#shared.timer.schedule(resume, clock.now() + ms);
     await (inDoubt > 0 ? Promise.race([over, settled]) : over);
-    this.#orphans.timer.cancel(resume);
+    this.#shared.timer.cancel(resume);
     this.#endPause = undefined;
   }
 
@@ -147,10 +209,10 @@ class FollowUp {
     try {
       // While it is unanswered, it may be on its way, and a second one would only wait behind it.
       for (const owner of hold.owners) {
-        await answerOf(hold.release(this.#orphans.commandTimeout, undefined, owner));
+        await answerOf(hold.release(this.#shared.commandTimeout, undefined, owner));
       }
     } catch (error) {
-      // A refusal, such as NOPERM or NOAUTH, may end before the orphan expires.
+      // A refusal, such as NOPERM or NOAUTH, may end before the key expires.
       return isClientClosed(error) ? 'client is closed' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
@@ -162,4 +224,9 @@ class FollowUp {
 
 function resolveAll(requests: readonly (() => void)[]): void {
   for (const resolve of requests) resolve();
+}
+
+function describe(cause: unknown, elapsed: number): string {
+  if (isFinal(cause)) return isErrorReply(cause) ? `Redis refused it: ${messageOf(cause)}` : reasonOf(cause);
+  return `tried for ${Math.round(elapsed)} ms: ${reasonOf(cause)}`;
 }
