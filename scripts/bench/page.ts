@@ -90,8 +90,6 @@ const SHOWN: readonly (readonly [scenario: string, ...metrics: Metric[]])[] = [
   ['7', 'idle, B', 'held, B', 'waiter, B'],
   ['8', 'hand-over in PINGs'],
   ['12a', 'p50, µs'],
-  ['12b', 'p50, µs'],
-  ['12c', 'acquisitions, /s', 'wait, p99.9, ms'],
   ['12d', 'acquisitions, /s', 'wait, p99.9, ms'],
   ['14', 'heap, B', 'time, µs'],
 ];

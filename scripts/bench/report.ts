@@ -18,7 +18,7 @@ export function figure(value = Number.NaN): string {
 }
 
 export function ratio(value = Number.NaN): string {
-  return `${value >= 100 ? figure(value) : value.toFixed(2)} ×`;
+  return `${value >= 100 ? figure(value) : value.toFixed(2)}×`;
 }
 
 /** What is printed while it is measured. */
