@@ -214,8 +214,8 @@ export const MUTATIONS = {
     simulation: ['fair', 'pub-sub'],
     replacements: [
       [
-        'if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure))',
-        'if (this.#refusal === undefined)',
+        'if (this.#asked?.refusal === undefined || isSilent || isServerAnswer(availability.failure))',
+        'if (this.#asked?.refusal === undefined)',
       ],
     ],
   },
@@ -524,7 +524,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [['this.#hold = this.#attempt = undefined;', 'this.#attempt = undefined;']],
+    replacements: [["      next.#become('asking');\n      this.#asked = undefined;", "      next.#become('asking');"]],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',
@@ -574,7 +574,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['if (!this.#mayBeOutdated((this.#hold as Hold).sentAt)) return answer;', 'return answer;']],
+    replacements: [['if (!this.#mayBeOutdated(asked.hold.sentAt)) return answer;', 'return answer;']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
@@ -598,7 +598,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['spin', 'redisson', 'semaphore'],
     replacements: [
       [
-        '    this.#hold = undefined;\n    await wait.unlessAborted(givenBack);',
+        '    this.#asked = undefined;\n    await wait.unlessAborted(givenBack);',
         '    await wait.unlessAborted(givenBack);',
       ],
     ],

@@ -47,6 +47,16 @@ const STATES = new States('call', {
 
 type CallState = keyof typeof STATES.following;
 
+/** What the callers that have the turn, one after the other, have asked Redis for. */
+interface Asked {
+  /** What the attempts ask for, and may leave in Redis. */
+  readonly hold: Hold;
+  /** The attempt in flight. */
+  attempt?: Promise<Grant | Refusal> | undefined;
+  /** The last answer that another owner has the lock. */
+  refusal?: Refusal | undefined;
+}
+
 /** What comes with the turn: the right to contend, or a lease at once, where the holder before passed its hold on. */
 export type Entry = Turn | RedisLease;
 
@@ -65,15 +75,11 @@ export class Call {
   readonly #protocol: LockProtocol;
   #state: CallState = 'in line';
   #turn: Turn | undefined;
-  /** What its attempts ask for, and may leave in Redis; `undefined`: none was sent. */
-  #hold: Hold | undefined;
-  /** The attempt in flight. */
-  #attempt: Promise<Grant | Refusal> | undefined;
+  /** By this call, or by one before it that left it to this one; `undefined`: nothing was asked. */
+  #asked: Asked | undefined;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
-  /** The last answer that another owner has it. */
-  #refusal: Refusal | undefined;
-  /** It came from another caller of this process while this one waited for Redis. */
+  /** A lease that came from another caller of this process while this one waited for Redis. */
   #received: RedisLease | undefined;
   /** False for the single attempt of a caller that has no turn. */
   #mayQueue = true;
@@ -134,7 +140,7 @@ export class Call {
       if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
       if (entry !== undefined && grant !== undefined) {
-        const lease = lock.acquired(this.#hold as Hold, grant, this.request, entry);
+        const lease = lock.acquired((this.#asked as Asked).hold, grant, this.request, entry);
         this.#become('served');
         return lease;
       }
@@ -158,12 +164,13 @@ export class Call {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
-    const hold = this.#holdToSend();
+    const asked = this.#toAsk();
+    const { hold } = asked;
     this.#become('asking');
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
-    this.#attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
-    protocol.availability.attemptInFlight = this.#attempt;
+    asked.attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
+    protocol.availability.attemptInFlight = asked.attempt;
     return exchange.then(async ({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
       await this.#lock.services.givingBack.removeNow(timeout, hold);
@@ -177,17 +184,16 @@ export class Call {
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
-    const hold = this.#hold;
-    const attempt = this.#attempt ?? (this.#refusal && Promise.resolve(this.#refusal));
-    if (hold === undefined || attempt === undefined || next === undefined || !next.#asksFor(hold)) {
-      if (hold !== undefined) this.#protocol.availability.withdrawn(hold.sentAt);
-    } else {
-      next.#hold = hold;
+    const asked = this.#asked;
+    const attempt = asked && (asked.attempt ?? (asked.refusal && Promise.resolve(asked.refusal)));
+    if (asked !== undefined && attempt !== undefined && next !== undefined && next.#asksFor(asked.hold)) {
+      next.#asked = asked;
       // It was sent with the time of this call, and the next one may have less.
-      next.#attempt = answered(attempt, next.#firstTimeout());
-      next.#refusal = this.#refusal;
+      asked.attempt = answered(attempt, next.#firstTimeout());
       next.#become('asking');
-      this.#hold = this.#attempt = undefined;
+      this.#asked = undefined;
+    } else if (asked !== undefined) {
+      this.#protocol.availability.withdrawn(asked.hold.sentAt);
     }
     this.#abandon('served');
   }
@@ -199,7 +205,7 @@ export class Call {
 
   /** What it sent is not answered yet. */
   get isAttempting(): boolean {
-    return this.#attempt !== undefined;
+    return this.#asked?.attempt !== undefined;
   }
 
   /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or is before it. */
@@ -210,7 +216,7 @@ export class Call {
     for (;;) {
       wait.throwIfInterrupted();
       const { unconnected } = this.#lock.services;
-      if (this.#attempt === undefined) {
+      if (!this.isAttempting) {
         const { lock: name } = this.#lock.names;
         const pause = wait.isSingleAttempt ? unconnected.pause(wait, name) : protocol.standBack(wait);
         if (pause !== undefined) {
@@ -224,40 +230,39 @@ export class Call {
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
-      const attempt = this.#attempt ?? this.#send();
-      this.#attempt = attempt;
+      const attempt = this.#asked?.attempt ?? this.#send();
+      const asked = this.#asked as Asked;
       let answer: Grant | Refusal | undefined;
       try {
         // Of a shared lock, it may get a hold of this process meanwhile.
         const mayReceive = this.#lock.isShared && this.#mayQueue;
         answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
-        const hold = this.#hold as Hold;
-        hold.answered();
+        asked.hold.answered();
         if (answer.granted && answer.until <= clock.now()) {
           // It has to be released, as what an attempt without an answer may have left.
-          throw new LateGrantError(hold.ttl);
+          throw new LateGrantError(asked.hold.ttl);
         }
-        availability.answered(hold.sentAt);
+        availability.answered(asked.hold.sentAt);
       } catch (error) {
         answer = undefined;
         if (error === NOT_ASKED) {
-          availability.answered((this.#hold as Hold).sentAt);
+          availability.answered(asked.hold.sentAt);
           return undefined;
         }
-        await this.#failed(error, attempt);
+        await this.#failed(error, asked.hold, attempt);
       } finally {
-        if (this.#attempt === attempt) availability.attemptInFlight = undefined;
-        this.#attempt = undefined;
+        // Else the next call goes on with it.
+        if (asked.attempt === attempt) asked.attempt = availability.attemptInFlight = undefined;
       }
       if (answer?.granted) {
         this.#become('granted');
-        if (!this.#mayBeOutdated((this.#hold as Hold).sentAt)) return answer;
-        await this.#pauseBeforeRepetition(attempt);
+        if (!this.#mayBeOutdated(asked.hold.sentAt)) return answer;
+        await this.#pauseBeforeRepetition(asked.hold, attempt);
         continue;
       }
       wait.throwIfInterrupted();
-      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer);
+      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, asked);
       if (grant !== undefined || this.#received !== undefined) return grant;
       if (wait.remaining === 0) {
         this.#assertContended();
@@ -271,7 +276,8 @@ export class Call {
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
     const { availability } = this.#protocol;
-    const hold = this.#holdToSend();
+    const asked = this.#toAsk();
+    const { hold } = asked;
     availability.asked(hold.sentAt);
     const { unavailableAfter } = this.#lock.services.settings;
     // A call that was made just now has seen no silence.
@@ -280,28 +286,28 @@ export class Call {
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
     this.#become('asking');
-    const attempt = this.#protocol.attempt(hold, Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left));
-    availability.attemptInFlight = attempt;
-    return attempt;
+    const timeout = Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left);
+    asked.attempt = this.#protocol.attempt(hold, timeout);
+    availability.attemptInFlight = asked.attempt;
+    return asked.attempt;
   }
 
-  /** The hold that its attempts ask for, made with the first one, and stamped for the next. */
-  #holdToSend(): Hold {
-    let hold = this.#hold;
-    if (hold === undefined) {
+  /** What is asked for: made with the first attempt, and stamped for the next. */
+  #toAsk(): Asked {
+    if (this.#asked === undefined) {
       const { wait } = this;
       const { permits, minHold } = this.request;
       const waits = !wait.isSingleAttempt && this.#mayQueue;
-      hold = new Hold(this.#newOwner(), this.#ttl, waits, this.#lock.services.connection, this.#protocol);
+      const hold = new Hold(this.#newOwner(), this.#ttl, waits, this.#lock.services.connection, this.#protocol);
       hold.leastLife = minHold;
       hold.permits = permits;
-      this.#hold = hold;
-    } else if (hold.hasWrittenNothing) {
-      hold.renameTo(this.#newOwner());
+      this.#asked = { hold };
+    } else if (this.#asked.hold.hasWrittenNothing) {
+      this.#asked.hold.renameTo(this.#newOwner());
     }
-    hold.stamp();
-    hold.since = this.wait.startedAt;
-    return hold;
+    this.#asked.hold.stamp();
+    this.#asked.hold.since = this.wait.startedAt;
+    return this.#asked;
   }
 
   #newOwner(): string {
@@ -312,10 +318,9 @@ export class Call {
   }
 
   /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
-  async #failed(error: unknown, attempt: Promise<unknown>): Promise<void> {
+  async #failed(error: unknown, hold: Hold, attempt: Promise<unknown>): Promise<void> {
     const wait = this.wait;
     const { availability } = this.#protocol;
-    const hold = this.#hold as Hold;
     if (wait.isInterrupted) {
       // The reason may be any value, such as an error of another Redis. It says nothing about the attempt.
       hold.doubt(attempt);
@@ -324,7 +329,7 @@ export class Call {
     }
     if (error instanceof NotReplicatedError) {
       availability.answered(hold.sentAt);
-      await this.#giveBack(error);
+      await this.#giveBack(error, hold);
       return;
     }
     hold.failed(error, attempt);
@@ -357,31 +362,31 @@ export class Call {
    * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that
    * is still the master grants it again. The server may have been frozen in the meantime, or the next one.
    */
-  async #pauseBeforeRepetition(attempt: Promise<unknown>): Promise<void> {
+  async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<void> {
     this.#repetitions++;
     this.#become('asleep');
     // The caller has the lock as far as the server knows, and may leave now.
-    this.#hold?.doubt(attempt);
+    hold.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     this.#timeout = this.#firstTimeout();
   }
 
   /** Resolves to the lock itself where it was handed over. */
-  async #waitForRelease(refusal: Refusal): Promise<Grant | undefined> {
+  async #waitForRelease(refusal: Refusal, asked: Asked): Promise<Grant | undefined> {
     const wait = this.wait;
     this.#backoff?.reset();
-    this.#refusal = refusal;
+    asked.refusal = refusal;
     this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
     this.#become('asleep');
-    const result = await this.#asleep(this.#protocol.wait(this.#hold as Hold, refusal, wait));
+    const result = await this.#asleep(this.#protocol.wait(asked.hold, refusal, wait));
     if (!result.granted || result.until <= clock.now()) return undefined;
     this.#become('granted');
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
     if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {
-      await this.#pauseBeforeRepetition(Promise.resolve());
+      await this.#pauseBeforeRepetition(asked.hold, Promise.resolve());
       return undefined;
     }
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
@@ -434,15 +439,15 @@ export class Call {
    * Too few replicas acknowledged the grant: it is given back, and the wait goes on with another owner value. A release
    * that comes late finds nothing of the next grant. Throws when replicas have been missing for `unavailableAfter`.
    */
-  async #giveBack(error: NotReplicatedError): Promise<void> {
+  async #giveBack(error: NotReplicatedError, hold: Hold): Promise<void> {
     const { wait } = this;
     const { givingBack, settings, warnNotReplicated } = this.#lock.services;
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
     this.#notReplicated ??= { error, since: clock.now() };
     this.#notReplicated.error = error;
     const limit = Math.min(settings.commandTimeout, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
-    const givenBack = givingBack.within(limit, this.#hold as Hold);
-    this.#hold = undefined;
+    const givenBack = givingBack.within(limit, hold);
+    this.#asked = undefined;
     await wait.unlessAborted(givenBack);
     if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
       throw cannotAcquire(wait.key, error.message, error);
@@ -458,17 +463,18 @@ export class Call {
     const notReplicated = this.#notReplicated?.error;
     if (notReplicated !== undefined) throw cannotAcquire(this.wait.key, notReplicated.message, notReplicated);
     const isSilent = availability.silence(this.wait.startedAt, clock.now()) >= SILENT;
-    if (this.#refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
+    if (this.#asked?.refusal === undefined || isSilent || isServerAnswer(availability.failure))
+      throw this.#unavailable();
   }
 
   /** The caller does without what it may have in Redis: that is removed, and the turn goes to the next caller. */
   #abandon(end: 'served' | 'gone'): void {
     const isGranted = this.#state === 'granted';
     this.#become(end);
-    const hold = this.#hold;
-    if (hold !== undefined) {
+    if (this.#asked !== undefined) {
+      const { attempt, hold } = this.#asked;
       // An exchange was sent before this call could notice that it was interrupted.
-      if (this.#attempt !== undefined) hold.doubt(this.#attempt);
+      if (attempt !== undefined) hold.doubt(attempt);
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();

@@ -19,30 +19,26 @@ export class Turn {
   }
 }
 
-/** The step in which a caller waits for the turn. */
-class Waiter<Caller, T = unknown> extends Step<T> implements Linked<Waiter<Caller>> {
-  previous: Waiter<Caller> | undefined;
-  next: Waiter<Caller> | undefined;
+/** The step in which a caller waits for the turn, or for what is passed in its place. */
+class Waiter<Caller, T> extends Step<Turn | T> implements Linked<Waiter<Caller, T>> {
+  previous: Waiter<Caller, T> | undefined;
+  next: Waiter<Caller, T> | undefined;
   readonly caller: Caller;
-  /** Makes of the turn what the caller gets. Called at once when the turn comes. */
-  readonly take: (turn: Turn) => T;
 
   constructor(
     caller: Caller,
-    take: (turn: Turn) => T,
     wait: Wait,
-    resolve: (value: T | undefined) => void,
+    resolve: (value: Turn | T | undefined) => void,
     reject: (error: unknown) => void,
   ) {
     super(wait, wait.remaining, resolve, reject);
     this.caller = caller;
-    this.take = take;
   }
 }
 
 /** The waiters of a queue, and their request to the semaphore. */
-class Waiting<Caller> {
-  readonly waiters = new LinkedList<Waiter<Caller>>();
+class Waiting<Caller, T> {
+  readonly waiters = new LinkedList<Waiter<Caller, T>>();
   readonly semaphore: Semaphore;
   isAsking = false;
 
@@ -59,9 +55,9 @@ class Waiting<Caller> {
  * waiter. So a list here keeps the waiters and their order, and one request to the semaphore stands for all of them: it
  * is granted to the first waiter of the list. A turn that nobody waits for needs the flag alone.
  */
-export class LocalQueue<Caller = void> {
+export class LocalQueue<Caller = void, T = never> {
   /** Made for the first waiter, and dropped with the turn of the last one: each lock has a queue, and few have waiters. */
-  #waiting: Waiting<Caller> | undefined;
+  #waiting: Waiting<Caller, T> | undefined;
   /** A caller has the turn. */
   #isTaken = false;
 
@@ -91,26 +87,26 @@ export class LocalQueue<Caller = void> {
     return new Turn(this);
   }
 
-  /**
-   * Waits for the turn, and resolves to what `take` made of it; `undefined` when the caller's waitTime is over first,
-   * and for one that does not wait.
-   */
-  enter<T>(caller: Caller, wait: Wait, take: (turn: Turn) => T): Promise<T | undefined> {
+  /** Waits for the turn; `undefined` when the caller's waitTime is over first, and for one that does not wait. */
+  enter(caller: Caller, wait: Wait): Promise<Turn | T | undefined> {
     if (wait.isSingleAttempt) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
       wait.throwIfInterrupted();
       this.#waiting ??= new Waiting(this.#isTaken);
-      const waiter = new Waiter(caller, take, wait, resolve, reject);
-      waiter.undo = () => this.#leave(waiter as Waiter<Caller>);
-      this.#waiting.waiters.append(waiter as Waiter<Caller>);
+      const waiter = new Waiter<Caller, T>(caller, wait, resolve, reject);
+      waiter.undo = () => this.#leave(waiter);
+      this.#waiting.waiters.append(waiter);
       this.#ask(this.#waiting);
     });
   }
 
-  /** Passes the turn to the next caller without a release. */
-  pass(turn: Turn): void {
+  /**
+   * Passes the turn to the next caller without a release. `take`: makes of that caller what it gets in place of the turn,
+   * if anything.
+   */
+  pass(turn: Turn, take?: (caller: Caller) => T | undefined): void {
     const first = this.#waiting?.waiters.first;
-    first?.resume(first.take(turn));
+    first?.resume(take?.(first.caller) ?? turn);
   }
 
   /** Gives every waiter a turn that is none. */
@@ -129,7 +125,7 @@ export class LocalQueue<Caller = void> {
   }
 
   /** Called when a waiter has the turn, or has given up. */
-  #leave(waiter: Waiter<Caller>): void {
+  #leave(waiter: Waiter<Caller, T>): void {
     const waiting = this.#waiting;
     waiting?.waiters.remove(waiter);
     if (this.hasWaiters || !waiting?.isAsking) return;
@@ -139,7 +135,7 @@ export class LocalQueue<Caller = void> {
   }
 
   /** Keeps one request in the semaphore's queue while there are waiters. */
-  #ask(waiting: Waiting<Caller>): void {
+  #ask(waiting: Waiting<Caller, T>): void {
     if (waiting.isAsking) return;
     waiting.isAsking = true;
     this.#isTaken = true;

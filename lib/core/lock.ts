@@ -96,7 +96,7 @@ export class RedisLock implements DistributedLock {
   /** Calls that are still acquiring. */
   #callers = 0;
   /** @internal */
-  protected readonly queue = new LocalQueue<Call>();
+  protected readonly queue = new LocalQueue<Call, RedisLease>();
   #protocol: LockProtocol | undefined;
   /** The turn of `lease`. */
   #turn: Turn | undefined;
@@ -272,11 +272,8 @@ export class RedisLock implements DistributedLock {
    * first, and for one that does not wait.
    */
   waitForTurn(call: Call): Promise<Entry | undefined> {
-    return this.queue.enter(call, call.wait, (turn) => this.passing?.(call) ?? turn);
+    return this.queue.enter(call, call.wait);
   }
-
-  /** @internal What the next caller makes of the hold that comes with its turn. Set while the turn is passed. */
-  protected passing: ((call: Call) => RedisLease | undefined) | undefined;
 
   /** @internal The caller that has the turn is suspended from now on (see `Call.isAsleep`), or it is awake again. */
   sleeps(_call: Call, _isAsleep: boolean): void {}
@@ -399,9 +396,7 @@ export class RedisLock implements DistributedLock {
   protected give(take: (call: Call) => RedisLease | undefined): void {
     const turn = this.#turn as Turn;
     this.lease = undefined;
-    this.passing = take;
-    this.queue.pass(turn);
-    this.passing = undefined;
+    this.queue.pass(turn, take);
     if (this.lease === undefined) this.#turn = undefined;
   }
 

@@ -111,7 +111,7 @@ export class Scope {
         key,
       );
     }
-    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait, itself));
+    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait));
     if (turn === undefined) return { outcome: 'timed out' };
     let lease: ReentrantLease;
     try {
@@ -180,10 +180,6 @@ export class Scope {
     this.#orders.push(new WeakRef(order));
     return order;
   }
-}
-
-function itself(turn: Turn): Turn {
-  return turn;
 }
 
 /**

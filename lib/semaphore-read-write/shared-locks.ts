@@ -169,12 +169,10 @@ class ReadLock extends SharedLock {
   /** All that wait here by now enter together. */
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.#hold = hold;
-    this.passing = (call) => this.leaseOf(hold, call, call.request.renew);
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
       if (!hold.isFreshFor(next.request, clock.now())) break;
-      this.queue.pass(turn);
+      this.queue.pass(turn, (call) => this.leaseOf(hold, call, call.request.renew));
     }
-    this.passing = undefined;
     super.recordLease(lease, hold, turn);
   }
 
