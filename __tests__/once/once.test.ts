@@ -1,6 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
+import type { Results } from '../../lib/core/backend';
+import type { RedisLock } from '../../lib/core/lock';
+import { Once } from '../../lib/once/once';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
 import { LOCK_TYPES } from '../support/lock-types';
@@ -167,6 +170,50 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     await lease.unlock();
   });
 }
+
+describe('Once whose results are slow', () => {
+  const reads: ((text: string | undefined) => void)[] = [];
+  let registry: InMemoryLockRegistry;
+  let once: Once;
+  beforeEach(() => {
+    reads.length = 0;
+    registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
+    const results = {
+      read: () => new Promise<string | undefined>((resolve) => reads.push(resolve)),
+      forget: () => Promise.resolve(true),
+    };
+    once = new Once(results as never as Results, 1_000);
+  });
+
+  const lock = () => registry.obtain('key') as RedisLock;
+  const answered = async (text: string | undefined) => {
+    await until(() => reads.length > 0);
+    reads.shift()?.(text);
+  };
+
+  it('A task of once does not run when its callers have left while the result was looked for under the lock', async () => {
+    const task = jest.fn(() => 1);
+    const controller = new AbortController();
+    const call = once.once(lock(), task, { ...KEPT, signal: controller.signal });
+    await answered(undefined);
+    await until(() => lock().isAcquiredInThisProcess);
+    controller.abort(new Error('enough'));
+    await expect(call).rejects.toThrow('enough');
+    await answered(undefined);
+    await until(() => !lock().isAcquiredInThisProcess);
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A caller of once does not have a result that its process has forgotten, though another one reads that', async () => {
+    const early = once.once(lock(), () => 'early', KEPT);
+    await once.forget(lock());
+    const later = once.once(lock(), () => 'later', KEPT);
+    await answered('"forgotten"');
+    expect(await early).toBe('forgotten');
+    await answered('"new"');
+    expect(await later).toBe('new');
+  });
+});
 
 describe('Once with locks in memory', () => {
   const pairs = pairsInMemory();

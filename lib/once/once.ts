@@ -103,7 +103,10 @@ export class Once {
   /** Resolves to whether there was a result. */
   async forget(lock: RedisLock): Promise<boolean> {
     try {
-      return await this.#results.forget(resultOf(lock), this.#timeout);
+      const wasThere = await this.#results.forget(resultOf(lock), this.#timeout);
+      // What a flight has read before is not for later callers.
+      this.#flights.delete(lock.key);
+      return wasThere;
     } catch (error) {
       throw new CannotAcquireLockError(
         `The result of "${lock.key}" may not be forgotten: ${reasonOf(error)}`,
@@ -130,6 +133,8 @@ export class Once {
     flight.text = this.#fly(lock, flight, async (lease) => {
       const there = await this.#read(lock);
       if (there !== undefined) return there;
+      // All callers may have left since the lock was granted.
+      flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
       flight.scope = Scope.holding(lock.scopeLock);
       const text = checkedText(key, await serialize(await task(lease)));
