@@ -43,7 +43,7 @@ describePrivate('redis-locks', () => {
     await send('SET', 'session:7', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', 'PX', '600000');
     const release = inTerminal(['release', 'session:7']);
     await until(() => release.stdout.includes('[y/N]'), LIMIT);
-    expect(release.stdout).toContain('may be data of an application. A release deletes it.');
+    expect(release.stdout).toContain('may be data of an application.\r\nA release deletes it.');
     expect(release.stdout).toContain('Release "session:7", whose holder is not shown?\r\n[y/N]');
     release.child.stdin?.write(`${typed}\r`);
     expect(await release.ended).toBe(exitCode);

@@ -197,6 +197,10 @@ describePrivate('A look', () => {
       String(Number(arrival) + 1),
       `web-2:${ID}:1`,
     );
+    // A process that was killed while it waited.
+    await server.send('ZADD', '{orders:a}:queue', arrival, `web-0:${ID}:1`);
+    const lives = [`web-0:${ID}`, `${arrival.slice(0, -3)}:1:message`, `web-1:${ID}`, `${inAnHour}:1:message`];
+    await server.send('HSET', '{orders:a}:tickets', ...lives);
     await server.send('RPUSH', 'redisson_lock_queue:{orders:b}', `web-3/${ID}:1`);
     const ticket = `${arrival}:${inAnHour}:${inAnHour}:${inAnHour}`;
     await server.send('HSET', '{t}:waiters:orders:{t}', `write:web-4:${ID}:1`, ticket, 'read:gone', `${arrival}:1:1:1`);

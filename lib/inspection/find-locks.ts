@@ -2,7 +2,7 @@ import type { LockType, SharedKind } from '../api/lock-types';
 import { holderOf, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
 import { clock } from '../internal/clock';
-import { ticketOf } from '../protocols/fair/ticket';
+import { processOf, ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
@@ -274,8 +274,13 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /** Their positions are the times at which they came, in microseconds. */
   async function fairQueue(names: LockNames): Promise<Queue> {
-    const tickets = pairsOf(await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES'));
-    return tickets.filter(isOfLibrary).map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
+    const all = pairsOf(await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES'));
+    const tickets = all.filter(isOfLibrary);
+    const lives = tickets.length > 0 ? pairsOf(await ask('HGETALL', companion(names, 'tickets'))) : [];
+    // A hand-over passes over a process that has not polled for too long.
+    const dead = new Set(lives.flatMap(([process, life]) => (Number.parseInt(life, 10) < now ? [process] : [])));
+    const alive = tickets.filter(([owner]) => !dead.has(processOf(owner)));
+    return alive.map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
   }
 
   async function redissonQueue(names: LockNames): Promise<Queue> {
@@ -360,7 +365,7 @@ function namesOf(lock: string): LockNames | undefined {
 }
 
 /** '': the braces in the name of the lock make no hash tag, so it has none. */
-function companion(names: LockNames, suffix: 'queue' | 'fence' | 'waiters'): string {
+function companion(names: LockNames, suffix: 'queue' | 'tickets' | 'fence' | 'waiters'): string {
   return orNot(() => names.companion(suffix)) ?? '';
 }
 

@@ -121,7 +121,7 @@ function linkTo({ lock }) {
 }
 
 function termsOf(pairs) {
-  return pairs.flatMap(([term, text]) => [make('dt', {}, term), make('dd', {}, text)]);
+  return pairs.flatMap(([term, text]) => [make('dt', {}, term), make('dd', { className: term }, text)]);
 }
 
 /** Calls `remake` only when what it shows is another: so that focus and selections stay. */
@@ -448,6 +448,7 @@ function next() {
 
 function askForToken() {
   byId('main').hidden = true;
+  setText(byId('updated'), 'Not looking');
   byId('entry').hidden = false;
   byId('token').focus();
   byId('wrong').hidden = token === '';
