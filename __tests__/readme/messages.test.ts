@@ -35,13 +35,19 @@ interface Message {
   readonly text: string;
 }
 
-/** A message that says what was expected, what to do, or what was wrong with the call: it needs no row. */
+/**
+ * A message that says what was expected, what to do, what was wrong with the call, or what is missing: it needs no row.
+ * Those about a silent Redis or a connection have one together.
+ */
 const SAYS_ITSELF = [
   /^(?:Expected|Unknown option) /,
   /(?:^|[:.(,] ?)(?:Allow|Keep|Take|Use|pass|take|unlock|say|To delete it)\b/,
   /\bneeds\b/,
   /would wait for its own result|by this lease any more|cannot work with a cluster/,
   /^A (?:name|lock) cannot |has no use with|^Nothing was unlocked|was unlocked by force; /,
+  /\bhas(?: not answered| not said| no connection| no duplicate| no sharded pub)|\bno answer to\b|did not answer (?:in|within)/,
+  /connection was lost before|(?:client|connection) (?:is|was) closed|it was closed while it connected|^It was not sent/,
+  /has no (?:semaphores|read\/write locks|locks of several keys)|keeps no results|adopts no leases|this version of valkey-glide/,
   // The part behind these says so.
   /inside its own (?:read )?scope|cannot run a script/,
 ];

@@ -5,7 +5,7 @@ import { Wait } from '../core/wait';
 import { abortSignal, callback, checkedOptions } from '../internal/validation';
 import { isFinal } from '../redis/failure';
 
-/** ms after which a process stands again when Redis could not be reached. */
+/** ms after which a process tries to lead again when Redis could not be reached. */
 const STAND_AGAIN_AFTER = 1_000;
 
 /** Runs a task while this process leads: see `LockRegistry.lead`. */

@@ -39,7 +39,7 @@ export abstract class ScriptedFormat {
   protected abstract releaseOf(names: LockNames): string;
   /** How a release is published: the last arguments of the scripts that release. */
   abstract notification(names: LockNames): readonly string[];
-  /** How many tokens to ask for, where so many callers wait. */
+  /** How many tokens to ask for while that many callers wait. */
   abstract tokensFor(callers: number): number;
   /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
   protected abstract fence(names: LockNames): string;
