@@ -70,6 +70,11 @@ export const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).
 export const settlesWithin = (promise: Promise<unknown>, ms: number): Promise<boolean> =>
   Promise.race([promise.then(() => true), sleep(ms, false)]);
 
+interface Waiting {
+  readonly lease: Lease;
+  readonly waiting: Promise<Lease>;
+}
+
 /** A private server with a fair lock. */
 export class FairFixture {
   readonly redis = PrivateRedis.install();
@@ -142,15 +147,18 @@ export class FairFixture {
     return callInTurn(callers, (tickets) => this.queued(before + tickets, notifiedBy));
   }
 
-  /** The holder's lease, and a waiter's that is longer in the queue than any window: its own sending proves nothing. */
-  async longWait(
-    holder: RedisLockRegistry,
-    waiter: RedisLockRegistry,
-  ): Promise<{ readonly lease: Lease; readonly waiting: Promise<Lease> }> {
+  /** The holder's lease, and a waiter's that has just come into the queue. */
+  async shortWait(holder: RedisLockRegistry, waiter: RedisLockRegistry): Promise<Waiting> {
     const lease = await lock(holder)();
     const [waiting] = await this.enqueue([lock(waiter)]);
-    await sleep(1.2 * CLAIM_WINDOW);
     return { lease, waiting: waiting as Promise<Lease> };
+  }
+
+  /** The waiter is longer in the queue than any window: that its ticket was sent before proves nothing. */
+  async longWait(holder: RedisLockRegistry, waiter: RedisLockRegistry): Promise<Waiting> {
+    const waiting = await this.shortWait(holder, waiter);
+    await sleep(1.2 * CLAIM_WINDOW);
+    return waiting;
   }
 
   /** Hands the lock over once, from one process to another. Then the server knows every script. */

@@ -185,22 +185,23 @@ export class Call {
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
     const asked = this.#asked;
-    const attempt = asked && (asked.attempt ?? (asked.refusal && Promise.resolve(asked.refusal)));
-    if (asked !== undefined && attempt !== undefined && next !== undefined && next.#asksFor(asked.hold)) {
-      next.#asked = asked;
-      // It was sent with the time of this call, and the next one may have less.
-      asked.attempt = answered(attempt, next.#firstTimeout());
-      next.#become('asking');
-      this.#asked = undefined;
-    } else if (asked !== undefined) {
-      this.#protocol.availability.withdrawn(asked.hold.sentAt);
-    }
+    if (asked !== undefined && next?.goesOnWith(asked)) this.#asked = undefined;
+    else if (asked !== undefined) this.#protocol.availability.withdrawn(asked.hold.sentAt);
     this.#abandon('served');
   }
 
-  #asksFor({ ttl, leastLife, permits, waits }: Hold): boolean {
+  /** False: the call before this one has asked for something else, or has no answer to wait for. */
+  private goesOnWith(asked: Asked): boolean {
     const { request } = this;
-    return waits && Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
+    const { leastLife, permits, ttl, waits } = asked.hold;
+    const isSame = Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
+    const attempt = asked.attempt ?? (asked.refusal && Promise.resolve(asked.refusal));
+    if (attempt === undefined || !waits || !isSame) return false;
+    this.#asked = asked;
+    // It was sent with the time of the call before, and this one may have less.
+    asked.attempt = answered(attempt, this.#firstTimeout());
+    this.#become('asking');
+    return true;
   }
 
   /** What it sent is not answered yet. */

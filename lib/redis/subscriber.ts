@@ -159,8 +159,6 @@ export class Subscriber {
   #renewedAt = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
   #isClosed = false;
-  /** How often the connection was made again. */
-  reconnects = 0;
 
   constructor(client: RedisClient, options: SubscriberOptions) {
     this.#client = client;
@@ -373,7 +371,6 @@ export class Subscriber {
 
   /** Between a lost connection and the resubscription messages are missed: all waiters poll. */
   readonly #reconnected = (): void => {
-    this.reconnects++;
     for (const subscription of [...this.#subscriptions]) subscription.wake();
   };
 
@@ -394,7 +391,6 @@ export class Subscriber {
 
   /** No message arrives any more: every subscription ends. Waiters poll, and subscribe again where they wait on. */
   #endAll(): void {
-    this.reconnects++;
     if (this.#connection?.isOwn) {
       // Commands about a channel that wait for an earlier one find that nobody needs it.
       for (const channel of this.#channels.values()) channel.users.clear();

@@ -1,5 +1,5 @@
 import type { Ownership, Released } from '../../core/protocol';
-import { clock, reliableUntil, wasSuspended } from '../../internal/clock';
+import { clock, reliableUntil } from '../../internal/clock';
 import { SharedTimer } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
@@ -9,8 +9,7 @@ import type { RegistryParts } from '../registry-parts';
 import { SpringFormat } from '../spring';
 import { LONGEST_SLEEP } from '../waiting';
 import { type NotifiedBy, OUTSIDER, RENEW_GRANT } from './fair-scripts';
-import { ServerClock } from './server-clock';
-import { grantedAt, type Ticket } from './ticket';
+import type { Ticket } from './ticket';
 
 /** What a script says of the lock. */
 export class QueueReply {
@@ -50,7 +49,7 @@ export class QueueReply {
   }
 }
 
-/** What the fair locks of a registry share. Reads the replies of their scripts, and learns the server's clock. */
+/** What the fair locks of a registry share. Reads the replies of their scripts. */
 export class FairFormat extends SpringFormat {
   readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
@@ -63,7 +62,6 @@ export class FairFormat extends SpringFormat {
   readonly publish: 'PUBLISH' | 'SPUBLISH';
   /** What this process says to a script: how it hears of a grant, and when it is to be taken for dead. */
   readonly presence: Readonly<Record<NotifiedBy, string>>;
-  readonly #serverClock = new ServerClock();
   /** The connection over which the server is known to have the first renewal. */
   #renewalLoadedOn: number | undefined;
   /** KEYS of the last command, kept for a busy lock. */
@@ -111,10 +109,8 @@ export class FairFormat extends SpringFormat {
       said.isAlone = reply === 1 || moreTokens > 0;
       return said;
     }
-    const values = arrayIn(script, reply, 3, 10);
-    const [life, time, score, owner = '', token = '', holder, found = 1, refused = 0, unreachable = 0, pauseIn] =
-      values;
-    this.#serverClock.note(sentAt, clock.now(), numberIn(script, reply, time) / 1000, this.#connection);
+    const values = arrayIn(script, reply, 2, 9);
+    const [life, score, owner = '', token = '', holder, found = 1, refused = 0, unreachable = 0, pauseIn] = values;
     said.isOutsiders = owner === OUTSIDER;
     said.owner = said.isOutsiders ? undefined : textIn(script, reply, owner) || undefined;
     said.token = textIn(script, reply, token);
@@ -147,18 +143,5 @@ export class FairFormat extends SpringFormat {
     } catch (cause) {
       return unknownOwnership(cause, read);
     }
-  }
-
-  /** For a grant that arrived as a message: see `ServerClock`. After a suspension of the machine nothing is proved. */
-  grantUntil(owner: string, window: number, ticket: Ticket, receivedAt: number, driftNow: number): number {
-    if (wasSuspended(ticket.drift, driftNow)) return Number.NEGATIVE_INFINITY;
-    const stamp = grantedAt(owner) ?? Number.NEGATIVE_INFINITY;
-    return this.#serverClock.grantUntil(stamp, window, ticket.sentAt, receivedAt, this.#connection);
-  }
-
-  /** The connections that stamps and exchanges come over; `undefined`: the client does not say. */
-  get #connection(): string | undefined {
-    const { connectionEpoch } = this.redis;
-    return connectionEpoch === undefined ? undefined : `${connectionEpoch}/${this.subscriber.reconnects}`;
   }
 }

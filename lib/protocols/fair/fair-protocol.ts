@@ -13,7 +13,7 @@ import {
   type Travel,
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import { clock, drift, wasSuspended } from '../../internal/clock';
+import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock';
 import { isClientClosed, isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
@@ -46,9 +46,9 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  *
  * The ticket that the script was sent for gets its full ttl. Every other one gets the claim window W, and a message tells
  * its process. Its caller may enter at once. Why that is safe: Redis keeps the key for W from the moment at which the
- * script made it, and the message has the server's time of that. `ServerClock` computes the earliest local time at which
- * it can have been. The first renewal, which gives the key its full ttl, is sent before the caller enters. It has half of
- * W to arrive; if less is certain, the caller waits for its answer. If it is not confirmed, the lease ends with W.
+ * script made it, and that was after the ticket was first sent. The first renewal, which gives the key its full ttl, is
+ * sent before the caller enters. It has half of W to arrive; if less is certain, as after a long wait, the caller waits
+ * for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol implements LockProtocol {
   readonly availability = new Availability();
@@ -279,7 +279,10 @@ export class FairProtocol implements LockProtocol {
     if (kind !== 'grant' || !(life > 0)) return;
     const now = clock.now();
     const driftNow = drift(now);
-    const until = this.ticket === undefined ? now : this.#format.grantUntil(owner, life, this.ticket, now, driftNow);
+    const { ticket } = this;
+    // The grant was made after the ticket was sent. After a suspension of the machine that proves nothing.
+    const isProved = ticket !== undefined && !wasSuspended(ticket.drift, driftNow);
+    const until = isProved ? reliableUntil(ticket.sentAt, life) : Number.NEGATIVE_INFINITY;
     void this.take({ owner, token, until, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
   }
 

@@ -23,8 +23,8 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring';
  * are one text, with spaces between them, and on the busy path constants are text, since Redis would print the numbers.
  * Times of the server are in microseconds. Every script is idempotent.
  *
- * A table that they return is what `QueueReply` says, in this order: life, server time, score, owner, token, holder,
- * found, refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
+ * A table that they return is what `QueueReply` says, in this order: life, score, owner, token, holder, found,
+ * refused, unreachable, pauseIn. What does not apply is '' or 0, or missing at the end.
  */
 
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
@@ -255,7 +255,7 @@ elseif not owner then
     notify(its, '${WANTED}')
   end
 end
-return { left or lifeLeft(), digits(now), score, owner or outsider(holder, process, itsNoted), token or '', holder or '' }`,
+return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted), token or '', holder or '' }`,
   undefined,
   isGranted,
 );
@@ -293,7 +293,7 @@ elseif its == process then
   owner, token = holder, tokenOf(holder)
 end
 return {
-  left or lifeLeft(), digits(now), score or '', owner or outsider(holder, process, itsNoted), token or '',
+  left or lifeLeft(), score or '', owner or outsider(holder, process, itsNoted), token or '',
   holder or '', 1, 0, isUnreachable and 1 or 0
 }`,
 );
@@ -360,7 +360,7 @@ if not isOwners then
   local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
   if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
     -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
-    return { left or lifeLeft(), digits(now), position or '', granted or '', token or '' }
+    return { left or lifeLeft(), position or '', granted or '', token or '' }
   end
   -- The ticket of a holder is not in the queue.
   redis.call('ZREM', queue, ticketOf(owner))
@@ -389,7 +389,7 @@ if isOwners and (keepFor > 0 or pauseIn == 0) then
   -- Its process polls, and so learns when the key or the pause ends.
   first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first then notify(processOf(first), lock) end
-  return { lifeLeft(), digits(now), score or '', '', '', '', found, refused and 1 or 0, 0, pauseIn or nil }
+  return { lifeLeft(), score or '', '', '', '', found, refused and 1 or 0, 0, pauseIn or nil }
 end
 if isOwners or (not holder and pauseLeft() == 0) then
   granted, token, left = handOver(mine, isOwners and next, ttl, first, itsNoted)
@@ -400,9 +400,9 @@ if isOwners and not granted then
   found = deleted
 end
 -- Mostly another process has it now.
-if granted == '' and found == 1 and not refused and not pauseIn then return { left, digits(now), score or '' } end
+if granted == '' and found == 1 and not refused and not pauseIn then return { left, score or '' } end
 return {
-  left or lifeLeft(), digits(now), score or '', granted or '', token or '',
+  left or lifeLeft(), score or '', granted or '', token or '',
   '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
 }`;
 
@@ -418,7 +418,7 @@ return {
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
 export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
-  return Number(Array.isArray(reply) ? (reply[6] ?? 1) : reply) > 0;
+  return Number(Array.isArray(reply) ? (reply[5] ?? 1) : reply) > 0;
 });
 
 /**
@@ -448,5 +448,5 @@ ${publish(6)}`,
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {
-  return isGrant(reply) || !['', OUTSIDER].includes((reply as string[])[3] ?? '');
+  return isGrant(reply) || !['', OUTSIDER].includes((reply as string[])[2] ?? '');
 }

@@ -12,12 +12,6 @@ export function ticketOf(owner: string): string {
   return at < 0 ? owner : owner.slice(0, at);
 }
 
-/** The server's time of a grant by hand-over, in ms; `undefined` for an owner value that is a ticket. */
-export function grantedAt(owner: string): number | undefined {
-  const at = owner.lastIndexOf('@');
-  return at < 0 ? undefined : Number(owner.slice(at + 1)) / 1000;
-}
-
 /** One caller of this process that waits for a fair lock. */
 export class Ticket {
   readonly id: string;
