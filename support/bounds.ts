@@ -127,7 +127,6 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/sharing:STEPS_FOR_SHORT_TURNS': 'unit/sharing',
   'protocols/sharing:TIMER_EARLY': 'unit/sharing',
   'protocols/sharing:UNCOUNTED_OTHERS': 'unit/sharing',
-  'protocols/waiting:ECHO': 'because it only decides whether a holder asks Redis once more',
   'protocols/waiting:LONGEST_SLEEP': 'unit/subscriber',
   'redis/channels:FIRST_RETRY': 'unit/bun',
   'redis/channels:LONGEST_RETRY': 'unit/bun',

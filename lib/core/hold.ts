@@ -322,6 +322,14 @@ export class Hold implements Timed {
     if (this.isHeld) this.#watchdog?.askAbout(this);
   }
 
+  /**
+   * A message says that the lock was released. It may be about this process' own release of a hold before: so Redis is
+   * asked when its last confirmation is not fresh any more.
+   */
+  confirmSoon(): void {
+    if (this.isHeld) this.#watchdog?.askAbout(this, this.sentAt + FRESH);
+  }
+
   /** As `confirmNow`, but not more often than the watchdog allows. */
   hurry(): void {
     this.#watchdog?.hurry();

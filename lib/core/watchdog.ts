@@ -74,9 +74,9 @@ export class Watchdog {
     this.#timer.by(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
 
-  /** Somebody else may have released the lock: asks about this hold now. */
-  askAbout(hold: Hold): void {
-    hold.renewAt = Math.floor(clock.now());
+  /** Somebody else may have released the lock: asks about this hold now, or at this time if that is later. */
+  askAbout(hold: Hold, at = 0): void {
+    hold.renewAt = Math.floor(Math.min(Math.max(clock.now(), at), hold.renewAt ?? Number.POSITIVE_INFINITY));
     this.#file(hold);
   }
 

@@ -127,10 +127,10 @@ class ContendedProtocol implements LockProtocol {
     const names = this.#names;
     const { idleBetweenTries } = this.#parts.settings;
     const meaningOf = (message: string) => format.meaningOf(message, names);
-    // Another process has published a release: the holder may have lost the lock, by a command or a forced unlock.
-    const onOthersRelease = () => this.holder?.confirmNow();
+    // The holder may have lost the lock, by a command or a forced unlock.
+    const onMessage = () => this.holder?.confirmSoon();
     const channels = format.channels(names);
-    return new Waiting(channels, meaningOf, this.#subscriber, idleBetweenTries, this.#pollers, onOthersRelease);
+    return new Waiting(channels, meaningOf, this.#subscriber, idleBetweenTries, this.#pollers, onMessage);
   }
 
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
@@ -141,7 +141,6 @@ class ContendedProtocol implements LockProtocol {
     const names = this.#names;
     const { deleteCommand, scripts } = this.#format;
     const toPollers = keep === undefined && this.#pollers?.isDue(now);
-    if (!toPollers) this.#waiting?.expectEcho(now);
     const script = keep !== undefined ? scripts.KEEP : toPollers ? scripts.LEAVE : scripts.RELEASE;
     const how = keep === undefined ? [deleteCommand] : keepArguments(keep);
     const args = [owner, ...how, ...this.#format.notification(names)];
@@ -201,7 +200,6 @@ class ContendedProtocol implements LockProtocol {
     const args = [owner, String(ttl)];
     if (isSliceOver || format.isFencing) args.push(String(format.tokensFor(callers)));
     if (isSliceOver) {
-      this.#waiting?.expectEcho(now);
       args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
     }
     const { CONFIRM_OR_RELEASE: script } = format.scripts;

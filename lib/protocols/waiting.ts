@@ -7,9 +7,6 @@ import type { Pollers } from './shared-with-pollers';
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
 
-/** ms in which a process receives its own message. */
-const ECHO = 1_000;
-
 /** What a message on a lock's channels is about, if it is about this lock. */
 export type Meaning = 'release' | 'left to pollers' | undefined;
 
@@ -25,11 +22,8 @@ export class Waiting {
   readonly #subscriber: Subscriber | undefined;
   readonly #idleBetweenTries: number;
   readonly #pollers: Pollers | undefined;
-  readonly #onOthersRelease: () => void;
+  readonly #onRelease: () => void;
   #subscription: Subscription | undefined;
-  /** Messages of this process that it will receive itself, if they are not lost. */
-  #echoes = 0;
-  #echoesUntil = 0;
   /** How many releases it was notified of, or may have missed. It only grows. */
   hints = 0;
   /** When that was last, on the monotonic clock. */
@@ -37,21 +31,21 @@ export class Waiting {
   /** What was known after the last refusal. */
   #last: { readonly holder: string | undefined; readonly hints: number; readonly isDeaf: boolean } | undefined;
 
-  /** `onOthersRelease` is called for each message about a release by somebody else. */
+  /** `onRelease` is called for each message about a release, also about one of this process. */
   constructor(
     channels: readonly string[],
     meaningOf: (message: string) => Meaning,
     subscriber: Subscriber | undefined,
     idleBetweenTries: number,
     pollers?: Pollers,
-    onOthersRelease: () => void = () => undefined,
+    onRelease: () => void = () => undefined,
   ) {
     this.#channels = channels;
     this.#meaningOf = meaningOf;
     this.#subscriber = subscriber;
     this.#idleBetweenTries = idleBetweenTries;
     this.#pollers = pollers;
-    this.#onOthersRelease = onOthersRelease;
+    this.#onRelease = onRelease;
   }
 
   get isSubscribed(): boolean {
@@ -61,12 +55,6 @@ export class Waiting {
   /** Connections of this process that a release is published to. */
   get ownListeners(): number {
     return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
-  }
-
-  /** This process publishes a release at this time. It also receives it, and must not take it for another's. */
-  expectEcho(sentAt: number): void {
-    this.#echoes = this.ownListeners;
-    this.#echoesUntil = sentAt + ECHO;
   }
 
   /** Something is remembered that a new object would not know. */
@@ -145,8 +133,7 @@ export class Waiting {
   #received(message: string): void {
     const meaning = this.#meaningOf(message);
     if (meaning === 'release') {
-      if (this.#echoes > 0 && clock.now() < this.#echoesUntil) this.#echoes--;
-      else this.#onOthersRelease();
+      this.#onRelease();
       this.#pollers?.announcedRelease();
       this.#subscription?.wake();
     } else if (meaning === 'left to pollers') {

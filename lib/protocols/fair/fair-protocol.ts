@@ -271,7 +271,7 @@ export class FairProtocol implements LockProtocol {
     if (message === WANTED) this.#wanted++;
     if (message === this.#names.lock) {
       this.#hints++;
-      this.holder?.confirmNow();
+      this.holder?.confirmSoon();
       this.#presence?.poll();
     }
     const [kind, owner = '', milliseconds, token = ''] = message.split(' ');
