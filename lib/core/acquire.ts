@@ -31,7 +31,7 @@ const MOST_REPETITIONS = 3;
 
 /** The life of a call: its states, what ends each of them, and what may follow. */
 const STATES = new States('call', {
-  /** It waits for the turn, or was just made. A hold of this process may come with the turn. */
+  /** The call waits for the turn, or was just made. A hold of this process may come with the turn. */
   'in line': ['asking', 'asleep', 'served', 'gone'],
   /** An attempt is in flight, until it is answered or fails. */
   asking: ['granted', 'asleep', 'served', 'gone'],
@@ -39,9 +39,9 @@ const STATES = new States('call', {
   asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
   /** Redis granted it the lock. After a silence it asks once more. */
   granted: ['asleep', 'served', 'gone'],
-  /** It has its lease. */
+  /** The call has its lease. */
   served: [],
-  /** It ended without: by contention, an error, an abort or `close`. */
+  /** The call ended without a lease: by contention, an error, an abort or `close`. */
   gone: [],
 });
 
@@ -85,7 +85,7 @@ export class Call {
   #mayQueue = true;
   /** How often a grant came after a silence, and was requested once more. */
   #repetitions = 0;
-  /** It is one of the `waiting` callers of its lock. */
+  /** The call is one of the `waiting` callers of its lock. */
   #isWaiting = false;
   /** What it asks for. */
   readonly #ttl: number;
@@ -198,7 +198,7 @@ export class Call {
     const attempt = asked.attempt ?? (asked.refusal && Promise.resolve(asked.refusal));
     if (attempt === undefined || !waits || !isSame) return false;
     this.#asked = asked;
-    // It was sent with the time of the call before, and this one may have less.
+    // The attempt has the time of the call before, and this one may have less.
     asked.attempt = answered(attempt, this.#firstTimeout());
     this.#become('asking');
     return true;
@@ -235,13 +235,13 @@ export class Call {
       const asked = this.#asked as Asked;
       let answer: Grant | Refusal | undefined;
       try {
-        // Of a shared lock, it may get a hold of this process meanwhile.
+        // The caller of a shared lock may get a hold of this process meanwhile.
         const mayReceive = this.#lock.isShared && this.#mayQueue;
         answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
         asked.hold.answered();
         if (answer.granted && answer.until <= clock.now()) {
-          // It has to be released, as what an attempt without an answer may have left.
+          // The key has to be released, as what an attempt without an answer may have left.
           throw new LateGrantError(asked.hold.ttl);
         }
         availability.answered(asked.hold.sentAt);
@@ -353,7 +353,7 @@ export class Call {
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
-  /** As of the connection, for a grant. */
+  /** What `Connection.mayBeOutdated` says of a grant, as long as this call has not asked once more too often. */
   #mayBeOutdated(sentAt: number, lockName?: string): boolean {
     const { connection } = this.#lock.services;
     return this.#repetitions < MOST_REPETITIONS && connection.mayBeOutdated(sentAt, lockName);
@@ -420,12 +420,12 @@ export class Call {
     this.#state = STATES.change(this.#state, state);
   }
 
-  /** It is suspended: between two attempts, or, of a shared lock, also while one is in flight. */
+  /** The call is suspended: between two attempts, or, of a shared lock, also while one is in flight. */
   get isAsleep(): boolean {
     return this.wait.step !== undefined;
   }
 
-  /** It makes an attempt, or takes what it has received. */
+  /** The call makes an attempt, or takes what it has received. */
   wake(): void {
     this.wait.step?.resume(undefined);
   }

@@ -67,7 +67,7 @@ export class Adoptions {
     return lease;
   }
 
-  /** It is remembered while the lease may be in Redis. */
+  /** An adoption without an answer is remembered while the lease may be in Redis. */
   #failed(adoption: Adoption, { owner: from, ttl }: Passport, given: AdoptOptions): void {
     adoption.running = undefined;
     const life = Math.max(ttl, given.ttl ?? 0) + this.#services.settings.commandTimeout;

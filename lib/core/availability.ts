@@ -36,7 +36,7 @@ export class Availability {
     this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
-  /** As `answered`, when the caller of that question has left: what the answer says may be of the past. */
+  /** Redis answered when the caller of that question had left: what the answer says may be of the past. */
   answeredLate(sentAt: number): void {
     if (this.#askedAt === sentAt) this.#askedAt = undefined;
     this.#unansweredSince = this.#askedAt;

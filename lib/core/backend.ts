@@ -60,7 +60,7 @@ export interface Results {
 /** The semaphores and read/write locks of one registry. */
 export interface SharedBackend {
   readonly inspector: LockInspector;
-  /** As `LockBackend.open`. */
+  /** See `LockBackend.open`. */
   open(kind: SharedKind, names: LockNames): LockProtocol;
   heldScripts(kind: SharedKind): ScriptRunner;
 }

@@ -17,7 +17,7 @@ export const FRESH = 50;
 
 /** What a hold needs of the lease that relies on it. */
 export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
-  /** Of several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
+  /** Where there are several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
   endSome?(now: number): boolean;
 }
 
@@ -72,7 +72,7 @@ export class Hold implements Timed {
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
   drift = 0;
-  /** It has, or may get, a position in a queue in Redis. */
+  /** The hold has, or may get, a position in a queue in Redis. */
   isEnqueued = false;
   /** Attempts whose outcome is not known yet. */
   inDoubt = 0;
@@ -87,7 +87,7 @@ export class Hold implements Timed {
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   leastLife = 0;
-  /** Of a semaphore. */
+  /** How many permits of a semaphore; 1 for other locks. */
   permits = 1;
 
   #state: HoldState = 'asked';
@@ -330,7 +330,7 @@ export class Hold implements Timed {
     if (this.isHeld) this.#watchdog?.askAbout(this, this.sentAt + FRESH);
   }
 
-  /** As `confirmNow`, but not more often than the watchdog allows. */
+  /** Asks Redis about all holds that must not be relied on, as soon as the watchdog allows it. */
   hurry(): void {
     this.#watchdog?.hurry();
   }
@@ -480,7 +480,7 @@ export class Hold implements Timed {
     return { left, minHold: this.#wasPassedOn ? left + this.ttl : this.#minHold, ttl: this.ttl };
   }
 
-  /** As `LockProtocol`. */
+  /** See `LockProtocol`. */
   confirmOrRelease(
     ttl: number,
     timeout: number,

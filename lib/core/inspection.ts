@@ -20,7 +20,7 @@ export class Inspection {
     this.#timeout = timeout;
   }
 
-  /** The same, for the locks of another kind. */
+  /** An inspection of the locks of another kind. */
   of(inspector: LockInspector): Inspection {
     return new Inspection(this.#backend, this.#registryId, this.#timeout, inspector);
   }

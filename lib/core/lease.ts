@@ -35,7 +35,7 @@ export class RedisLease implements HeldLease {
   /** ms; what its call asked for. */
   readonly ttl: number;
   readonly fencingToken: number | undefined;
-  /** It ends then, though the hold may last longer: its own ttl is over. */
+  /** The lease ends then, though the hold may last longer: its own ttl is over. */
   endsAt: number;
   readonly isReentry = false;
   isUnlocked = false;
@@ -293,7 +293,7 @@ export class RedisLease implements HeldLease {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
   }
 
-  /** It is over for its holder, whatever comes of the release. */
+  /** The lease is over for its holder, whatever comes of the release. */
   #end(now: number): void {
     this.endHold?.();
     this.endHold = undefined;
@@ -349,7 +349,7 @@ export class RedisLease implements HeldLease {
     const first = passing ?? hold.release(limit, now);
     return first.then(
       (found) => {
-        // It stands for its hold until the next caller has that.
+        // The lease stands for its hold until the next caller has that.
         if (found === 'passed on') return undefined;
         if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, first as Promise<Released>);
         this.#lock.leaseOver(this);

@@ -12,7 +12,7 @@ export class LockCache {
   readonly #registryKey: string;
   readonly #backend: Pick<LockBackend, 'open'>;
   readonly #locks = new Map<string, RedisLock>();
-  /** The same locks: the least recently used one comes first. */
+  /** All locks of `#locks`: the least recently used one comes first. */
   readonly #byUse = new LinkedList<RedisLock>();
   /** The protocols of locks that were evicted, by the lock's name. */
   readonly #detached = new DetachedProtocols();

@@ -37,7 +37,7 @@ export class LongHolds {
     this.#timer.by(due, at);
   }
 
-  /** It was unlocked, or lost. */
+  /** The lease was unlocked, or lost. */
   remove(lease: RedisLease): void {
     if (this.#leases.delete(lease) && this.#leases.size === 0) this.#timer.rest();
   }

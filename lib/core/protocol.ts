@@ -127,7 +127,7 @@ export interface LockProtocol {
    * this process'.
    */
   holder?: Hold | undefined;
-  /** Of a semaphore: set by its lock. */
+  /** The permits of a semaphore, set by its lock. */
   permits?: Permits | undefined;
   /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
   ttlFor?(request: LockRequest): number;

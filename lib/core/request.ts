@@ -21,7 +21,7 @@ export interface LockRequest {
   readonly waitTime: number;
   /** ms; 0: none. */
   readonly minHold: number;
-  /** Of a semaphore; 1 for other locks. */
+  /** How many permits of a semaphore; 1 for other locks. */
   readonly permits: number;
   readonly signal: AbortSignal | undefined;
   /** Where the call was made: with `captureStack`. */

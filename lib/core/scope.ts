@@ -31,7 +31,7 @@ export class Scope {
   #parent = storage?.getStore();
   readonly #turns = new LocalQueue();
   readonly #unlockOrders = new WeakMap<object, UnlockOrder>();
-  /** The same. A lock that is gone has nothing to be unlocked. */
+  /** All of `#unlockOrders`. A lock that is gone has nothing to be unlocked. */
   readonly #orders: WeakRef<UnlockOrder>[] = [];
   #isOver = false;
   #nestedRun: Promise<void> | undefined;
@@ -49,7 +49,7 @@ export class Scope {
     this.#parent = parent;
   }
 
-  /** It is over, and no lease that was taken in it is left to be unlocked. */
+  /** The scope is over, and no lease that was taken in it is left to be unlocked. */
   get #isForgotten(): boolean {
     return !this.#isOpen && this.#orders.every((order) => order.deref()?.isEmpty ?? true);
   }

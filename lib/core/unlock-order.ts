@@ -16,7 +16,7 @@ export interface HeldLease extends Lease {
   readonly permits?: number;
   /** Set for a lease whose section is published, and that was not taken by `run`. */
   endHold?: EndOfHold | undefined;
-  /** It enters again where it is held already. */
+  /** The lease enters again where the lock is held already. */
   readonly isReentry: boolean;
   /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
   endRenewal?(): void;

@@ -77,7 +77,7 @@ export class Wait implements Linked<Wait> {
   reportAt: number | undefined;
   /** The caller has its result. */
   isOver = false;
-  /** Of a multi-key lock, and of one of its locks: the caller holds others of them meanwhile. */
+  /** The caller waits for one of several keys, and holds others of them meanwhile. */
   holdsOthers: boolean;
   /** What it waits for. */
   lock: WaitedLock | undefined;
@@ -145,7 +145,7 @@ export class Wait implements Linked<Wait> {
         (value) => step.resume(value),
         (error) => step.fail(error),
       );
-      // It may have called back at once, before there was anything to undo.
+      // The start may have called back at once, before there was anything to undo.
       if (step.isOver) step.undo?.();
     });
   }
@@ -171,7 +171,7 @@ export class Wait implements Linked<Wait> {
     return this.signal === undefined && !this.isSingleAttempt ? promise : this.unlessOver(promise);
   }
 
-  /** The same, for a caller whose step others may end. */
+  /** Settles as `promise` does, for a caller whose step others may end. */
   unlessOver<T>(promise: Promise<T>): Promise<T> {
     return this.suspend<T>(Number.POSITIVE_INFINITY, (resume, fail) => {
       promise.then(resume, fail);

@@ -101,7 +101,7 @@ export function inspectorOf(
 }
 
 interface Found extends Inspected {
-  /** Of a shared lock: all that hold it, with spaces between them. */
+  /** All that hold a shared lock, with spaces between them. */
   readonly owners?: string;
 }
 

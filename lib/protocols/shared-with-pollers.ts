@@ -128,10 +128,10 @@ export class Pollers {
     this.#leftByOtherUntil = 0;
   }
 
-  /** It acquired the lock by an attempt that was sent then. */
+  /** This process acquired the lock by an attempt that was sent then. */
   acquired(sentAt: number): void {
     const since = this.#waitsSince;
-    // It was free, or pollers had it.
+    // The lock was free, or pollers had it.
     const isNew = since === undefined ? sentAt - this.#releasedAt >= this.pause : this.#changedAt >= since;
     if (isNew) this.#busySince = sentAt;
     this.#waitsSince = this.#lastKey = undefined;

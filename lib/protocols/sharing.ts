@@ -67,13 +67,13 @@ export class TimeSlice {
   #slice: number;
   #sliceEndsAt = 0;
   #standBackUntil = 0;
-  /** It was released at the end of a slice, and no attempt was refused since. */
+  /** The lock was released at the end of a slice, and no attempt was refused since. */
   #isUncontested = false;
   /** Who had it last, as far as this process knows; and when it knew. */
   #holder: string | undefined;
   #seenAt = 0;
   #missedTurns = 0;
-  /** It had missed several before its last slice. */
+  /** This process had missed several turns before its last slice. */
   #sharedWithSeveral = false;
 
   /** In ms. `handOver`: the length of each slice. */
@@ -186,7 +186,7 @@ export class YieldToListeners {
     return this.#lastRelease(clock.now()) !== undefined;
   }
 
-  /** As usual: waiters are notified. */
+  /** The usual one: waiters are notified. */
   pollingInterval(): undefined {}
 
   /** Also where it keeps the lock at the end of its slice. */

@@ -41,7 +41,7 @@ export class Channel {
   readonly confirmed: Promise<void>;
   confirm!: () => void;
   fail!: (error: unknown) => void;
-  /** Of `PlacedChannels`: where it is subscribed, or being subscribed; and whether it has ever been. */
+  /** A channel of `PlacedChannels`: where it is subscribed, or being subscribed; and whether it has ever been. */
   place: Place | undefined;
   wasConfirmed = false;
 

@@ -76,7 +76,7 @@ export function describeValue(value: unknown): string {
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
 }
 
-/** As `describeValue`, for the argument of an adapter: it may be a client that needs none. */
+/** Describes the argument of an adapter, as `describeValue` does. It may be a client that needs no adapter. */
 export function describeForAdapter(value: unknown): string {
   const client = value as Partial<RedisClient> | null | undefined;
   const needsNone = typeof client?.eval === 'function' && typeof client.evalSha === 'function';
@@ -119,7 +119,7 @@ export function commandsOf(client: PlainClient): RedisCommands {
   const isPlain = client.socketEpoch !== undefined && '_commandOptions' in client;
   const { _commandOptions: own, options } = client;
   const hasMapping = (own?.typeMapping ?? options?.commandOptions?.typeMapping) !== undefined;
-  // It copies the options for every command: without a type mapping, it is not asked to have none.
+  // The client copies the options for every command: without a type mapping, it is not asked to have none.
   const ours = isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
   const commands = (client.withCommandOptions?.(ours) ?? client) as Required<PlainClient>;
   if (!isPlain || commands.sendCommand === undefined) return commands;

@@ -69,9 +69,9 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   readonly at: number;
   previous: ScriptCommand | undefined;
   next: ScriptCommand | undefined;
-  /** It is about to go to the client: whether it is executed is unknown until the answer. */
+  /** The call is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
-  /** Of the calls that are made in order: see `Connection`. */
+  /** The same object for all calls that are made in order: see `Connection`. */
   group: object | undefined;
 
   readonly #timeout: number;
@@ -163,7 +163,7 @@ export class Batch implements Command {
   readonly script: Script;
   readonly options: EvalOptions;
   readonly #calls: ScriptCommand[];
-  /** Of all calls. */
+  /** Called with all calls of the command. */
   readonly #failed: (calls: readonly ScriptCommand[], error: unknown) => void;
 
   constructor(

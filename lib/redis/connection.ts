@@ -16,7 +16,7 @@ export interface Connection {
   readonly isClientClosed: boolean;
   /** The client says that it has no connection to the server of this key. */
   isDisconnected(key: string): boolean;
-  /** It makes one again by itself. Others may do so only when they are given a command: Bun's, a sentinel client. */
+  /** The client connects again by itself. Others do so only when they are given a command: Bun's, a sentinel client. */
   readonly connectsUnasked: boolean;
   /** The last error of the connection since it was made. */
   readonly lastError: unknown;

@@ -25,7 +25,7 @@ export function answered<T>(reply: Promise<T>, timeout: number): Promise<T> {
   });
 }
 
-/** As its base; and what was to be sent was not, and never will be: it leaves nothing in Redis. */
+/** Redis was not asked in time: what was to be sent was not, and never will be. It leaves nothing in Redis. */
 export class NotSentError extends CommandTimeoutError {
   constructor(elapsed: number) {
     super(elapsed, Promise.reject(new Error('It was not sent')));

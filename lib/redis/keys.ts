@@ -60,7 +60,7 @@ export class KeyPlacement {
     this.#state = 'by slot';
   }
 
-  /** As many calls were made at once. A promise: the answer to a probe is on its way, and may be worth the wait. */
+  /** So many calls were made at once. A promise: the answer to a probe is on its way, and may be worth the wait. */
   made(calls: number): Promise<void> | undefined {
     if (this.#state !== 'unknown') return undefined;
     this.#wentAlone += calls;

@@ -51,7 +51,7 @@ export class Redis implements Connection {
   readonly #replicated: ReplicatedScripts | undefined;
   /** Calls that are made now. */
   #together: ScriptCommand[] = [];
-  /** Of those that `inOrder` makes now. */
+  /** What groups the calls that `inOrder` makes now. */
   #group: object | undefined;
 
   /**
@@ -88,14 +88,14 @@ export class Redis implements Connection {
     this.#replicated?.close();
   }
 
-  /** As Connection: acquisitions that replicas must have go over a connection of their own. */
+  /** See `Connection`. Acquisitions that replicas must have go over a connection of their own. */
   get connectionEpoch(): number | undefined {
     const { socketEpoch } = this.client;
     if (socketEpoch === undefined || this.#replicated !== undefined) return undefined;
     return socketEpoch + handOffs.epoch;
   }
 
-  /** As Connection. A sentinel client repeats by itself a command whose reply was lost with its connection. */
+  /** See `Connection`. A sentinel client repeats by itself a command whose reply was lost with its connection. */
   get disruptions(): number {
     return (this.client.socketEpoch ?? this.monitor.lostConnections) + handOffs.epoch;
   }
@@ -132,7 +132,7 @@ export class Redis implements Connection {
     return this.#lineTo(key).unansweredSince;
   }
 
-  /** As LockBackend. */
+  /** See `LockBackend`. */
   onSilence(listener: () => void): () => void {
     this.#onSilence = listener;
     return () => (this.#onSilence = () => undefined);
@@ -179,7 +179,7 @@ export class Redis implements Connection {
     });
   }
 
-  /** As `run`, without a promise: for renewals, of which there may be thousands at a time. */
+  /** Does what `run` does, without a promise: for renewals, of which there may be thousands at a time. */
   send<T>(
     script: Script,
     keys: string[],

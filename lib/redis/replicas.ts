@@ -60,7 +60,7 @@ class ReplicatingConnection {
     this.#replication = replication;
     this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
     for (const event of SENTINEL_LOST) client.on(event, () => this.#lost++);
-    // It would try to connect for ever, and keep the process alive; or it would look where its server was before a move.
+    // Else it would try to connect for ever, and keep the process alive; or look where its server was before a move.
     const madeAt = handOffs.epoch;
     client.on('reconnecting', () => {
       if (!isWanted() || handOffs.epoch !== madeAt) this.close();
@@ -197,7 +197,7 @@ export class ReplicatedScripts {
       if (master === undefined) throw error;
       const connection = await this.#open(master);
       if (command.isOver) throw error;
-      // It is for the next command only, which is sent at once.
+      // ASKING is about the next command only, which is sent at once.
       if (kind === 'ASK') connection.commands.sendCommand(['ASKING']).catch(() => undefined);
       this.#send(connection, command, line, false);
     } catch {

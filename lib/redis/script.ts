@@ -39,7 +39,7 @@ export class LockScript extends Script {
     return this.#forMany;
   }
 
-  /** The same for a script that acquires, where no lock is of use without those before it. */
+  /** What `forMany` is, for a script that acquires where no lock is of use without those before it. */
   get inOrder(): ScriptForMany {
     this.#inOrder ??= new ScriptForMany(this, true);
     return this.#inOrder;

@@ -55,11 +55,11 @@ export class Subscription {
   readonly onMessage: (message: string) => void;
   /** Redis has confirmed every channel. */
   isOpen = false;
-  /** It has ended: no message comes any more. */
+  /** The subscription has ended: no message comes any more. */
   isOver = false;
   #listeners = 0;
   #lingersUntil = 0;
-  /** It stays while listeners come and go: a timer for each would cost more than the rest. */
+  /** One timer stays while listeners come and go: one for each would cost more than the rest. */
   readonly #lingering = new WakeTimer(() => this.#lingered(), false);
   readonly #end: (subscription: Subscription) => void;
   readonly #wakers = new Set<() => void>();
@@ -206,7 +206,7 @@ export class Subscriber {
   // Channels
 
   async #open(subscription: Subscription): Promise<void> {
-    // It goes on trying. Until the subscription is open, waiters poll.
+    // The client goes on trying. Until the subscription is open, waiters poll.
     const late = clock.setTimeout(() => {
       if (!subscription.isOver) this.#warn(new Error('no answer to SUBSCRIBE'));
     }, this.#options.timeout);
@@ -222,7 +222,7 @@ export class Subscriber {
       );
       if (!subscription.isOver) subscription.confirmed(true);
     } catch (error) {
-      // It ended meanwhile, with its connection.
+      // The subscription ended meanwhile, with its connection.
       if (subscription.isOver) return;
       this.#giveUp(error);
       await this.#end(subscription);
@@ -270,7 +270,7 @@ export class Subscriber {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
       if (isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
-      // It failed with its connection: once more, on the next one.
+      // The command failed with its connection: once more, on the next one.
       await this.#command(await this.#connected(), isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
@@ -325,7 +325,7 @@ export class Subscriber {
     // After a hand-off it would be subscribed to nothing, and keep the process alive. Without one it reconnects.
     const own = client.duplicate({ maintNotifications: 'disabled' });
     const isCurrent = (): boolean => this.#connection === connection;
-    // It reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
+    // The client reconnects by itself, unless its reconnectStrategy gives up. Without a listener the process would end.
     own.on('error', () => {
       if (own.isOpen === false && isCurrent()) this.#lost();
     });
@@ -333,7 +333,7 @@ export class Subscriber {
       if (isCurrent()) this.#reconnected();
       else void destroy(own);
     });
-    // It would try to reconnect for ever, and keep the process alive, though the application has closed its client.
+    // Else it would try to reconnect for ever, and keep the process alive, though the application has closed the client.
     own.on('reconnecting', () => {
       if (isCurrent() && client.isOpen !== false) return;
       void destroy(own);

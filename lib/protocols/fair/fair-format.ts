@@ -32,7 +32,7 @@ export class QueueReply {
   isNotificationRefused = false;
   /** Redis knows of no connection on which this process listens. */
   isUnreachable = false;
-  /** Of a release that may leave the lock to pollers: 0 when it did, or ms until the next one may. */
+  /** 0 when a release left the lock to pollers, or ms until the next one may; `undefined`: it never does. */
   pauseIn: number | undefined;
   /** When the script was sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;

@@ -141,7 +141,7 @@ export class FairProtocol implements LockProtocol {
 
   async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
     const { ticket } = this;
-    // It was forgotten, for a reason that another attempt will show.
+    // The ticket was forgotten, for a reason that another attempt will show.
     if (ticket?.id !== hold.ticket) return NOT_GRANTED;
     this.presence.listen();
     const grant = await wait.suspend<Grant | undefined>(wait.remaining, (resume) => ticket.attach(resume));
@@ -245,7 +245,7 @@ export class FairProtocol implements LockProtocol {
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
       if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
-      // It was left to pollers now, or not long ago.
+      // The lock was left to pollers now, or not long ago.
       if (reply.pauseIn !== undefined) pollers?.left(clock.now());
       if (reply.isNotificationRefused) format.parts.warnNotificationRefused();
       return use(reply);

@@ -135,8 +135,8 @@ export class Presence {
       if (reply.isUnreachable) this.#noteDeaf();
       this.#lock.onReply(reply);
       if (reply.score !== '' || this.#waiting !== ticket) return;
-      // It is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An attempt
-      // enters it again.
+      // The ticket is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An
+      // attempt enters it again.
       this.#noteDeaf();
       ticket.retry();
     } catch (error) {

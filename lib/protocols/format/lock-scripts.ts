@@ -130,7 +130,7 @@ ${format.tokens}`,
      */
     RELEASE: release('release'),
 
-    /** As RELEASE, but publishes `leftToPollers`. */
+    /** What RELEASE does, but publishes `leftToPollers`. */
     LEAVE: release('leave to pollers', leftToPollers),
     leftToPollers,
 

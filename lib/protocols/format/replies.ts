@@ -55,7 +55,7 @@ export function ownershipIn(script: Script, reply: unknown, sentAt: number, ttl:
   return found === 'released' ? { state: 'held', until: reliableUntil(sentAt, ttl) } : { state: found };
 }
 
-/** Of a renewal that failed. One that was not answered in time is read by `read` when its answer comes. */
+/** What a renewal that failed says. One that was not answered in time is read by `read` when its answer comes. */
 export function unknownOwnership(cause: unknown, read: (reply: unknown) => Ownership): Ownership {
   if (!(cause instanceof CommandTimeoutError)) return { state: 'unknown', cause };
   const late = cause.late.then(read).catch((error: unknown): Ownership => ({ state: 'unknown', cause: error }));

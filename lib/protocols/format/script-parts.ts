@@ -66,7 +66,7 @@ local written = redis.pcall(${write})
 if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then return written end
 state = 'expired'`;
 
-/** The same for a lock whose key is not there at all. */
+/** What is examined of a lock whose key is not there at all. */
 const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1");
 
 /** Another error than that of a key of another type, which is another owner's, is the script's reply. */

@@ -76,7 +76,7 @@ export abstract class ScriptedFormat {
     renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl)], ttl, timeout, settle);
   }
 
-  /** As LockProtocol. */
+  /** See `LockProtocol`. */
   travelOf(names: LockNames): Travel {
     const { ADOPT, DETACH } = this.scripts;
     return {

@@ -148,7 +148,7 @@ return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner 
  */
 export const RELEASE = release('release (redisson-fair)', '');
 
-/** As RELEASE, but the lock is left to pollers: all waiters are asked to make no attempt. */
+/** What RELEASE does, but the lock is left to pollers: all waiters are asked to make no attempt. */
 export const LEAVE = release(
   'leave to pollers (redisson-fair)',
   `

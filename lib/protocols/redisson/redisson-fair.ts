@@ -38,7 +38,7 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   };
 };
 
-/** Of the lock itself as for RLock, with the keys of the queue. */
+/** The format of RLock, with the keys of the queue. */
 export class RedissonFairFormat extends RedissonFormat {
   override assertNames(names: LockNames): void {
     super.assertNames(names);
@@ -209,7 +209,7 @@ const TRIED_FOR = 10_000;
 interface PastPosition {
   readonly remove: () => Promise<unknown>;
   readonly timer: NodeJS.Timeout;
-  /** It is being removed again. */
+  /** The position is being removed again. */
   isUnderWay: boolean;
 }
 

@@ -68,7 +68,7 @@ return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
   publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
   leftToPollers: LEFT_TO_POLLERS,
   beforeTokens: '',
-  // As INCR, once for each caller.
+  // What INCR does, once for each caller.
   tokens: `
 if not KEYS[2] then return 1 end
 local first = redis.call('INCRBY', KEYS[2], most) - most + 1
@@ -88,7 +88,7 @@ export const CHANNEL = 'redisson_lock__channel';
  */
 export const TOKEN = 'redisson_lock_token';
 
-/** Of the fair lock: the queue of waiters, and the ends of their positions. */
+/** The keys of the fair lock: the queue of waiters, and the ends of their positions. */
 export const QUEUE = 'redisson_lock_queue';
 export const TIMEOUTS = 'redisson_lock_timeout';
 
