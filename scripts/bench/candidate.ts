@@ -28,6 +28,8 @@ export interface Locks {
   keep?(key: string): Promise<Release>;
   /** Somebody listens for its loss. */
   acquireListened?(key: string): Promise<Release>;
+  /** The result of a task that one caller of all processes runs for all. */
+  once?(key: string, task: () => Promise<string>): Promise<string>;
   /** The object of a lock that lives between its uses. */
   object?(key: string): object;
 }

@@ -52,9 +52,13 @@ function ourLocks(registry: RedisLockRegistry): Locks {
     },
     acquireAll: (keys) => releaseOf(registry.multi(keys).lock()),
     keep: acquire,
+    once: (key, task) => registry.once(key, task, { keepFor: KEPT_FOR }),
     object: (key) => registry.obtain(key),
   };
 }
+
+/** ms for which the result of a task is kept. */
+const KEPT_FOR = 60_000;
 
 const ignore = () => undefined;
 
@@ -138,7 +142,25 @@ function acquiring(object: (key: string) => { acquire(): Promise<unknown>; relea
 
 const redlock: Open = async ({ address, ttl }) => {
   const { default: Redlock } = await import('redlock');
-  return redlockLocks(new Redlock([await ioRedis(address)], { retryCount: -1 }), ttl);
+  const client = await ioRedis(address);
+  const locks = redlockLocks(new Redlock([client], { retryCount: -1 }), ttl);
+  return {
+    ...locks,
+    // By hand, as it is usually done: the result is looked for before, and again under the lock.
+    async once(key, task) {
+      const name = `${key}:result`;
+      const there = await client.get(name);
+      if (there !== null) return there;
+      const release = await locks.acquire(key);
+      try {
+        const result = (await client.get(name)) ?? (await task());
+        await client.set(name, result, 'PX', KEPT_FOR);
+        return result;
+      } finally {
+        await release();
+      }
+    },
+  };
 };
 
 const sesameRedlock: Open = async ({ address, ttl }) => {

@@ -25,7 +25,7 @@ export interface Acquisition {
 
 /** What a load measures in one window, if it does. */
 interface Observed {
-  /** ms of each cycle of lock and unlock. */
+  /** ms of each cycle of lock and unlock, or of each call of `once`. */
   readonly durations?: readonly number[];
   /** Finished and waiting ones. */
   readonly acquisitions?: readonly Acquisition[];
@@ -304,13 +304,44 @@ function listened({ acquire, acquireListened = acquire }: Locks, { locks: count 
   };
 }
 
+interface Once {
+  readonly load: 'once';
+  readonly callers: number;
+  /** ms that the task takes, and from the calls for one key to those for the next one. */
+  readonly work: number;
+  readonly period: number;
+}
+
+/** In all processes at the same time, all callers want the result of one task. Fails if two ran. */
+function once(locks: Locks, { callers, work, period }: Once): Observe {
+  const call = can(locks.once, 'run a task once for all');
+  return async (ms) => {
+    const durations: number[] = [];
+    for (const end = now() + ms; ; ) {
+      const number = Math.ceil(now() / period);
+      if (number * period >= end) return { durations };
+      await sleep(number * period - now());
+      const task = () => sleep(work, `${process.pid}`);
+      const ask = async () => {
+        const startedAt = now();
+        const result = await call(`task-${number}`, task);
+        durations.push(now() - startedAt);
+        return result;
+      };
+      const results = new Set(await Promise.all(Array.from({ length: callers }, ask)));
+      if (results.size > 1) throw new Error(`its task ran ${results.size} times`);
+    }
+  };
+}
+
 /** The load that a process runs. */
-export type LoadSpec = Cycles | Callers | Leases | Heap | Listened;
+export type LoadSpec = Cycles | Callers | Leases | Heap | Listened | Once;
 
 /** Starts the work of a process; it runs until the process ends. */
 export async function begin(locks: Locks, spec: LoadSpec): Promise<Observe> {
   if (spec.load === 'cycles') return cycles(locks, spec);
   if (spec.load === 'callers') return callers(locks, spec);
   if (spec.load === 'leases') return leases(locks, spec);
+  if (spec.load === 'once') return once(locks, spec);
   return spec.load === 'heap' ? heap(locks, spec) : listened(locks, spec);
 }

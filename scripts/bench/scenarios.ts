@@ -412,4 +412,13 @@ export const scenarios: readonly Scenario[] = [
       [OURS, 'time, µs', '≤', 1.6, 'floor'],
     ],
   },
+  {
+    id: '15',
+    title: 'once: 4 processes with 100 callers want the result of a task of 50 ms; redlock with a result key by hand',
+    isVariant: true,
+    candidates: [...OURS, 'redlock'],
+    metrics: ['requests for each', ...CYCLE],
+    loads: Array(4).fill({ load: 'once', callers: 100, work: 50, period: 2_000 }),
+    timing: { warmUp: 6_000, window: 12_000 },
+  },
 ];
