@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { finderOf, findLocks } from '../../lib/inspection/find-locks';
@@ -273,6 +274,22 @@ describePrivate('A look', () => {
     return Object.fromEntries(locks.map(({ lock, isSure, holder, owner }) => [lock, [isSure, holder, owner]]));
   };
   const NOT_SHOWN = [false, 'not shown', 'not shown'];
+
+  it('A look that waits for a slow answer says what is left of a shared lock, and how long it is held, after that', async () => {
+    const [acquiredAt, end] = [Date.now() - 1_000, Date.now() + 60_000];
+    await inRedis(['ZADD', 'orders:1', String(end), `read:web-1:${ID}:${acquiredAt * 1_000}`]);
+    const sendCommand = async (command: string[]) => {
+      if (command[0] === 'PUBSUB') await setTimeout(500);
+      return client.sendCommand(command);
+    };
+    const slow = Object.create(client, {
+      withCommandOptions: { value: undefined },
+      sendCommand: { value: sendCommand },
+    });
+    const [lock] = (await findLocks(slow)).locks;
+    expect(lock?.remaining).toBeLessThanOrEqual(59_510);
+    expect(lock?.heldFor).toBeGreaterThanOrEqual(1_490);
+  });
 
   it('A look shows nothing of what only has the form of a lock, and nothing at all of what never expires', async () => {
     await inRedis(

@@ -136,8 +136,9 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   const refused = new Set<string>();
   let heard = listenersOf([]);
   let keys = 0;
-  /** The server's time, in ms. */
-  let now = 0;
+  /** What is added to the monotonic clock for the server's time, in ms. */
+  let ahead = 0;
+  const now = (): number => clock.now() + ahead;
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;
@@ -258,7 +259,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     ]);
     const owners = pairsOf(members).flatMap(([member, end]) => {
       const owner = MEMBER.exec(member)?.[2] ?? '';
-      const remaining = Math.round(Number(end) - now);
+      const remaining = Math.round(Number(end) - now());
       return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
     });
     const waiting = queue.length;
@@ -267,7 +268,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
     const { registryKey = heard.registryKeyOf(lock), type } = search;
-    const found = foundLock(lock, format, registryKey, owners, known, now);
+    const found = foundLock(lock, format, registryKey, owners, known, now());
     const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
     return isOfType ? found : undefined;
   }
@@ -278,7 +279,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const tickets = all.filter(isOfLibrary);
     const lives = tickets.length > 0 ? pairsOf(await ask('HGETALL', companion(names, 'tickets'))) : [];
     // A hand-over passes over a process that has not polled for too long.
-    const dead = new Set(lives.flatMap(([process, life]) => (Number.parseInt(life, 10) < now ? [process] : [])));
+    const dead = new Set(lives.flatMap(([process, life]) => (Number.parseInt(life, 10) < now() ? [process] : [])));
     const alive = tickets.filter(([owner]) => !dead.has(processOf(owner)));
     return alive.map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
   }
@@ -296,7 +297,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
       const [arrival = 0, until = 0] = value.split(':').map(Number);
       // A process that has not polled for too long has lost its ticket.
-      if (kind === undefined || !isOfLibrary([owner]) || !(until > now)) return [];
+      if (kind === undefined || !isOfLibrary([owner]) || !(until > now())) return [];
       // 0: readers that come before others, since a writer has left.
       return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
     });
@@ -324,7 +325,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   const all = async (): Promise<void> => {
     const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
-    now = Number(seconds) * 1_000 + Number(microseconds) / 1_000;
+    ahead = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - clock.now();
     heard = await listening;
     for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
   };

@@ -51,9 +51,9 @@ beforeEach(async () => {
   await client.flushAll();
 });
 
-async function serve(options = {}) {
+async function serve({ from = client, ...options } = {}) {
   const actions = [];
-  const page = dashboard(client, { token: TOKEN, onAction: (action) => actions.push(action), ...options });
+  const page = dashboard(from, { token: TOKEN, onAction: (action) => actions.push(action), ...options });
   const server = createServer(toNode(page)).listen(0, '127.0.0.1');
   await once(server, 'listening');
   open.push(() => {
@@ -298,6 +298,16 @@ describe('The page', () => {
     await until(() => page.locator('#problems').isVisible(), (isVisible) => !isVisible);
     await until(() => client.isReady, Boolean);
     assert.deepEqual(problems, []);
+  });
+
+  test('does not say that no lock is held where a part could not be asked', async () => {
+    await client.sendCommand(['ACL', 'SETUSER', 'few', 'on', 'nopass', '~*', '&*', '+@all', '-getrange']);
+    const from = await createClient({ url: `redis://few:any@localhost:${port}` }).on('error', () => undefined).connect();
+    open.push(() => from.destroy());
+    await client.set('shop:a', ownerOf('web-1:1', 1), { PX: 600_000 });
+    const { page } = await show((await serve({ from })).url);
+    await page.getByText('No lock was found in the part that could be asked.').waitFor();
+    assert.match(await page.locator('#problems').innerText(), /NOPERM/);
   });
 
   test('unlocks by force after a question that says who holds it', async () => {

@@ -229,7 +229,8 @@ function showRows() {
   const isEmpty = list.length === 0;
   byId('table').hidden = isEmpty;
   byId('empty').hidden = !isEmpty;
-  const none = wanted.q === '' ? 'No lock is held.' : `No lock or holder has “${printable(wanted.q)}” in its name.`;
+  const held = view.missing.length > 0 ? 'No lock was found in the part that could be asked.' : 'No lock is held.';
+  const none = wanted.q === '' ? held : `No lock or holder has “${printable(wanted.q)}” in its name.`;
   setText(byId('empty'), view.isAnswered ? none : 'Redis has not answered yet.');
   for (const head of document.querySelectorAll('#table thead th')) {
     const { sort } = head.dataset;
