@@ -57,6 +57,18 @@ it('A run coordinator says after a run that its lock was lost, and before it tha
   await expect(one.shouldRun('another', LEASE)).rejects.toThrow(CannotAcquireLockError);
 });
 
+it('A run coordinator lets no run begin whose registry is closed before it is answered, and does not fail', async () => {
+  const locks = new InMemoryLocks();
+  const [one, other] = coordinators(locks);
+  locks.goSilent();
+  const asked = one.shouldRun('task', LEASE);
+  await registries[0]?.close({ timeout: 0 });
+  expect(await asked).toBe(false);
+  expect(await one.shouldRun('task', LEASE)).toBe(false);
+  locks.comeBack();
+  expect(await other.shouldRun('task', LEASE)).toBe(true);
+});
+
 describeReal('node-cron with run coordinators', () => {
   const fixture = SharedFixture.install();
 

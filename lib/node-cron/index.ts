@@ -1,4 +1,5 @@
 import type { Lease } from '../api/distributed-lock';
+import { RegistryClosedError } from '../api/errors';
 import type { LockRegistry } from '../registry/lock-registry';
 
 /** `RunCoordinator` of node-cron, by structure. This module does not import the package. */
@@ -11,7 +12,7 @@ export interface RunCoordinator {
  * Decides which of several machines runs a task of node-cron that is `distributed`. The lock of a run is named after the
  * task and the time of the run. It stays taken for the task's `distributedLease` (30 s by default), also after a shorter
  * run: a machine whose clock is behind comes within that time and skips. A longer run is renewed. Where Redis cannot be
- * asked, node-cron skips the run, with a message in its log. So it does after the run when the lock was lost meanwhile.
+ * asked, node-cron skips the run, with a message in its log; where the registry is closed, without one. So it does after the run when the lock was lost meanwhile.
  * @example
  * import cron from 'node-cron';
  *
@@ -22,7 +23,12 @@ export function runCoordinator(registry: LockRegistry): RunCoordinator {
   const leases = new Map<string, Lease>();
   return {
     async shouldRun(key, ttlMs) {
-      const lease = await registry.obtain(key).tryLock({ ttl: ttlMs, renew: true, minHold: ttlMs });
+      const trying = registry.obtain(key).tryLock({ ttl: ttlMs, renew: true, minHold: ttlMs });
+      const lease = await trying.catch((error: unknown) => {
+        // The application shuts down, and another machine may run it.
+        if (error instanceof RegistryClosedError) return null;
+        throw error;
+      });
       if (lease !== null) leases.set(key, lease);
       return lease !== null;
     },
