@@ -21,7 +21,7 @@ const USAGE = `npm run simulate -- [options]
   --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --trace         have TLC check what happened against docs/spec (needs Java and Maven)
-  --states        print how often each change of state was made that the library allows
+  --states        print how often each change of state was made that the library allows, and the table of states
   --digest        print a digest of all that happened, and nothing else
   --mutations     run the library with each mutation, or those of --without, and search for a seed that fails (at most
                   --seeds, default 10000)`;
@@ -152,7 +152,7 @@ async function main(): Promise<number> {
       await explain(simulator, failure.seed, lockType);
   }
   console.log(summaryTable(rows));
-  if (values.states) console.log(simulator.stateChanges.table);
+  if (values.states) console.log(`${simulator.stateChanges.table}\n${simulator.stateChanges.diagram}`);
   simulator.close();
   return failed > 0 ? 1 : 0;
 }

@@ -1,4 +1,5 @@
 import { backgroundPause, clock, inBackground, pause } from '../internal/clock';
+import { States } from '../internal/states';
 import { Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import {
@@ -115,6 +116,16 @@ export class GivingBack {
   }
 }
 
+/** The life of a follow-up: its states, what ends each of them, and what may follow. */
+const STATES = new States('follow-up', {
+  /** A removal is in flight, or about to be sent. */
+  removing: ['pausing', 'over'],
+  /** Until all attempts have ended, a removal is asked for, or it is time for the next one. */
+  pausing: ['removing'],
+  /** Nothing of the hold can come to Redis any more, as far as is known; or the registry is closed. */
+  over: [],
+});
+
 /** Removes what one hold has in Redis, and a few times more while one of its attempts may still be executed. */
 class FollowUp {
   readonly #hold: Hold;
@@ -122,7 +133,7 @@ class FollowUp {
   /** Those that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
-  #isOver = false;
+  #state: keyof typeof STATES.following = 'removing';
 
   constructor(hold: Hold, shared: GivingBack) {
     this.#hold = hold;
@@ -134,7 +145,7 @@ class FollowUp {
     try {
       await this.#removeUntilOver();
     } finally {
-      this.#isOver = true;
+      this.#become('over');
       resolveAll(this.#requests);
     }
   }
@@ -146,7 +157,7 @@ class FollowUp {
    */
   removeNow(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#isOver) resolve();
+      if (this.#state === 'over') resolve();
       this.#requests.push(resolve);
       this.#endPause?.();
     });
@@ -193,6 +204,7 @@ class FollowUp {
   /** Ends early when the attempts have ended, or when a removal is asked for. */
   async #pause(ms: number): Promise<void> {
     const { inDoubt, settled } = this.#hold;
+    this.#become('pausing');
     let resume = (): void => undefined;
     const over = new Promise<void>((resolve) => (resume = resolve));
     this.#endPause = resume;
@@ -200,6 +212,11 @@ class FollowUp {
     await (inDoubt > 0 ? Promise.race([over, settled]) : over);
     this.#shared.timer.cancel(resume);
     this.#endPause = undefined;
+    this.#become('removing');
+  }
+
+  #become(state: keyof typeof STATES.following): void {
+    this.#state = STATES.change(this.#state, state);
   }
 
   /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */

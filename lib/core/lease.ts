@@ -14,6 +14,7 @@ import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import { captureContext, clock, drift } from '../internal/clock';
+import { States } from '../internal/states';
 import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
 import type { HeldCall } from './backend';
@@ -30,6 +31,20 @@ const RELEASE_AT_LEAST = 250;
 
 const DONE = Promise.resolve();
 
+/** The life of a lease: its states, what ends each of them, and what may follow. */
+const STATES = new States('lease', {
+  /** Its caller may rely on it, until its deadline. */
+  held: ['unlocked', 'lost'],
+  /** `unlock` or `detach` was called: its hold goes to the next caller, or is given back. That may find that it was lost. */
+  unlocked: ['lost, unlocked'],
+  /** The hold was lost, or the lease's own ttl ended. Its caller has not called `unlock` yet. */
+  lost: ['lost, unlocked'],
+  /** The loss was reported by `unlock` too. */
+  'lost, unlocked': [],
+});
+
+type LeaseState = keyof typeof STATES.following;
+
 /** One caller's right within a hold: from its acquisition to `unlock`, or to its loss. */
 export class RedisLease implements HeldLease {
   /** ms; what its call asked for. */
@@ -38,7 +53,6 @@ export class RedisLease implements HeldLease {
   /** The lease ends then, though the hold may last longer: its own ttl is over. */
   endsAt: number;
   readonly isReentry = false;
-  isUnlocked = false;
   endHold: EndOfHold | undefined;
   /** What is published about its release, where somebody has subscribed. */
   #releaseTrace: ReleaseMessage | undefined;
@@ -48,6 +62,8 @@ export class RedisLease implements HeldLease {
   readonly #since: number;
   /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
   renewUntil: number | undefined;
+  #state: LeaseState = 'held';
+  /** Why it was lost. */
   #loss: LockLostReason | undefined;
   #lossSignal: LossSignal | undefined;
   #unlocking: Promise<void> | undefined;
@@ -84,6 +100,10 @@ export class RedisLease implements HeldLease {
   /** @internal */
   get hold(): Hold {
     return this.#hold;
+  }
+
+  get isUnlocked(): boolean {
+    return this.#state === 'unlocked' || this.#state === 'lost, unlocked';
   }
 
   /** ms for which its release has not been answered. */
@@ -198,6 +218,7 @@ export class RedisLease implements HeldLease {
 
   /** Called by its hold, once: it is lost. */
   lost(reason: LockLostReason): void {
+    this.#become('lost');
     this.#loss = reason;
     const { givingBack, longHolds } = this.#lock.services;
     longHolds?.remove(this);
@@ -281,7 +302,11 @@ export class RedisLease implements HeldLease {
   }
 
   get #isHeld(): boolean {
-    return this.#loss === undefined && !this.isUnlocked;
+    return this.#state === 'held';
+  }
+
+  #become(state: LeaseState): void {
+    this.#state = STATES.change(this.#state, state);
   }
 
   #loseIfDue(): void {
@@ -298,7 +323,7 @@ export class RedisLease implements HeldLease {
     this.endHold?.();
     this.endHold = undefined;
     this.#lock.services.longHolds?.remove(this);
-    this.isUnlocked = true;
+    this.#become('unlocked');
     this.#unlocking = DONE;
     this.#unlockedAt = Math.floor(now);
   }
@@ -310,7 +335,7 @@ export class RedisLease implements HeldLease {
   }
 
   #unlockLost(): Promise<void> {
-    this.isUnlocked = true;
+    this.#become('lost, unlocked');
     this.#unlocking = Promise.reject(this.lossError());
     // The key may still be there. Where another lease of it was unlocked, that sees to it.
     if (this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
@@ -375,6 +400,7 @@ export class RedisLease implements HeldLease {
 
   /** The script that was to end it found that the lock was lost before. */
   #foundLost(reason: LockLostReason): LockLostError {
+    this.#become('lost, unlocked');
     this.#loss = reason;
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss();

@@ -1,6 +1,7 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
+import { States } from '../internal/states';
 import { WakeTimer } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
@@ -48,15 +49,22 @@ export function isSubscriber(value: unknown): value is RedisSubscriber {
   return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
 }
 
+/** The life of a subscription: its states, what ends each of them, and what may follow. */
+const STATES = new States('subscription', {
+  /** Redis has not confirmed every channel: waiters poll. */
+  opening: ['open', 'over'],
+  /** Messages come. Until there were no listeners for a while, or the connection ended. */
+  open: ['over'],
+  /** No message comes any more. */
+  over: [],
+});
+
 /** The subscription of one lock to its channels. The lock's protocol owns it. It outlasts its listeners by a moment. */
 export class Subscription {
   readonly channels: readonly string[];
   /** Called with every message on one of the channels. */
   readonly onMessage: (message: string) => void;
-  /** Redis has confirmed every channel. */
-  isOpen = false;
-  /** The subscription has ended: no message comes any more. */
-  isOver = false;
+  #state: keyof typeof STATES.following = 'opening';
   #listeners = 0;
   #lingersUntil = 0;
   /** One timer stays while listeners come and go: one for each would cost more than the rest. */
@@ -103,16 +111,23 @@ export class Subscription {
     for (const waker of [...this.#wakers]) waker();
   }
 
-  /** Called by the subscriber when the channels are confirmed, or have failed. Waiters poll in both cases. */
-  confirmed(isOpen: boolean): void {
-    this.isOpen = isOpen;
+  get isOpen(): boolean {
+    return this.#state === 'open';
+  }
+
+  get isOver(): boolean {
+    return this.#state === 'over';
+  }
+
+  /** Called by the subscriber when the channels are confirmed: what was published before was missed. */
+  opened(): void {
+    this.#state = STATES.change(this.#state, 'open');
     this.wake();
   }
 
   /** Called by the subscriber when it ends the subscription. */
   over(): void {
-    this.isOver = true;
-    this.isOpen = false;
+    if (!this.isOver) this.#state = STATES.change(this.#state, 'over');
     this.#lingering.cancel();
   }
 }
@@ -220,13 +235,13 @@ export class Subscriber {
           return this.#adjust(name, channel);
         }),
       );
-      if (!subscription.isOver) subscription.confirmed(true);
+      if (!subscription.isOver) subscription.opened();
     } catch (error) {
       // The subscription ended meanwhile, with its connection.
       if (subscription.isOver) return;
       this.#giveUp(error);
       await this.#end(subscription);
-      subscription.confirmed(false);
+      subscription.wake();
     } finally {
       clock.clearTimeout(late);
     }

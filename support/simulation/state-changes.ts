@@ -19,6 +19,21 @@ export class StateChanges {
     };
   }
 
+  /** What may follow on each state, as docs/architecture.md has it. */
+  get diagram(): string {
+    const following = new Map<string, string[]>();
+    for (const name of this.#counts.keys()) {
+      const [kind, from, to = ''] = name.split('/');
+      const state = `${kind} ${from}`;
+      following.set(state, [...(following.get(state) ?? []), to]);
+    }
+    const rows = [...following].map(([state, all]) => `| ${state} | ${all.join(' · ')} |`);
+    // Of one kind together, in whichever order the modules were loaded.
+    const kindOf = (row: string) => row.split(' ', 2).join(' ');
+    rows.sort((one, other) => (kindOf(one) < kindOf(other) ? -1 : Number(kindOf(one) > kindOf(other))));
+    return ['| state | what may follow |', '|---|---|', ...rows].join('\n');
+  }
+
   /** One row for each change that may be made. */
   get table(): string {
     const table = new Table({ head: ['of a', 'from', 'to', 'times'], style: { head: [], border: [] } });
