@@ -217,7 +217,7 @@ export class Call {
     for (;;) {
       wait.throwIfInterrupted();
       const { unconnected } = this.#lock.services;
-      if (!this.isAttempting) {
+      if (this.#asked?.attempt === undefined) {
         const { lock: name } = this.#lock.names;
         const pause = wait.isSingleAttempt ? unconnected.pause(wait, name) : protocol.standBack(wait);
         if (pause !== undefined) {

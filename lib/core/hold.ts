@@ -57,7 +57,7 @@ export class Hold implements Timed {
    * for so long, though no answer said so.
    */
   longestTtl: number;
-  /** Its caller waits, and may get a position in a queue in Redis. */
+  /** Its caller waits. */
   readonly waits: boolean;
   /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
   since = 0;
@@ -72,8 +72,6 @@ export class Hold implements Timed {
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
   drift = 0;
-  /** The hold has, or may get, a position in a queue in Redis. */
-  isEnqueued = false;
   /** Attempts whose outcome is not known yet. */
   inDoubt = 0;
   /** When the outcome of all of them is known. */
@@ -151,6 +149,11 @@ export class Hold implements Timed {
   /** Commands that are sent from now on arrive after all its attempts: they go over the same connection. */
   get isInOrder(): boolean {
     return this.#epoch !== undefined && this.#epoch === this.#connection.connectionEpoch;
+  }
+
+  /** The hold may have a position in a queue in Redis, once an attempt was sent. */
+  get isEnqueued(): boolean {
+    return this.waits && this.protocol.hasQueue === true;
   }
 
   /** The last attempt was answered. */
@@ -264,7 +267,7 @@ export class Hold implements Timed {
 
   /** Its lease ended by `unlock`: from now on it is not renewed, and the answer of a renewal in flight does not count. */
   unlocked(): void {
-    if (!this.isHeld) return;
+    if (this.#state !== 'held') return;
     this.#watchdog?.remove(this);
     this.#become('unlocked');
   }

@@ -121,6 +121,8 @@ export class Permits {
 export interface LockProtocol {
   /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
   readonly queuesItself?: boolean;
+  /** An attempt of a caller that waits may leave a position in a queue. */
+  readonly hasQueue?: boolean;
   readonly availability: Availability;
   /**
    * The hold of this process; its `RedisLock` sets it. Used when a message is about a release that is not

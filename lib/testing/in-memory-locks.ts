@@ -327,6 +327,7 @@ function inMemoryProtocol(
   const answered = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
   const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
+    hasQueue: true,
     availability: new Availability(),
     permits: undefined,
     /** All that is remembered is in `InMemoryLocks`. */
@@ -338,7 +339,6 @@ function inMemoryProtocol(
 
     async attempt(hold, timeout) {
       const { ticket, ttl, waits, since, permits: takes } = hold;
-      hold.isEnqueued = waits;
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
         return lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);

@@ -51,6 +51,7 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'li
  * for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol implements LockProtocol {
+  readonly hasQueue = true;
   readonly availability = new Availability();
   holder: Hold | undefined;
   /**
@@ -117,7 +118,6 @@ export class FairProtocol implements LockProtocol {
   private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
     const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
     if (hold.waits) this.ticket = ticket;
-    hold.isEnqueued = hold.waits;
     hold.owner = hold.ticket;
     ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
     return ticket;

@@ -69,6 +69,7 @@ export interface RedissonFairServices {
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
 export class RedissonFairProtocol implements LockProtocol {
+  readonly hasQueue = true;
   readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
@@ -99,7 +100,6 @@ export class RedissonFairProtocol implements LockProtocol {
     const { ticket, ttl, waits, sentAt } = hold;
     const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
-    hold.isEnqueued = waits;
     if (ticket === this.#enqueued) this.#written = hold.owner;
     return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0', hold.owner], timeout, (reply): Grant | Refusal => {
       const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);

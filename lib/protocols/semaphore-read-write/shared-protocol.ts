@@ -44,6 +44,7 @@ const LET_IN_WITHIN = 2 * FRESH;
  * with the ttl that it asked for when it last made an attempt, or makes another one.
  */
 class SharedProtocol implements LockProtocol {
+  readonly hasQueue = true;
   readonly availability = new Availability();
   /** The permits of a semaphore, and `undefined` for a read/write lock. */
   permits: Permits | undefined;
@@ -186,7 +187,6 @@ class SharedProtocol implements LockProtocol {
       this.#ticket = ticket;
       this.#since = since;
     }
-    hold.isEnqueued = waits;
     if (waits) this.#leaseEnd = '';
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
