@@ -51,7 +51,12 @@ describe('A pause of redisson-fair', () => {
     const parts = { redis, settings, pollers: () => new Pollers(100, USUAL_PACE_FOR) };
     const services = { parts, format: new RedissonFormat(redis, settings as never) } as unknown as RedissonFairServices;
     const protocol = new RedissonFairProtocol(new LockNames('registry', 'key'), services);
-    const acquisition = new Hold('process:1', TTL, true, {} as Connection, protocol);
+    const acquisition = new Hold(
+      'process:1',
+      { ttl: TTL, minHold: 0, permits: 1, waits: true },
+      {} as Connection,
+      protocol,
+    );
     for (let turn = 0; !isLeft && turn < 100; turn++) {
       acquisition.stamp();
       await protocol.attempt(acquisition, TIMEOUT);

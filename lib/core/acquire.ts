@@ -296,12 +296,9 @@ export class Call {
   /** What is asked for: made with the first attempt, and stamped for the next. */
   #toAsk(): Asked {
     if (this.#asked === undefined) {
-      const { wait } = this;
-      const { permits, minHold } = this.request;
-      const waits = !wait.isSingleAttempt && this.#mayQueue;
-      const hold = new Hold(this.#newOwner(), this.#ttl, waits, this.#lock.services.connection, this.#protocol);
-      hold.leastLife = minHold;
-      hold.permits = permits;
+      const { minHold, permits } = this.request;
+      const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
+      const hold = new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol);
       this.#asked = { hold };
     } else if (this.#asked.hold.hasWrittenNothing) {
       this.#asked.hold.renameTo(this.#newOwner());

@@ -37,6 +37,9 @@ const STATES = new States('hold', {
 
 type HoldState = keyof typeof STATES.following;
 
+/** What a call asks for with a hold. `waits`: it may get a position in a queue. */
+type AskedFor = Pick<LockRequest, 'ttl' | 'minHold' | 'permits'> & { readonly waits: boolean };
+
 /**
  * What this process has in Redis for one lock, or may have: an owner value that is never used again, and a deadline. It
  * begins with the first attempt of a caller. When it is granted, callers of this process have leases of it, one after
@@ -84,9 +87,9 @@ export class Hold implements Timed {
    */
   lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
-  leastLife = 0;
+  readonly leastLife: number;
   /** How many permits of a semaphore; 1 for other locks. */
-  permits = 1;
+  readonly permits: number;
 
   #state: HoldState = 'asked';
   /** The lease that relies on it, while it is held. */
@@ -115,12 +118,13 @@ export class Hold implements Timed {
   #minHold = 0;
   #wasPassedOn = false;
 
-  /** `ttl` in ms. */
-  constructor(ticket: string, ttl: number, waits: boolean, connection: Connection, protocol: LockProtocol) {
+  constructor(ticket: string, asked: AskedFor, connection: Connection, protocol: LockProtocol) {
     this.ticket = ticket;
     this.owner = ticket;
-    this.longestTtl = this.ttl = Math.ceil(ttl);
-    this.waits = waits;
+    this.longestTtl = this.ttl = Math.ceil(asked.ttl);
+    this.waits = asked.waits;
+    this.leastLife = asked.minHold;
+    this.permits = asked.permits;
     this.#connection = connection;
     this.#epoch = connection.connectionEpoch;
     this.protocol = protocol;

@@ -37,8 +37,8 @@ class Waiter<Caller, T> extends Step<Turn | T> implements Linked<Waiter<Caller, 
 }
 
 /** The waiters of a queue, and their request to the semaphore. */
-class Waiting<Caller, T> {
-  readonly waiters = new LinkedList<Waiter<Caller, T>>();
+class Waiters<Caller, T> {
+  readonly list = new LinkedList<Waiter<Caller, T>>();
   readonly semaphore: Semaphore;
   isAsking = false;
 
@@ -57,7 +57,7 @@ class Waiting<Caller, T> {
  */
 export class LocalQueue<Caller = void, T = never> {
   /** Made for the first waiter, and dropped with the turn of the last one: each lock has a queue, and few have waiters. */
-  #waiting: Waiting<Caller, T> | undefined;
+  #waiting: Waiters<Caller, T> | undefined;
   /** A caller has the turn. */
   #isTaken = false;
 
@@ -67,17 +67,17 @@ export class LocalQueue<Caller = void, T = never> {
   }
 
   get hasWaiters(): boolean {
-    return this.#waiting?.waiters.first !== undefined;
+    return this.#waiting?.list.first !== undefined;
   }
 
   /** How many callers wait for the turn. */
   get length(): number {
-    return this.#waiting?.waiters.size ?? 0;
+    return this.#waiting?.list.size ?? 0;
   }
 
   /** The caller that gets the turn next. */
   get next(): Caller | undefined {
-    return this.#waiting?.waiters.first?.caller;
+    return this.#waiting?.list.first?.caller;
   }
 
   /** Takes the turn if it is free, synchronously: no other caller can come between the question and the answer. */
@@ -92,10 +92,10 @@ export class LocalQueue<Caller = void, T = never> {
     if (wait.isSingleAttempt) return Promise.resolve(undefined);
     return new Promise((resolve, reject) => {
       wait.throwIfInterrupted();
-      this.#waiting ??= new Waiting(this.#isTaken);
+      this.#waiting ??= new Waiters(this.#isTaken);
       const waiter = new Waiter<Caller, T>(caller, wait, resolve, reject);
       waiter.undo = () => this.#leave(waiter);
-      this.#waiting.waiters.append(waiter);
+      this.#waiting.list.append(waiter);
       this.#ask(this.#waiting);
     });
   }
@@ -105,7 +105,7 @@ export class LocalQueue<Caller = void, T = never> {
    * if anything.
    */
   pass(turn: Turn, take?: (caller: Caller) => T | undefined): void {
-    const first = this.#waiting?.waiters.first;
+    const first = this.#waiting?.list.first;
     first?.resume(take?.(first.caller) ?? turn);
   }
 
@@ -116,7 +116,7 @@ export class LocalQueue<Caller = void, T = never> {
 
   /** Called when a turn is released. */
   released(): void {
-    if (this.#waiting?.waiters.first !== undefined) {
+    if (this.#waiting?.list.first !== undefined) {
       this.#waiting.semaphore.release();
       return;
     }
@@ -127,7 +127,7 @@ export class LocalQueue<Caller = void, T = never> {
   /** Called when a waiter has the turn, or has given up. */
   #leave(waiter: Waiter<Caller, T>): void {
     const waiting = this.#waiting;
-    waiting?.waiters.remove(waiter);
+    waiting?.list.remove(waiter);
     if (this.hasWaiters || !waiting?.isAsking) return;
     // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
     waiting.isAsking = false;
@@ -135,7 +135,7 @@ export class LocalQueue<Caller = void, T = never> {
   }
 
   /** Keeps one request in the semaphore's queue while there are waiters. */
-  #ask(waiting: Waiting<Caller, T>): void {
+  #ask(waiting: Waiters<Caller, T>): void {
     if (waiting.isAsking) return;
     waiting.isAsking = true;
     this.#isTaken = true;

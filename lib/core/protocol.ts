@@ -113,34 +113,14 @@ export class Permits {
   }
 }
 
-/**
- * One lock in Redis, or in memory: how it is written, how its waiters learn that it is free, and how processes share
- * it. There is one object for each lock, found by the lock's name. It owns what is remembered about the lock there, and
- * lives as long as there is any of that. Timeouts are in ms.
- */
-export interface LockProtocol {
-  /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
-  readonly queuesItself?: boolean;
+/** How a lock is written in Redis, or in memory. Every call is idempotent. Timeouts are in ms. */
+export interface LockFormat {
   /** An attempt of a caller that waits may leave a position in a queue. */
   readonly hasQueue?: boolean;
-  readonly availability: Availability;
-  /**
-   * The hold of this process; its `RedisLock` sets it. Used when a message is about a release that is not
-   * this process'.
-   */
-  holder?: Hold | undefined;
-  /** The permits of a semaphore, set by its lock. */
-  permits?: Permits | undefined;
   /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
   ttlFor?(request: LockRequest): number;
-  /** Something is remembered that a new object for the same lock would not know. */
-  readonly isActive: boolean;
-  /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
-  standBack(wait: Wait): Promise<void> | undefined;
-  /** One attempt, one script. It is idempotent: a key that holds the hold's ticket is the hold's. */
+  /** One attempt, one script: a key that holds the hold's ticket is the hold's. */
   attempt(hold: Hold, timeout: number): Promise<Grant | Refusal>;
-  /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
-  wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
   /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
@@ -152,6 +132,20 @@ export interface LockProtocol {
    * clock just now.
    */
   release(owner: string, timeout: number, keep?: Keep, now?: number): Promise<Released>;
+  /** Absent: its leases do not travel. */
+  readonly travel?: Travel | undefined;
+  /** ms after which the key of a hold whose caller gave up, and its position at the head, have ended anyway. */
+  orphanLife(hold: Hold): number;
+}
+
+/** How waiters learn that a lock is free, and how processes share it. */
+export interface LockSharing {
+  /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
+  readonly queuesItself?: boolean;
+  /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
+  standBack(wait: Wait): Promise<void> | undefined;
+  /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
+  wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
   /**
    * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
    * is to have the lock now, as far as this process knows.
@@ -174,14 +168,22 @@ export interface LockProtocol {
    * `release`.
    */
   exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
-  /** Absent: its leases do not travel. */
-  readonly travel?: Travel | undefined;
   /** A lease of this process was lost: the lock may be free. */
   leaseLost?(): void;
-  /**
-   * Of a hold whose caller gave up: ms after which its key, and its position at the head, have ended anyway.
-   */
-  orphanLife(hold: Hold): number;
+}
+
+/**
+ * One lock: how it is written, and how it is shared. There is one object for each lock, found by the lock's name. It owns
+ * what is remembered about the lock there, and lives as long as there is any of that.
+ */
+export interface LockProtocol extends LockFormat, LockSharing {
+  readonly availability: Availability;
+  /** Something is remembered that a new object for the same lock would not know. */
+  readonly isActive: boolean;
+  /** The hold of this process, set by its `RedisLock`: a message may be about it. */
+  holder?: Hold | undefined;
+  /** The permits of a semaphore, set by its lock. */
+  permits?: Permits | undefined;
 }
 
 /** How a lock goes from one process to another: it gets another owner value. Idempotent, and never makes a key. */
