@@ -103,7 +103,7 @@ export const MUTATIONS = {
   'loss-in-foreign-context': {
     finding: 'abort listeners run in the async context of the code that finds the loss',
     simulation: ['spin'],
-    replacements: [['this.#inContext(() => this.#controller.abort(reason))', 'this.#controller.abort(reason)']],
+    replacements: [['this.runInAsyncScope(() => this.#controller.abort(reason))', 'this.#controller.abort(reason)']],
   },
 
   'adopt-without-compare': {

@@ -13,7 +13,7 @@ import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '.
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import { captureContext, clock, drift } from '../internal/clock';
+import { CapturedContext, clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
 import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
@@ -431,16 +431,15 @@ export class RedisLease implements HeldLease {
  * The signal that aborts when a lease is lost. Its listeners run in the async context in which the signal was first
  * asked for, and never in the context of the code that finds the loss.
  */
-export class LossSignal {
+export class LossSignal extends CapturedContext {
   readonly #controller = new AbortController();
-  readonly #inContext = captureContext();
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
   abort(reason: Error): void {
-    this.#inContext(() => this.#controller.abort(reason));
+    this.runInAsyncScope(() => this.#controller.abort(reason));
   }
 }
 

@@ -45,8 +45,8 @@ export class UnlockOrder {
   #counted = 0;
   #lastCounted: HeldLease | undefined;
 
-  constructor(...leases: HeldLease[]) {
-    this.#leases = leases;
+  constructor(first?: HeldLease) {
+    this.#leases = first === undefined ? [] : [first];
   }
 
   add(lease: HeldLease): void {

@@ -4,7 +4,7 @@ import { LockQueueFullError, RegistryClosedError } from '../api/errors';
 import type { LockType } from '../api/lock-types';
 import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage, WarningMessage } from '../api/messages';
 import type { WarningListener } from '../api/warnings';
-import { captureContext, clock, inBackground } from '../internal/clock';
+import { CapturedContext, clock, inBackground } from '../internal/clock';
 
 /*
  * What the library publishes by Node's diagnostics_channel. Each place asks first whether anybody has subscribed, and
@@ -55,10 +55,10 @@ export function publishingWarnings(
   lockType: LockType,
   onWarning: WarningListener,
 ): WarningListener {
-  const run = captureContext();
+  const context = new CapturedContext();
   return (warning) => {
     if (warningChannel.hasSubscribers) publish<WarningMessage>(warningChannel, { registryKey, lockType, warning });
-    run(() => onWarning(warning));
+    context.runInAsyncScope(() => onWarning(warning));
   };
 }
 

@@ -104,15 +104,19 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   });
 }
 
-/** The async context in which the library was loaded: no context of a caller. */
-const background = contextResource('RedisLockRegistry');
-
-/** A resource that keeps nothing alive: without `emitDestroy`, `jest --detectOpenHandles` would name it as a handle left open. */
-function contextResource(type: string): AsyncResource {
-  const resource = new AsyncResource(type, { requireManualDestroy: true });
-  resource.emitDestroy(); // Bun returns nothing
-  return resource;
+/**
+ * The async context in which it was made. It keeps nothing alive: without `emitDestroy`, `jest --detectOpenHandles` would
+ * name it as a handle left open.
+ */
+export class CapturedContext extends AsyncResource {
+  constructor(type = 'RedisLockRegistryListener') {
+    super(type, { requireManualDestroy: true });
+    this.emitDestroy();
+  }
 }
+
+/** The async context in which the library was loaded: no context of a caller. */
+const background = new CapturedContext('RedisLockRegistry');
 
 /**
  * Runs `start` outside the async context of the caller. Timers and sockets keep the context in which they were made.
@@ -121,10 +125,4 @@ function contextResource(type: string): AsyncResource {
  */
 export function inBackground<T>(start: () => T): T {
   return background.runInAsyncScope(start);
-}
-
-/** Runs callbacks later in the async context in which this function was called. */
-export function captureContext(): <T>(callback: () => T) => T {
-  const resource = contextResource('RedisLockRegistryListener');
-  return (callback) => resource.runInAsyncScope(callback);
 }
