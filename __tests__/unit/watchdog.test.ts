@@ -78,7 +78,8 @@ class NotedLease extends Hold {
   readonly #lease: RedisLease;
 
   constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
-    super(`owner:${++count}`, ttl, true, {} as Connection, protocol as Partial<LockProtocol> as LockProtocol);
+    const asked = { ttl, waits: true, minHold: 0, permits: 1 };
+    super(`owner:${++count}`, asked, {} as Connection, protocol as Partial<LockProtocol> as LockProtocol);
     this.stamp();
     const lock = {
       key: 'key',

@@ -24,15 +24,22 @@ class Waiter<Caller, T> extends Step<Turn | T> implements Linked<Waiter<Caller, 
   previous: Waiter<Caller, T> | undefined;
   next: Waiter<Caller, T> | undefined;
   readonly caller: Caller;
+  readonly #queue: { left(waiter: Waiter<Caller, T>): void };
 
   constructor(
     caller: Caller,
     wait: Wait,
+    queue: { left(waiter: Waiter<Caller, T>): void },
     resolve: (value: Turn | T | undefined) => void,
     reject: (error: unknown) => void,
   ) {
     super(wait, wait.remaining, resolve, reject);
     this.caller = caller;
+    this.#queue = queue;
+  }
+
+  protected override over(): void {
+    this.#queue.left(this);
   }
 }
 
@@ -93,9 +100,7 @@ export class LocalQueue<Caller = void, T = never> {
     return new Promise((resolve, reject) => {
       wait.throwIfInterrupted();
       this.#waiting ??= new Waiters(this.#isTaken);
-      const waiter = new Waiter<Caller, T>(caller, wait, resolve, reject);
-      waiter.undo = () => this.#leave(waiter);
-      this.#waiting.list.append(waiter);
+      this.#waiting.list.append(new Waiter<Caller, T>(caller, wait, this, resolve, reject));
       this.#ask(this.#waiting);
     });
   }
@@ -125,7 +130,7 @@ export class LocalQueue<Caller = void, T = never> {
   }
 
   /** Called when a waiter has the turn, or has given up. */
-  #leave(waiter: Waiter<Caller, T>): void {
+  left(waiter: Waiter<Caller, T>): void {
     const waiting = this.#waiting;
     waiting?.list.remove(waiter);
     if (this.hasWaiters || !waiting?.isAsking) return;

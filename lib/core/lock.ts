@@ -117,16 +117,26 @@ export class RedisLock implements DistributedLock {
     return this.cached().leases.some((lease) => lease.remaining > 0);
   }
 
-  async lock(options?: LockOptions): Promise<Lease> {
-    const request = lockRequest(options, this, Number.POSITIVE_INFINITY);
-    const lease = await this.enter(request, false);
-    if (lease === null) throw this.timeoutError(request);
-    return this.noted(lease);
+  lock(options?: LockOptions): Promise<Lease> {
+    return this.#acquireFor(options, Number.POSITIVE_INFINITY, false) as Promise<Lease>;
   }
 
-  async tryLock(options?: LockOptions): Promise<Lease | null> {
-    const lease = await this.enter(lockRequest(options, this, 0), false);
-    return lease && this.noted(lease);
+  tryLock(options?: LockOptions): Promise<Lease | null> {
+    return this.#acquireFor(options, 0, true);
+  }
+
+  /** No async function: each caller that waits would have a suspended one more, and its memory. */
+  #acquireFor(options: LockOptions | undefined, waitTime: number, isTry: boolean): Promise<Lease | null> {
+    try {
+      const request = lockRequest(options, this, waitTime);
+      return this.enter(request, false).then((lease) => {
+        if (lease !== null) return this.noted(lease);
+        if (isTry) return null;
+        throw this.timeoutError(request);
+      });
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {

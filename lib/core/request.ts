@@ -47,7 +47,20 @@ interface RequestedLock {
   readonly mostPermits: number;
 }
 
+/** What calls without options ask for: one object for all of them, by their settings and waitTime. */
+const withoutOptions = new WeakMap<KindSettings, Map<number, LockRequest>>();
+
 export function lockRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
+  const { settings } = lock.services;
+  if (given !== undefined || settings.captureStack) return newRequest(given, lock, defaultWaitTime);
+  const known = withoutOptions.get(settings) ?? new Map<number, LockRequest>();
+  withoutOptions.set(settings, known);
+  const request = known.get(defaultWaitTime) ?? newRequest(given, lock, defaultWaitTime);
+  known.set(defaultWaitTime, request);
+  return request;
+}
+
+function newRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
   const options = given === undefined ? undefined : checkedLockOptions(given);
   const { settings } = lock.services;
   const givenTtl = options?.ttl;

@@ -50,8 +50,12 @@ export class Step<T> {
     this.isOver = true;
     this.#timer?.cancel();
     this.#wait.step = undefined;
-    this.undo?.();
+    this.over();
     return true;
+  }
+
+  protected over(): void {
+    this.undo?.();
   }
 }
 
