@@ -1,15 +1,19 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Config } from '@jest/types';
 import { type Mutant, type Reason, readReport, survivorsOf } from '../../support/mutants';
 import { runMain } from '../../support/run-main';
+import setup from '../jest-global-setup';
+import teardown from '../jest-global-teardown';
 
 const USAGE = `npm run mutate -- [options] FILE or FOLDER…
   Puts small mistakes into the files, one at a time, and looks whether a test fails for each.
   --changed       the lines of lib that differ from the last commit
-  --tests A,B     the folders of __tests__ that judge (default: unit, the quickest)
+  --tests A,B     the folders of __tests__ that judge, or files, as unit,waiting/shares (default: unit, the quickest)
   --also A,B      the folders that judge what those left over, each mutant by itself
+  --up-to MS      leaves out the tests that take longer
   --at-once N     how many mutants run at a time (default 1)`;
 
 const ROOT = join(__dirname, '../..');
@@ -27,8 +31,12 @@ function changedLines(): string[] {
   return ranges;
 }
 
+/** Tests that need more of Jest than `test-file.ts` has. */
+const LEFT_OUT = join(ROOT, 'coverage/mutate/left-out.txt');
+
 /** The mutants of these places, and whether a test of these folders found each of them. */
 function judge(places: readonly string[], tests: string, atOnce: string): Mutant[] {
+  rmSync(LEFT_OUT, { force: true });
   const { status } = spawnSync('npx', ['stryker', 'run', 'scripts/mutate/stryker.config.mjs', '-m', places.join(',')], {
     cwd: ROOT,
     stdio: ['ignore', 'inherit', 'inherit'],
@@ -36,16 +44,52 @@ function judge(places: readonly string[], tests: string, atOnce: string): Mutant
   });
   if (status !== 0)
     throw new Error(`Stryker ended with ${status}: the tests of ${tests} have to pass without a mutant`);
+  if (existsSync(LEFT_OUT)) console.log(`Left out, as they fail without a mutant:\n${readFileSync(LEFT_OUT, 'utf8')}`);
   return readReport(join(ROOT, 'coverage/mutate/mutants.json'));
 }
 
-void runMain(() => {
+/** Prints what no test found. The exit code. */
+function report(places: readonly string[], tests: string, also: string | undefined, atOnce: string): number {
+  const judged = judge(places, tests, atOnce);
+  let left = judged.filter(({ isFound }) => !isFound);
+  if (also !== undefined && left.length > 0) {
+    const spans = new Set(left.map(({ span }) => span));
+    const again = judge([...spans], also, atOnce);
+    left = left.filter(({ id }) => !again.some((mutant) => mutant.id === id && mutant.isFound));
+  }
+  const reasons: Reason[] = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
+  const { harmless, survivors } = survivorsOf(left, reasons);
+  for (const { span, original, replacement } of survivors) {
+    console.log(`\n${span}\n  - ${original}\n  + ${replacement}`);
+  }
+  const table = [...new Set(judged.map(({ file }) => file))].map((file) => {
+    const ofFile = (mutant: Mutant): boolean => mutant.file === file;
+    const counted = judged.filter(ofFile).length - harmless.filter(ofFile).length;
+    const found = counted - survivors.filter(ofFile).length;
+    return { file, harmless: harmless.filter(ofFile).length, others: counted, found, '%': percent(found, counted) };
+  });
+  console.table(table);
+  const counted = judged.length - harmless.length;
+  const found = judged.length - left.length;
+  console.log(
+    `\n${judged.length} mutants; ${harmless.length} change nothing that can be observed (harmless.json). ` +
+      `Of the ${counted} others a test of ${[tests, also].filter(Boolean).join(',')} found ${found}, ${percent(found, counted)} %.`,
+  );
+  return survivors.length === 0 ? 0 : 1;
+}
+
+function percent(part: number, whole: number): number {
+  return whole === 0 ? 100 : Math.round((1_000 * part) / whole) / 10;
+}
+
+void runMain(async () => {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
       changed: { type: 'boolean', default: false },
       tests: { type: 'string', default: 'unit' },
       also: { type: 'string' },
+      'up-to': { type: 'string', default: 'Infinity' },
       'at-once': { type: 'string', default: '1' },
     },
   });
@@ -55,24 +99,11 @@ void runMain(() => {
     console.log(values.changed ? 'No line of lib has changed.' : USAGE);
     return values.changed ? 0 : 2;
   }
-  const judged = judge(places, values.tests, values['at-once']);
-  let left = judged.filter(({ isFound }) => !isFound);
-  if (values.also !== undefined && left.length > 0) {
-    const spans = new Set(left.map(({ span }) => span));
-    const again = judge([...spans], values.also, values['at-once']);
-    left = left.filter(({ id }) => !again.some((mutant) => mutant.id === id && mutant.isFound));
+  process.env.MUTATE_UP_TO = values['up-to'];
+  await setup({ maxWorkers: Number(values['at-once']) } as Config.GlobalConfig);
+  try {
+    return report(places, values.tests, values.also, values['at-once']);
+  } finally {
+    await teardown();
   }
-  const reasons: Reason[] = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
-  const { harmless, survivors } = survivorsOf(left, reasons);
-  for (const { span, original, replacement } of survivors) {
-    console.log(`\n${span}\n  - ${original}\n  + ${replacement}`);
-  }
-  const counted = judged.length - harmless.length;
-  const found = judged.length - left.length;
-  const share = counted === 0 ? '' : `, ${((100 * found) / counted).toFixed(1)} %`;
-  console.log(
-    `\n${judged.length} mutants; ${harmless.length} change nothing that can be observed (harmless.json). ` +
-      `Of the ${counted} others a test of ${[values.tests, values.also].filter(Boolean).join(',')} found ${found}${share}.`,
-  );
-  return survivors.length === 0 ? 0 : 1;
 });

@@ -1,0 +1,3 @@
+require('esbuild-register');
+
+exports.strykerPlugins = require('./runner.ts').strykerPlugins;
