@@ -1,4 +1,5 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
+import { Semaphore } from 'async-mutex';
 import { LocalQueue, type Turn } from '../../lib/core/local-queue';
 import { Wait } from '../../lib/core/wait';
 
@@ -48,6 +49,7 @@ it('The local queue is free when everybody left while the turn was on its way to
 it('The local queue remembers nothing of a thousand who left: the next one is served at once', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());
+  const requests = jest.spyOn(Semaphore.prototype, 'acquire');
   const controller = new AbortController();
   const outcomes = Promise.allSettled(
     Array.from({ length: 1_000 }, () => queue.enter(undefined, patiently(controller.signal))),
@@ -65,6 +67,39 @@ it('The local queue remembers nothing of a thousand who left: the next one is se
     ticks += 1;
     await null;
   }
+  expect(requests).toHaveBeenCalledTimes(1);
+  requests.mockRestore();
   expect(ticks).toBeLessThan(20); // a walk over those who left would take a tick for each
   taken(await next).release();
+});
+
+it('The local queue serves three callers in their order, and says how many wait and whether somebody is in', async () => {
+  const queue = new LocalQueue<string>();
+  expect([queue.isTaken, queue.length, queue.next]).toEqual([false, 0, undefined]);
+  const first = taken(queue.tryEnter());
+  const served: string[] = [];
+  const all = ['a', 'b', 'c'].map(async (name) => {
+    const turn = taken((await queue.enter(name, patiently())) as Turn);
+    served.push(name);
+    expect(queue.isTaken).toBe(true);
+    turn.release();
+  });
+  expect(await queue.enter('does not wait', new Wait('key', 0, undefined))).toBeUndefined();
+  expect([queue.isTaken, queue.length, queue.next]).toEqual([true, 3, 'a']);
+  first.release();
+  await Promise.all(all);
+  expect(served).toEqual(['a', 'b', 'c']);
+  expect([queue.isTaken, queue.length]).toEqual([false, 0]);
+});
+
+it('The local queue that is dismissed gives every waiter a turn that nobody has to give back', async () => {
+  const queue = new LocalQueue();
+  const first = taken(queue.tryEnter());
+  const waiting = [1, 2].map(() => queue.enter(undefined, patiently()));
+  queue.dismiss();
+  for (const turn of await Promise.all(waiting)) taken(turn).release();
+  await null;
+  expect([queue.isTaken, queue.hasWaiters]).toEqual([true, false]);
+  first.release();
+  expect(queue.isTaken).toBe(false);
 });

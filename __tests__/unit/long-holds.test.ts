@@ -66,9 +66,9 @@ describe('A lease that is held for long', () => {
     async (_, of) => {
       const registry = create({ warnHeldAfter: 120_000 });
       await dropALease(of(registry));
-      await time.advance(119_000);
+      await time.advance(119_999);
       expect(warnings).toEqual([]);
-      await time.advance(1_001);
+      await time.advance(1);
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatchObject({ code: 'LONG_HOLD', key: 'key' });
       expect(warnings[0]?.message).toMatch(
@@ -105,6 +105,15 @@ describe('A lease that is held for long', () => {
     expect(warnings).toEqual([]);
     await time.advance(200);
     expect(warnings[0]?.stack).toMatch(/dropALease/);
+  });
+
+  it('A lease that is held for long does not delay the warning about one that began later', async () => {
+    const registry = create({ warnHeldAfter: 1_000 });
+    await registry.obtain('first').lock();
+    await time.advance(3_000);
+    await registry.obtain('second').lock();
+    await time.advance(1_001);
+    expect(warnings.map(({ key }) => key)).toEqual(['first', 'first', 'first', 'second']);
   });
 
   it('A lease that was unlocked or lost before causes no warning about a long hold; nor without the option', async () => {

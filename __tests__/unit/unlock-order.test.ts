@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LockLostError, NotLockOwnerError } from '../../lib';
+import { type HeldLease, UnlockOrder } from '../../lib/core/unlock-order';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { lossOf } from '../support/test-registry';
 
@@ -39,4 +40,43 @@ describe('unlock() of a lock that this process holds several times', () => {
     for (const lease of leases) lease.assertHeld();
     for (const lease of leases) await lease.unlock();
   });
+});
+
+it('The unlock order of a lock keeps 16 of 100 lost leases and counts the others: unlock() reports each, and then ends the one that is held', async () => {
+  let looks = 0;
+  let unlocked = 0;
+  const lease = (checkLost: () => boolean) => {
+    let isUnlocked = false;
+    const one = {
+      get isUnlocked() {
+        looks++;
+        return isUnlocked;
+      },
+      checkLost,
+      lossError: () => new LockLostError('key', 'expired'),
+      async unlock() {
+        unlocked++;
+        isUnlocked = true;
+        if (checkLost()) throw one.lossError();
+      },
+    };
+    return one as unknown as HeldLease;
+  };
+  const order = new UnlockOrder();
+  expect([order.isEmpty, await order.unlockNext()]).toEqual([true, false]);
+  for (let i = 0; i < 100; i++) order.add(lease(() => true));
+  expect(looks).toBeLessThan(2_000);
+  order.add(lease(() => false));
+  for (let i = 0; i < 100; i++) {
+    expect(order.isEmpty).toBe(false);
+    await expect(order.unlockNext()).rejects.toThrow(LockLostError);
+  }
+  expect([order.isEmpty, await order.unlockNext()]).toEqual([false, true]);
+  expect([order.isEmpty, await order.unlockNext(), unlocked]).toEqual([true, false, 17]);
+  order.add(lease(() => false));
+  expect([order.isEmpty, await order.unlockNext(), order.isEmpty]).toEqual([false, true, true]);
+  const lost = Array.from({ length: 18 }, () => lease(() => true));
+  for (const one of lost) order.add(one);
+  for (const one of lost) await one.unlock().catch(() => undefined);
+  expect([order.isEmpty, await order.unlockNext().catch(() => 'lost'), order.isEmpty]).toEqual([false, 'lost', true]);
 });

@@ -1,4 +1,5 @@
-import { describe, expect, it } from '@jest/globals';
+import { getEventListeners } from 'node:events';
+import { describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
 import { MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
@@ -39,6 +40,64 @@ describe('Wait', () => {
     expect(time.pending).toBe(0);
     await expect(wait.sleep(1_000)).rejects.toBe('enough');
     expect(() => wait.throwIfInterrupted()).toThrow('enough');
+  });
+});
+
+describe('What may end a wait', () => {
+  it('A signal that two waits share has one listener while one of them is open, and interrupts only those that are', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const [first, second, third] = [1, 2, 3].map(() => new Wait('key', 1_000, signal)) as [Wait, Wait, Wait];
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    first.end();
+    first.end();
+    expect([first.isOver, second.isOver, getEventListeners(signal, 'abort').length]).toEqual([true, false, 1]);
+    controller.abort('enough');
+    expect([first, second, third].map(({ isInterrupted }) => isInterrupted)).toEqual([false, true, true]);
+    second.end();
+    third.end();
+    new Wait('key', 1_000, undefined).end();
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+  });
+
+  it('A wait that anything may end settles at once, or as the promise does; another one hands out the promise itself', async () => {
+    const never = new Promise<never>(() => undefined);
+    expect(new Wait('key', 1_000, undefined).unlessAborted(never)).toBe(never);
+    const waits = [new Wait('key', 1_000, new AbortController().signal), new Wait('key', 0, undefined)];
+    for (const wait of waits) {
+      await expect(wait.unlessAborted(Promise.resolve('granted'))).resolves.toBe('granted');
+      await expect(wait.unlessAborted(Promise.reject('refused'))).rejects.toBe('refused');
+      const rejected = expect(wait.unlessAborted(never)).rejects.toBe('enough');
+      expect(time.pending).toBe(0);
+      wait.interrupt('enough');
+      await rejected;
+    }
+  });
+
+  it('A step of a wait is undone once, also when it ends before there is anything to undo', async () => {
+    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
+    const undo = jest.fn();
+    const step = wait.suspend<string>(100, (resume) => {
+      resume('at once');
+      return undo;
+    });
+    expect([await step, undo.mock.calls.length, time.pending]).toEqual(['at once', 1, 0]);
+    let wake: (value: string) => void = () => undefined;
+    const next = wait.suspend<string>(100, (resume) => {
+      wake = resume;
+      return undo;
+    });
+    wake('first');
+    wake('second');
+    await wait.suspend(1, (resume) => void resume(undefined));
+    expect([await next, undo.mock.calls.length, wait.remaining]).toEqual(['first', 2, Number.POSITIVE_INFINITY]);
+  });
+
+  it('A wait for one of several locks says that its caller holds others, if that is so', () => {
+    const around = new Wait('a + b', 1_000, undefined);
+    expect(new Wait('a', 1_000, undefined, around).holdsOthers).toBe(false);
+    around.holdsOthers = true;
+    expect(new Wait('b', 1_000, undefined, around).holdsOthers).toBe(true);
   });
 });
 

@@ -24,22 +24,22 @@ class Waiter<Caller, T> extends Step<Turn | T> implements Linked<Waiter<Caller, 
   previous: Waiter<Caller, T> | undefined;
   next: Waiter<Caller, T> | undefined;
   readonly caller: Caller;
-  readonly #queue: { left(waiter: Waiter<Caller, T>): void };
+  readonly #list: LinkedList<Waiter<Caller, T>>;
 
   constructor(
     caller: Caller,
     wait: Wait,
-    queue: { left(waiter: Waiter<Caller, T>): void },
+    list: LinkedList<Waiter<Caller, T>>,
     resolve: (value: Turn | T | undefined) => void,
     reject: (error: unknown) => void,
   ) {
     super(wait, wait.remaining, resolve, reject);
     this.caller = caller;
-    this.#queue = queue;
+    this.#list = list;
   }
 
   protected override over(): void {
-    this.#queue.left(this);
+    this.#list.remove(this);
   }
 }
 
@@ -100,7 +100,8 @@ export class LocalQueue<Caller = void, T = never> {
     return new Promise((resolve, reject) => {
       wait.throwIfInterrupted();
       this.#waiting ??= new Waiters(this.#isTaken);
-      this.#waiting.list.append(new Waiter<Caller, T>(caller, wait, this, resolve, reject));
+      const { list } = this.#waiting;
+      list.append(new Waiter<Caller, T>(caller, wait, list, resolve, reject));
       this.#ask(this.#waiting);
     });
   }
@@ -129,31 +130,18 @@ export class LocalQueue<Caller = void, T = never> {
     this.#isTaken = false;
   }
 
-  /** Called when a waiter has the turn, or has given up. */
-  left(waiter: Waiter<Caller, T>): void {
-    const waiting = this.#waiting;
-    waiting?.list.remove(waiter);
-    if (this.hasWaiters || !waiting?.isAsking) return;
-    // Without waiters the request is cancelled: the next release would grant a turn that nobody takes.
-    waiting.isAsking = false;
-    waiting.semaphore.cancel();
-  }
-
-  /** Keeps one request in the semaphore's queue while there are waiters. */
+  /** Keeps one request in the semaphore's queue while there are waiters. It stays when they leave, for the next ones. */
   #ask(waiting: Waiters<Caller, T>): void {
     if (waiting.isAsking) return;
     waiting.isAsking = true;
     this.#isTaken = true;
-    waiting.semaphore.acquire().then(
-      () => {
-        waiting.isAsking = false;
-        const turn = new Turn(this);
-        // All waiters may have left since: then the turn goes back.
-        if (this.hasWaiters) this.pass(turn);
-        else turn.release();
-        if (this.hasWaiters) this.#ask(waiting);
-      },
-      () => undefined, // cancelled by the last waiter that left
-    );
+    void waiting.semaphore.acquire().then(() => {
+      waiting.isAsking = false;
+      const turn = new Turn(this);
+      // All waiters may have left since: then the turn goes back.
+      if (this.hasWaiters) this.pass(turn);
+      else turn.release();
+      if (this.hasWaiters) this.#ask(waiting);
+    });
   }
 }

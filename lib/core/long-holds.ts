@@ -39,7 +39,7 @@ export class LongHolds {
 
   /** The lease was unlocked, or lost. */
   remove(lease: RedisLease): void {
-    if (this.#leases.delete(lease) && this.#leases.size === 0) this.#timer.rest();
+    this.#leases.delete(lease);
   }
 
   /** Leaves no timer behind. */

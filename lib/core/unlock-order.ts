@@ -69,9 +69,9 @@ export class UnlockOrder {
 
   /** Unlocks the oldest lease that was not unlocked; false when there is none. */
   async unlockNext(): Promise<boolean> {
-    if (this.#counted > 0 && this.#lastCounted !== undefined) {
+    if (this.#counted > 0) {
       this.#counted--;
-      throw this.#lastCounted.lossError();
+      throw (this.#lastCounted as HeldLease).lossError();
     }
     const next = this.#leases.find((lease) => !lease.isUnlocked);
     await next?.unlock();

@@ -27,13 +27,13 @@ export class Step<T> {
   readonly #wait: Wait;
   readonly #resolve: (value: T | undefined) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #timer: Timer | undefined;
+  readonly #timer: Timer;
 
   constructor(wait: Wait, ms: number, resolve: (value: T | undefined) => void, reject: (error: unknown) => void) {
     this.#wait = wait;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = ms === Number.POSITIVE_INFINITY ? undefined : new Timer(ms, () => this.resume(undefined));
+    this.#timer = new Timer(ms, () => this.resume(undefined));
     wait.step = this as Step<never>;
   }
 
@@ -48,7 +48,7 @@ export class Step<T> {
   #end(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
-    this.#timer?.cancel();
+    this.#timer.cancel();
     this.#wait.step = undefined;
     this.over();
     return true;
@@ -109,7 +109,6 @@ export class Wait implements Linked<Wait> {
 
   /** ms; 0 when the time is over. */
   get remaining(): number {
-    if (this.endsAt === Number.POSITIVE_INFINITY) return Number.POSITIVE_INFINITY;
     return Math.max(0, this.endsAt - clock.now());
   }
 
@@ -188,7 +187,7 @@ export class Wait implements Linked<Wait> {
 const waitsOf = new WeakMap<AbortSignal, Set<Wait>>();
 
 function interruptAll(this: AbortSignal): void {
-  for (const wait of [...(waitsOf.get(this) ?? [])]) wait.interrupt(this.reason);
+  for (const wait of [...(waitsOf.get(this) as Set<Wait>)]) wait.interrupt(this.reason);
 }
 
 function listen(signal: AbortSignal, wait: Wait): void {
