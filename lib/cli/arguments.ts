@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { LOCK_TYPES, type LockType } from '../api/lock-types';
+import { LOCK_TYPES } from '../api/lock-types';
 import { MAX_DELAY } from '../internal/clock';
 import { nearestTo } from '../internal/validation';
 import { usageError } from './output';
@@ -68,14 +68,8 @@ export const COMMANDS: Readonly<Record<string, readonly [use: string, about: str
 /** What `--sort` takes. */
 export const ORDERS = ['held', 'waiting', 'left'] as const;
 
-/** `undefined`: it was not given. */
-export function orderOf({ sort }: Values): (typeof ORDERS)[number] | undefined {
-  const known = ORDERS.find((one) => one === sort);
-  if (known === undefined && sort !== undefined) {
-    throw usageError(`--sort is one of ${ORDERS.join(', ')}, not "${sort}"${meant(sort, ORDERS)}`);
-  }
-  return known;
-}
+export const orderOf = (values: Values) => oneOf(values, 'sort', ORDERS);
+export const lockTypeOf = (values: Values) => oneOf(values, 'type', LOCK_TYPES);
 
 /** What the command line says. */
 export interface Arguments {
@@ -153,13 +147,12 @@ function meant(word: string, known: readonly string[], prefix = ''): string {
   return near === undefined ? '' : `; did you mean ${prefix}${near}?`;
 }
 
-/** `undefined`: none was given. */
-export function lockTypeOf({ type }: Values): LockType | undefined {
-  const known = LOCK_TYPES.find((one) => one === type);
-  if (known === undefined && type !== undefined) {
-    throw usageError(`--type is one of ${LOCK_TYPES.join(', ')}, not "${type}"${meant(type, LOCK_TYPES)}`);
-  }
-  return known;
+/** `undefined`: the option was not given. */
+function oneOf<T extends string>(values: Values, option: 'sort' | 'type', words: readonly T[]): T | undefined {
+  const given = values[option];
+  const known = words.find((one) => one === given);
+  if (known !== undefined || given === undefined) return known;
+  throw usageError(`--${option} is one of ${words.join(', ')}, not "${given}"${meant(given, words)}`);
 }
 
 /** `undefined`: none was given. */

@@ -186,13 +186,10 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     // One that is held is found by its own key.
     if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
     const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
-    if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', waiting: fair.length, queue: fair });
-    if (redissons.length > 0) {
-      const waiting = redissons.length;
-      return made(names, 'redisson', [], { type: 'redisson-fair', waiting, queue: redissons });
-    }
+    if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', queue: fair });
+    if (redissons.length > 0) return made(names, 'redisson', [], { type: 'redisson-fair', queue: redissons });
     const { queue, permits } = shared;
-    return made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, waiting: queue.length, queue });
+    return made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, queue });
   }
 
   /** Spring's format. */
@@ -216,8 +213,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     return made(names, 'spring', [{ owner, remaining }], {
       isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
-      waiting: isFair ? queue.length : listeners,
-      isWaitingExact: isFair,
+      listeners: isFair ? undefined : listeners,
       queue,
       fencingToken,
     });
@@ -240,8 +236,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     return made(names, 'redisson', [{ owner, remaining }], {
       isSure: isOurs || (isProven && remaining !== -1),
       type: isFair ? 'redisson-fair' : null,
-      waiting: isFair ? queue.length : listeners,
-      isWaitingExact: isFair,
+      listeners: isFair ? undefined : listeners,
       queue,
       fencingToken,
     });
@@ -262,8 +257,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       const remaining = Math.round(Number(end) - now());
       return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
     });
-    const waiting = queue.length;
-    return made(names, 'shared', owners.reverse(), { kind, permits, waiting, queue, fencingToken });
+    return made(names, 'shared', owners.reverse(), { kind, permits, queue, fencingToken });
   }
 
   function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {

@@ -69,10 +69,9 @@ interface Waiter {
 }
 
 /** What is read of a lock beside its holders. Times are the server's, in ms. */
-export interface Known
-  extends Partial<
-    Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'waiting' | 'isWaitingExact' | 'fencingToken'>
-  > {
+export interface Known extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'fencingToken'>> {
+  /** The connections that listen for its release; `undefined`: the queue tells who waits. */
+  readonly listeners?: number | null | undefined;
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
 }
 
@@ -93,7 +92,7 @@ export function foundLock(
   format: FoundLock['format'],
   registryKey: string | undefined,
   owners: readonly Owner[],
-  { queue = [], isSure = true, ...known }: Known,
+  { listeners, queue = [], isSure = true, ...known }: Known,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
@@ -114,11 +113,11 @@ export function foundLock(
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    ...{ kind: 'lock', format, type: null, types, typeName, isSure, isWaitingExact: true },
+    ...{ kind: 'lock', format, type: null, types, typeName, isSure, isWaitingExact: listeners === undefined },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
     ...{ isKept: first?.isKept ?? false, acquiredAt: first?.acquiredAt ?? null, heldFor: first?.heldFor ?? null },
     ...{ holders, renewed: null },
-    ...{ permits: null, waiting: null, fencingToken: null, ...known },
+    ...{ permits: null, waiting: listeners === undefined ? queue.length : listeners, fencingToken: null, ...known },
     queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
   };
   if (!isSure) values.set(found, owners[0]?.owner ?? '');
