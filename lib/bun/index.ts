@@ -71,7 +71,7 @@ function asServerError(error: unknown): unknown {
 class BunClient extends PlacedChannels implements RedisClient {
   readonly #redis: BunInternals;
   readonly #listeners = new Set<() => void>();
-  /** It connects with its first command, which may take long. */
+  /** The client connects with its first command, which may take long. */
   #wasConnected = false;
 
   constructor(redis: BunInternals) {

@@ -185,7 +185,7 @@ export function durationOf<T>(values: Values, option: Name, none: T): number | T
   throw usageError(`--${option} takes a duration such as 500ms, 30s or 5m, not "${text}"`);
 }
 
-/** As `durationOf`, for a timer: it would take a longer time for none at all. */
+/** Reads what `durationOf` reads, for a timer: that would take a longer time for none at all. */
 export function delayOf(values: Values, option: Name, none: number): number {
   return Math.min(durationOf(values, option, none), MAX_DELAY);
 }

@@ -42,7 +42,7 @@ export function printable(text: string): string {
   return text.replace(/\p{C}/gu, '\ufffd');
 }
 
-/** As options take it: `850ms`, `12s`, `3m20s`, `2h5m`. `null`: for ever. */
+/** A duration as options take it: `850ms`, `12s`, `3m20s`, `2h5m`. `null`: for ever. */
 export function shown(ms: number | null): string {
   if (ms === null) return 'no expiry';
   if (ms < 1_000) return `${Math.round(ms)}ms`;

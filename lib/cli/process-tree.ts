@@ -28,7 +28,7 @@ export function processes(): Listed[] {
   }
 }
 
-/** Of Linux: there may be no `ps`, as in small images of containers. */
+/** For Linux: there may be no `ps`, as in small images of containers. */
 function fromProc(): Listed[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
@@ -50,7 +50,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Of every other system. */
+/** For every other system. */
 export function fromPs(): Listed[] {
   const columns = ['pid=', 'ppid=', 'pgid=', 'stat=', 'lstart='].flatMap((name) => ['-o', name]);
   const lines = execFileSync('ps', ['-A', ...columns], { encoding: 'utf8' }).split('\n');

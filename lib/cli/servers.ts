@@ -82,9 +82,9 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Top
     ...secrets,
     ...(isEncrypted ? { tls: {} } : {}),
     connectTimeout: TIMEOUT,
-    // It would keep the process for as long, though the connection is closed.
+    // A longer timer would keep the process, though the connection is closed.
     disconnectTimeout: 100,
-    // It asks with INFO, which not every user may.
+    // The client asks with INFO, which not every user may.
     enableReadyCheck: false,
   };
   const retryStrategy = (count: number) => pause(count) ?? null;
@@ -141,7 +141,7 @@ async function opened(made: Connection): Promise<Connection> {
     return made;
   } catch (error) {
     made.close();
-    // Of several addresses that were tried, the first.
+    // The first of several addresses that were tried.
     const first = (error as AggregateError).errors?.[0] ?? error;
     throw new ExitError(EXIT.unavailable, `Redis at ${made.address} cannot be reached: ${messageOf(first)}`);
   }
@@ -171,7 +171,7 @@ function urlOf(text: string): URL {
     decodeURIComponent(url.username + url.password);
     if (/^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)) return url;
   } catch {}
-  // It is not quoted: it may have a password.
+  // The URL is not quoted: it may have a password.
   throw usageError('--url is not a URL such as redis://localhost:6379/0');
 }
 

@@ -164,7 +164,7 @@ export async function watch(args: Arguments): Promise<number> {
         if (missing.join() !== complaint) for (const reason of missing) complain(reason);
         complaint = missing.join();
       }
-      // It rejects when the watch is ended.
+      // The promise rejects when the watch is ended.
       await sleep(interval, undefined, { signal: stop.signal }).catch(() => undefined);
     }
     // The prompt of the shell begins a line.
@@ -173,7 +173,7 @@ export async function watch(args: Arguments): Promise<number> {
   });
 }
 
-/** As many lines as the terminal has: the head of the table stays. */
+/** At most as many lines as the terminal has: the head of the table stays. */
 function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
   const [head = '', ...rows] = tableOf(chosen(missing.length > 0 ? locks : history.seen(performance.now()), values));
   // A terminal without a size says 0.

@@ -10,7 +10,7 @@ const SIGNALS = ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
  * SIGUSR1 starts a debugger, and the others end the process, also while it holds a lock.
  */
 export class Signals {
-  /** Of the first one. */
+  /** The number of the first signal; 0: none has come. */
   number = 0;
   areHandled = true;
   readonly #stop = new AbortController();

@@ -152,7 +152,7 @@ export interface LockSharing {
    */
   mayPassOn(now: number, hold: Hold): boolean;
   /**
-   * The same where Redis has to be asked: confirms the hold for the next caller, so that its key lives for at least `ttl`
+   * Asks Redis where that is not known: confirms the hold for the next caller, so that its key lives for at least `ttl`
    * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`. `callers`: how many
    * wait here, for which it takes tokens.
    */

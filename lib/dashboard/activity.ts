@@ -22,7 +22,7 @@ import { HoldTimes } from './hold-times';
 
 /** A line of what changed lately. */
 export interface ShownChange {
-  /** As of `Date.now()`. */
+  /** What `Date.now()` said. */
   readonly at: number;
   readonly lock: string;
   readonly what: string;
@@ -63,7 +63,7 @@ const WAITS_FOR = { none: 'Redis', local: 'this process', remote: 'another proce
 
 /** What the locks of this process do, by its diagnostics channels. What it keeps is bounded, but for what is held. */
 export class Activity {
-  /** The same that happens several times in a second is one. */
+  /** What happens several times in a second is one event. */
   readonly changes = new Map<string, ShownChange>();
   readonly holdTimes = new HoldTimes();
   /** What this process holds, by owner value: readers of a process share one. `at` on the monotonic clock. */

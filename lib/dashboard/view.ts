@@ -30,7 +30,7 @@ type ShownLock = SeenLock & {
   readonly isLeast: boolean;
   /** ms for which it is held usually, as far as that was seen. */
   readonly usual: number | null;
-  /** It is held for much longer than that. */
+  /** The lock is held for much longer than that. */
   readonly isLong: boolean;
   readonly isOverdue: boolean;
 };
@@ -54,7 +54,7 @@ function urgency({ heldFor, isKept, isOverdue, isSure, longestWait, waiting }: S
   return age < SHORT || isKept ? 0 : -age * (waiting ?? 1);
 }
 
-/** Of the connections that listen, one may be the holder's. */
+/** One of the connections that listen may be the holder's. */
 function surelyWaiting({ isWaitingExact, waiting }: SeenLock): number {
   return isWaitingExact ? (waiting ?? 0) : Math.max(0, (waiting ?? 0) - 1);
 }

@@ -327,7 +327,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   try {
     await Promise.race([all(), server.down]);
   } catch (error) {
-    // It did not answer, or does not list its keys.
+    // The server did not answer, or does not list its keys.
     what = '';
     refused.add(messageOf(error));
   }
@@ -346,7 +346,7 @@ function listOf(answer: unknown): string[] {
   return Array.isArray(answer) ? answer.map(String) : [];
 }
 
-/** Of a reply with pairs: clients make lists of it, lists of lists, lists of `{ key, value }`, objects or maps. */
+/** The pairs of a reply: clients make lists of it, lists of lists, lists of `{ key, value }`, objects or maps. */
 function pairsOf(answer: unknown): (readonly [string, string])[] {
   if (answer instanceof Map) return pairsOf([...answer]);
   if (!Array.isArray(answer)) return pairsOf(Object.entries(answer ?? {}));

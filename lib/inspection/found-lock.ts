@@ -26,11 +26,11 @@ export interface FoundLock {
   readonly isKept: boolean;
   readonly acquiredAt: number | null;
   readonly heldFor: number | null;
-  /** Of a shared lock there may be several. First the one whose lease lasts longest. */
+  /** All that hold it: several of a shared lock. First the one whose lease lasts longest. */
   readonly holders: readonly Holder[];
   /** Redis does not say it: `History` sees it. */
   readonly renewed: boolean | null;
-  /** Of a semaphore, while somebody waits. */
+  /** The number of a semaphore, while somebody waits. */
   readonly permits: number | null;
   /** How many processes wait, or how many callers of Redisson. */
   readonly waiting: number | null;
@@ -47,13 +47,13 @@ export interface Holder {
   readonly owner: string;
   /** ms until it expires unless it is renewed; `null`: never. */
   readonly remaining: number | null;
-  /** It was unlocked, and stays taken until its `minHold` ends. */
+  /** The lock was unlocked, and stays taken until its `minHold` ends. */
   readonly isKept: boolean;
   readonly permits: number;
   /** ms since 1970, and ms since then. `null`: the owner value does not say it. */
   readonly acquiredAt: number | null;
   readonly heldFor: number | null;
-  /** It has been held for longer than `History` saw: `heldFor` is what it saw. */
+  /** The lock has been held for longer than `History` saw: `heldFor` is what it saw. */
   readonly isOlder?: boolean;
 }
 
@@ -145,7 +145,7 @@ function listed(types: readonly string[]): string {
   return types.join(', ').replace(/, ([^,]*)$/, ' or $1');
 }
 
-/** Of a lock whose owner value is not of this library. */
+/** What is known of a lock whose owner value is not of this library. */
 function othersType(owner: string, types: readonly LockType[]): string {
   if (SPRINGS.test(owner)) return 'Spring (Java)';
   const isFair = types.length === 1 && types[0] === 'redisson-fair';

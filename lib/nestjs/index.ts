@@ -96,7 +96,7 @@ export class LockModule implements BeforeApplicationShutdown, OnApplicationShutd
   }
 }
 
-// As functions: the library is compiled without decorators.
+// Decorators as functions: the library is compiled without the syntax.
 Module({})(LockModule);
 Inject(LockRegistry)(LockModule, undefined, 0);
 

@@ -61,7 +61,7 @@ interface GlideInternals extends Glide {
   /** Private: what the client was made with. */
   readonly config?: object;
   readonly isClosed?: boolean;
-  /** Of all clients in this process. */
+  /** Counts for all clients in this process. */
   getStatistics?(): { readonly total_connections?: string };
   readonly constructor: { createClient?(config: object): Promise<GlideSubscriberClient> } & object;
 }
@@ -164,7 +164,7 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
     return 'the server, or all nodes';
   }
 
-  /** It connects and subscribes again by itself. */
+  /** The client connects and subscribes again by itself. */
   protected async connect(): Promise<Listening> {
     const { config, constructor: Client } = this.#client;
     if (config === undefined || Client.createClient === undefined) {
@@ -203,6 +203,6 @@ class SingleGlide extends GlideAdapter {
 
 /** `GlideClusterClient`. */
 class ClusterGlide extends GlideAdapter {
-  /** It marks a cluster. */
+  /** An array marks a cluster. */
   readonly slots: readonly never[] = [];
 }

@@ -55,8 +55,9 @@ export class FairProtocol implements LockProtocol {
   readonly availability = new Availability();
   holder: Hold | undefined;
   /**
-   * Of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant may come
-   * before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is another one.
+   * The ticket of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant
+   * may come before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is
+   * another one.
    */
   ticket: Ticket | undefined;
   readonly #names: LockNames;

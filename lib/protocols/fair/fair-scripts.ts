@@ -422,7 +422,7 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
 });
 
 /**
- * The same for the next caller of the process: the lock goes to that one or to one of the queue: to the earliest of them
+ * Releases for the next caller of the process: the lock goes to that one or to one of the queue: to the earliest of them
  * that can be reached. Where it does not get the lock, the next caller has a position in the queue afterwards.
  * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence in
  * both cases tokens (see `mintBlock`), several only when there were no others; else a table.

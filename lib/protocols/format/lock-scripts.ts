@@ -164,7 +164,7 @@ return 1`,
     ),
 
     /**
-     * The same for the process that adopts it: an acquisition. The ttl counts from now on.
+     * Gives a lock that was detached to the process that adopts it: an acquisition. The ttl counts from now on.
      *
      * ARGV: the owner value under which it was detached, the new owner, ttl in ms
      * Returns 1, or with a fence the next token, when the lock is the new owner's.

@@ -105,8 +105,8 @@ export function lockOfRedissonQueue(name: string): string | undefined {
 }
 
 /**
- * As `redissonName`, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name put the key
- * into another hash slot: there Redisson fails too.
+ * Says what `redissonName` says, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name
+ * put the key into another hash slot: there Redisson fails too.
  */
 export function redissonKey(names: LockNames, prefix: string, isCluster: boolean): string {
   const key = redissonName(names, prefix);
