@@ -401,7 +401,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'suspension-of-a-waiter-not-noticed': {
     finding: 'a message was made long before it arrived, since the machine was suspended',
-    simulation: ['fair'],
+    test: '__tests__/fair/grants.test.ts',
     replacements: [['ticket !== undefined && !wasSuspended(ticket.drift, driftNow);', 'ticket !== undefined;']],
   },
   'no-polls': {

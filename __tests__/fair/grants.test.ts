@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
+import { clock } from '../../lib/internal/clock';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
@@ -44,6 +45,21 @@ describePrivate('A grant by hand-over', () => {
     expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
     await (await waiting).unlock();
+  });
+
+  it('A grant by hand-over waits for its first renewal when the machine was suspended since its ticket was sent', async () => {
+    const { lease, waiting } = await fixture.shortWait(fixture.holder, fixture.waiter.registry);
+    const { wallNow } = clock;
+    clock.wallNow = () => wallNow() + CLAIM_WINDOW;
+    try {
+      fixture.waiter.commands.replies.hold = true;
+      await lease.unlock();
+      expect(await settlesWithin(waiting, 200)).toBe(false);
+      fixture.waiter.commands.replies.hold = false;
+      await (await waiting).unlock();
+    } finally {
+      clock.wallNow = wallNow;
+    }
   });
 
   it('A grant by hand-over waits for its first renewal when a minHold may end after the window', async () => {
