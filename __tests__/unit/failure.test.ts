@@ -1,6 +1,25 @@
 import { runInNewContext } from 'node:vm';
 import { expect, it } from '@jest/globals';
-import { CommandTimeoutError, isFinal, isNoScript, isServerAnswer, serverErrorCode } from '../../lib/redis/failure';
+import {
+  answered,
+  answerOf,
+  CommandTimeoutError,
+  causeOf,
+  ClientClosedError as OurClosedError,
+  isErrorReply,
+  isFinal,
+  isNoScript,
+  isServerAnswer,
+  isUnknownCommand,
+  LateGrantError,
+  messageOf,
+  NotSentError,
+  ReplyError,
+  reasonOf,
+  serverErrorCode,
+  UnexpectedReplyError,
+} from '../../lib/redis/failure';
+import { FakeClock } from '../support/fake-clock';
 
 class ClientClosedError extends Error {}
 
@@ -81,4 +100,62 @@ it('A silence says how long the command waited, keeps a late reply, and never le
   expect(error.name).toBe('CommandTimeoutError');
   expect(isServerAnswer(error)).toBe(false);
   await expect(error.late).rejects.toThrow('too late');
+});
+
+it.each([
+  [new Error('connect ECONNREFUSED'), 'connect ECONNREFUSED'],
+  // Node's error for a host name with several addresses.
+  [Object.assign(new Error(''), { code: 'ECONNREFUSED' }), 'ECONNREFUSED'],
+  [new RangeError(''), 'RangeError'],
+  ['text', 'text'],
+  [undefined, 'undefined'],
+  [new Error('READONLY no'), 'READONLY no (this server is a replica: connect to the master)'],
+  [new Error('NOAUTH no'), 'NOAUTH no (the client has no password, or a wrong one)'],
+  [new Error('MOVED 1 a:1'), 'MOVED 1 a:1 (this server is a node of a cluster: make a client of the cluster)'],
+  [new ClientClosedError('The client is closed'), /^The client is closed \(or it was never connected: call its connect/],
+  [new OurClosedError('The client is closed'), 'The client is closed'],
+])('The message of %p is %p', (error, message) => {
+  expect(messageOf(error)).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
+});
+
+it('The reason of a failure says that the client failed, unless Redis answered, or did not', () => {
+  const ofRedis = [new CommandTimeoutError(1, Promise.resolve()), new LateGrantError(1), new UnexpectedReplyError('a', 1)];
+  for (const error of [...ofRedis, new ReplyError('of a script'), new Error('ERR no')]) {
+    expect(reasonOf(error)).toBe(error.message);
+  }
+  expect(reasonOf(new Error('socket closed'))).toBe('the client failed: socket closed');
+  class ErrorReply extends Error {}
+  class SimpleError extends ErrorReply {}
+  const replies = [new SimpleError('of a script'), new Error('text'), undefined, null, 'ERR text', Object.create(null)];
+  expect(replies.map(isErrorReply)).toEqual([true, false, false, false, false, false]);
+  expect([new Error("ERR unknown command 'X'"), new Error('ERR no'), 'unknown command'].map(isUnknownCommand)).toEqual([true, false, false]);
+});
+
+it('A silence is explained by the last error of the client, and an answer by itself', () => {
+  const [silent, refused, lastError] = [new NotSentError(1), new Error('ERR no'), new Error('ECONNREFUSED')];
+  expect([undefined, silent, refused].map((failure) => causeOf(failure, { lastError }))).toEqual([lastError, lastError, refused]);
+  expect([undefined, silent].map((failure) => causeOf(failure, { lastError: undefined }))).toEqual([undefined, silent]);
+});
+
+it('An answer is waited for beyond its deadlines, but not where nothing was sent', async () => {
+  const [inner, sent] = [new CommandTimeoutError(1, Promise.resolve('late')), new NotSentError(1)];
+  await expect(answerOf(Promise.reject(new CommandTimeoutError(1, Promise.reject(inner))))).resolves.toBe('late');
+  await expect(answerOf(Promise.reject(sent))).rejects.toBe(sent);
+  await expect(answerOf(Promise.reject(new CommandTimeoutError(1, Promise.reject('ERR'))))).rejects.toBe('ERR');
+  await expect(answerOf(Promise.resolve('in time'))).resolves.toBe('in time');
+});
+
+it('A reply that is not there in time is a silence, and one that is there leaves no timer', async () => {
+  const time = new FakeClock();
+  try {
+    await expect(answered(Promise.resolve('reply'), 100)).resolves.toBe('reply');
+    await expect(answered(Promise.reject('error'), 100)).rejects.toBe('error');
+    await null;
+    expect(time.pending).toBe(0);
+    const rejected = expect(answered(new Promise(() => undefined), 100)).rejects.toThrow('did not answer within 100 ms');
+    await time.advance(100);
+    await rejected;
+  } finally {
+    time.restore();
+  }
 });

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { hashTag, LockNames } from '../../lib/redis/names';
+import { globPattern, hashTag, LockNames, literally, lockOfQueue, lockPrefix } from '../../lib/redis/names';
 
 it("The key and the channel of a lock have the names that Spring Integration's RedisLockRegistry gives them", () => {
   const names = new LockNames('orders', 'order:42');
@@ -43,4 +43,45 @@ it.each([
   ['}a{b}', 'b'],
 ])('The hash tag of %j is the one that Redis finds: %j', (name, tag) => {
   expect(hashTag(name)).toBe(tag);
+});
+
+it.each([
+  ['{orders:1}:queue', 'orders:1'],
+  ['{tag}:waiters:orders:{tag}:1', 'orders:{tag}:1'],
+  ['{a}:queue:two\nlines', 'two\nlines'],
+  ['{a}:fence', undefined],
+  ['{a}:queues', undefined],
+  ['{}:queue', undefined],
+  ['x{a}:queue', undefined],
+])('The queue %j belongs to the lock %j', (queue, lock) => {
+  expect(lockOfQueue(queue)).toBe(lock);
+});
+
+it('An empty registryKey puts nothing before a key, and a name that a key of another lock has is refused', () => {
+  expect([lockPrefix(''), lockPrefix('orders')]).toEqual(['', 'orders:']);
+  for (const name of ['{a}:fence', '{a}:queue:b', '{a}:once']) expect(() => new LockNames('', name)).toThrow(name);
+  for (const name of ['{a}:fences', 'x{a}:fence', '{}:fence', '{a}']) expect(new LockNames('', name).lock).toBe(name);
+});
+
+it.each([
+  ['a*c', ['ac', 'abc', 'a\nc'], ['ab', 'xac', 'acx']],
+  ['a?c', ['abc', 'a?c'], ['ac', 'abbc']],
+  ['a\\*c', ['a*c'], ['abc', 'a\\*c']],
+  ['[ab]', ['a', 'b'], ['c', '[ab]']],
+  ['[^ab]', ['c', '^'], ['a', '']],
+  ['[a-c]', ['b'], ['-', 'd']],
+  ['[a^]', ['a', '^'], ['b']],
+  ['[[]', ['['], ['[[]']],
+  ['a.c+(d)|e$', ['a.c+(d)|e$'], ['abc+(d)|e$', 'a.ccd', 'e']],
+  ['[', ['['], ['']],
+])('The glob %j matches %j, and none of %j', (glob, matching, others) => {
+  const matches = (text: string) => globPattern(glob).test(text);
+  expect([matching.map(matches), others.map(matches)]).toEqual([matching.map(() => true), others.map(() => false)]);
+});
+
+it('A text as a glob matches itself, and nothing else', () => {
+  const text = 'a*b?[^c-d]\\{e}';
+  expect(literally(text)).not.toBe(text);
+  expect(globPattern(literally(text)).test(text)).toBe(true);
+  for (const other of ['aab?[^c-d]\\{e}', 'a*b?e', 'a*bx[^c-d]\\{e}']) expect(globPattern(literally(text)).test(other)).toBe(false);
 });

@@ -33,3 +33,73 @@ it('One of the calls that are held back goes out after a second, and then after 
   const pauses = sentAt.map((at, i) => at - (sentAt[i - 1] ?? 600));
   expect(pauses.map((ms) => Math.round(ms / 1_000))).toEqual([0, 1, 2, 4, 5]);
 });
+
+it('Calls are held back after 500 ms of silence, and those whose time is over are dropped', async () => {
+  line.asked(200, time.now);
+  await time.advance(500);
+  expect(isHeldBack()).toBe(false);
+  await time.advance(1);
+  const over = { isOver: false };
+  expect([line.holdsBack(over as ScriptCommand, time.now), isHeldBack()]).toEqual([true, true]);
+  over.isOver = true;
+  await time.advance(1_000);
+  // The first one was over: the other one was sent to find out.
+  expect(sentAt).toEqual([502]);
+  over.isOver = false;
+  line.holdsBack(over as ScriptCommand, time.now);
+  over.isOver = true;
+  line.settled(1, time.now);
+  expect([sentAt, isHeldBack()]).toEqual([[502], false]);
+});
+
+it('A probe that is answered begins the pauses anew, and with nothing held back there is no timer', async () => {
+  line.asked(300, time.now);
+  await time.advance(501);
+  for (let i = 0; i < 4; i++) isHeldBack();
+  await time.advance(4_000);
+  const { length } = sentAt;
+  line.settled(1, time.now);
+  expect(sentAt.length).toBe(4);
+  expect(length).toBe(3);
+  await time.advance(10_000);
+  expect([sentAt.length, time.pending]).toEqual([4, 0]);
+});
+
+it('What is unanswered counts from the first command since the last answer, also if that was lost with its connection', async () => {
+  const since = (): (number | undefined)[] => [line.unansweredSince];
+  expect(since()).toEqual([undefined]);
+  line.asked(1, 5);
+  line.asked(1, 6);
+  expect(since()).toEqual([5]);
+  line.settled(1);
+  expect(since()).toEqual([undefined]);
+  line.asked(1, 7);
+  line.settled(1, 7, new Error('Socket closed unexpectedly'));
+  line.asked(1, 8);
+  expect(since()).toEqual([7]);
+  line.settled(1, 6, new Error('Socket closed unexpectedly'));
+  expect(since()).toEqual([6]);
+  line.settled(1, 8, new Error('ERR no'));
+  expect(since()).toEqual([undefined]);
+  line.asked(1, 9);
+  line.settled(1, 9, new Error('Socket closed unexpectedly'));
+  line.settled(1, 9);
+  expect(since()).toEqual([undefined]);
+});
+
+it.each([
+  ['one connection', true, [0, 500], Number.NEGATIVE_INFINITY],
+  ['one connection', true, [0, 501], 1_621],
+  ['several connections', false, [100, 501], 1_621],
+  // One that took long behind others is no silence on one connection.
+  ['one connection', true, [100, 501, 600], Number.NEGATIVE_INFINITY],
+])('A client with %s (%p) that answers after %p ms may be outdated until %p', async (_, isOne, answersAt, until) => {
+  const silence = new Silence(isOne);
+  const lost = new Line(silence, () => undefined);
+  lost.asked(1, 1_000);
+  for (const at of answersAt) {
+    await time.advance(at + 1_000 - time.now);
+    if (at > 0) lost.settled(1, 1_000);
+  }
+  expect(silence.outdatedUntil).toBe(until);
+});

@@ -17,7 +17,7 @@ export class LockNames {
   constructor(registryKey: string, key: string) {
     this.lock = lockPrefix(registryKey) + key;
     this.#registryKey = registryKey;
-    if (this.lock.startsWith('{') && COMPANION_NAME.test(this.lock)) {
+    if (COMPANION_NAME.test(this.lock)) {
       throw new RangeError(`Expected "${this.lock}" not to be the name of a key that belongs to another lock`);
     }
   }
