@@ -1,0 +1,225 @@
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { LockState, LockWarning } from '../../lib';
+import { defaultName } from '../../lib/api/owner-name';
+import { OpenWaits } from '../../lib/core/open-waits';
+import { Wait, type WaitedLock } from '../../lib/core/wait';
+import type { Connection } from '../../lib/redis/connection';
+import { FakeClock } from '../support/fake-clock';
+
+const RANDOM = 'h0pCmsO5S7mSQpHDOZJ1Sw:1700000000000000';
+const THEIRS = `web-7:1:${RANDOM}`;
+
+const time = FakeClock.install();
+let warnings: LockWarning[];
+/** When the first unanswered request was sent. */
+let silentSince: number | undefined;
+let open: OpenWaits;
+
+beforeEach(() => {
+  warnings = [];
+  silentSince = undefined;
+  open = create(1_000);
+});
+
+const create = (warnAfter: number) =>
+  new OpenWaits(warnAfter, (warning) => void warnings.push(warning), {
+    unansweredSince: (name: string) => (name === 'orders:42' ? silentSince : undefined),
+  } as Partial<Connection> as Connection);
+
+const said = () => warnings.map(({ message }) => message);
+
+function lockOf(inspect: () => Promise<Partial<LockState>>, known: Partial<WaitedLock> = {}): WaitedLock {
+  return { names: { lock: 'orders:42' }, heldFor: undefined, lastHolder: undefined, inspect, ...known } as WaitedLock;
+}
+
+/** A caller that waits from now on. */
+function begin(lock: WaitedLock | undefined, key = '42'): Wait {
+  const wait = new Wait(key, Number.POSITIVE_INFINITY, undefined);
+  wait.lock = lock;
+  open.begin(wait);
+  return wait;
+}
+
+const held = (owner: string, remaining = 500.4, isOurs = false) => lockOf(async () => ({ owner, remaining, isOurs }));
+const failing = (known: Partial<WaitedLock> = {}) => lockOf(() => Promise.reject(new Error('no')), known);
+const never = (known: Partial<WaitedLock> = {}) => lockOf(() => new Promise(() => undefined), known);
+const free = () => lockOf(async () => ({ owner: undefined, remaining: 0 }));
+
+const KEY_END = 'its key expires in 500 ms unless it is renewed';
+const DEADLOCK = '. If the caller is the holder, this is a deadlock: only `run` is re-entrant';
+
+describe('A warning about a long wait', () => {
+  it.each<[string, WaitedLock | undefined, string, object | undefined]>([
+    ['free', free(), 'it is free by now', undefined],
+    ['of several keys', undefined, 'its holder is not known', undefined],
+    ['unknown', failing(), 'its holder is not known', undefined],
+    [
+      'theirs',
+      held(THEIRS),
+      `web-7:1 holds it (owner ${THEIRS}, ${KEY_END})`,
+      { owner: THEIRS, name: 'web-7:1', remaining: 500.4, isThisProcess: false, isAroundCaller: false },
+    ],
+    [
+      'theirs by the last answer',
+      failing({ lastHolder: { owner: THEIRS, remaining: 500 } }),
+      `web-7:1 holds it by the last answer (owner ${THEIRS}, ${KEY_END})`,
+      { owner: THEIRS, isThisProcess: false },
+    ],
+    [
+      'a Java service',
+      held('8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e'),
+      `another client holds it (owner 8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e, ${KEY_END})`,
+      { name: undefined, isThisProcess: false },
+    ],
+    ['no lock', held('secret'), `a value that is no lock's is there, and ${KEY_END}`, { owner: undefined }],
+    [
+      'no lock by the last answer',
+      failing({ lastHolder: { owner: 'secret', remaining: 500 } }),
+      `a value that is no lock's is there by the last answer, and ${KEY_END}`,
+      { owner: undefined },
+    ],
+    ['kept', held(`kept@${THEIRS}`), 'web-7:1 unlocked it, and its minHold ends in 500 ms', {}],
+    [
+      'of another registry of this process',
+      held(`${defaultName('/')}/${RANDOM}`),
+      `this process holds it (owner ${defaultName('/')}/${RANDOM}, ${KEY_END})${DEADLOCK}`,
+      { isThisProcess: true, heldFor: undefined },
+    ],
+    [
+      'ours',
+      lockOf(async () => ({ owner: THEIRS, remaining: 500, isOurs: true }), { heldFor: 70.6 }),
+      `this process holds it, for 71 ms (owner ${THEIRS}, ${KEY_END})${DEADLOCK}`,
+      { isThisProcess: true, heldFor: 70.6 },
+    ],
+    [
+      'ours by the last answer',
+      failing({ lastHolder: { owner: THEIRS, remaining: 500 }, heldFor: 70 }),
+      `this process holds it, for 70 ms by the last answer (owner ${THEIRS}, ${KEY_END})${DEADLOCK}`,
+      { isThisProcess: true, heldFor: 70 },
+    ],
+    [
+      'not ours any more',
+      lockOf(async () => ({ owner: THEIRS, remaining: 500, isOurs: false }), { heldFor: 70 }),
+      `web-7:1 holds it (owner ${THEIRS}, ${KEY_END})`,
+      { isThisProcess: false, heldFor: undefined },
+    ],
+  ])('A warning about a long wait says of a lock that is %s: %#', async (_, lock, message, holder) => {
+    begin(lock);
+    await time.advance(1_100);
+    expect(said()).toEqual([`A caller has waited for lock "42" for 1 s: ${message}`]);
+    expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: '42', ...(holder === undefined ? {} : { holder }) });
+    expect('holder' in (warnings[0] as object)).toBe(holder !== undefined);
+  });
+
+  it('A warning about a long wait says that one of the callers is inside a run that holds the lock', async () => {
+    const lock = held(THEIRS);
+    begin(lock);
+    begin(lock).scope = { isInside: (name) => name === 'orders:42' };
+    await time.advance(1_100);
+    expect(said()).toEqual([
+      `2 callers have waited for lock "42" for 1 s: this process holds it (owner ${THEIRS}, ${KEY_END}). The caller is inside a \`run\` that holds the lock: this may be a deadlock`,
+    ]);
+  });
+
+  it('A warning about a long wait does not ask a Redis that is silent, and says for how long it was', async () => {
+    const inspect = jest.fn(async () => ({}));
+    begin(lockOf(inspect));
+    silentSince = time.now;
+    await time.advance(1_100);
+    expect([inspect.mock.calls, said()]).toEqual([
+      [],
+      ['A caller has waited for lock "42" for 1 s: its holder is not known. Redis has not answered for 1 s'],
+    ]);
+  });
+
+  it('A warning about a long wait waits 250 ms for the answer who holds the lock', async () => {
+    begin(never());
+    silentSince = time.now + 851;
+    await time.advance(1_349);
+    expect(warnings).toEqual([]);
+    await time.advance(1);
+    expect(said()).toEqual([expect.stringMatching(/not known. Redis has not answered for 0 s$/)]);
+  });
+
+  it('A warning about a long wait names each lock once, leaves out who has left, and comes in their own time', async () => {
+    const [lock, other] = [free(), free()];
+    const [first, second] = [begin(lock), begin(lock)];
+    await time.advance(90);
+    begin(other, 'other');
+    await time.advance(200);
+    const late = begin(lock);
+    await time.advance(809);
+    expect(said()).toEqual([]);
+    open.end(second);
+    await time.advance(1);
+    expect(said()).toEqual([
+      'A caller has waited for lock "42" for 1 s: it is free by now',
+      'A caller has waited for lock "other" for 1 s: it is free by now',
+    ]);
+    await time.advance(290);
+    expect(said().slice(2)).toEqual(['A caller has waited for lock "42" for 1 s: it is free by now']);
+    open.end(late);
+    await time.advance(910);
+    // Twice as long, by the time at which the first warning came.
+    expect(said().slice(3).map((message) => / for (\d+) s/.exec(message)?.[1])).toEqual(['2', '2']);
+    open.end(first);
+  });
+
+  it('A warning about a long wait is not about a caller that has its result while the lock is asked about', async () => {
+    let answer = (): void => undefined;
+    const wait = begin(lockOf(() => new Promise((resolve) => (answer = () => resolve({})))));
+    await time.advance(1_100);
+    wait.isOver = true;
+    answer();
+    await time.advance(1_000);
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe('The waits of a registry', () => {
+  it('The waits of a registry that is closed are interrupted, and later ones are refused', async () => {
+    const wait = begin(free());
+    const reentry = new Wait('inside', 1_000, undefined);
+    open.beginReentry(reentry);
+    let isEmpty = false;
+    open.close();
+    void open.none().then(() => (isEmpty = true));
+    expect(() => wait.throwIfInterrupted()).toThrow('closed');
+    expect(reentry.isInterrupted).toBe(false);
+    expect(() => begin(free())).toThrow('closed');
+    await time.advance(1);
+    expect(isEmpty).toBe(false);
+    open.end(wait);
+    await time.advance(0);
+    expect(isEmpty).toBe(true);
+    await open.none();
+    open.stopWarning();
+    expect([time.keepingAlive, time.pending]).toEqual([0, 0]);
+  });
+
+  it('The waits of a registry that wait for a re-entry are warned of until they end, and are not awaited', async () => {
+    const reentry = new Wait('inside', Number.POSITIVE_INFINITY, undefined);
+    reentry.lock = free();
+    open.beginReentry(reentry);
+    const over = begin(free());
+    over.isOver = true;
+    begin(undefined);
+    begin(free());
+    expect(open.awaited).toEqual(['orders:42']);
+    await time.advance(1_100);
+    expect(warnings.map(({ key }) => key).sort()).toEqual(['42', '42', 'inside']);
+    open.endReentry(reentry);
+    await time.advance(10_000);
+    expect(warnings.filter(({ key }) => key === 'inside')).toHaveLength(1);
+    expect(time.keepingAlive).toBe(0);
+  });
+
+  it('The waits of a registry with a short warnAfter are reported after a tenth more', async () => {
+    open = create(100);
+    begin(free());
+    await time.advance(109);
+    expect(warnings).toEqual([]);
+    await time.advance(1);
+    expect(warnings).toHaveLength(1);
+  });
+});
