@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
-import { CommandTimeoutError, UnexpectedReplyError } from '../../lib/redis/failure';
+import { CommandTimeoutError, NOT_ASKED, UnexpectedReplyError } from '../../lib/redis/failure';
 import { hashTag, LockNames } from '../../lib/redis/names';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
@@ -217,4 +217,42 @@ it('A batch rejects all when nothing comes back, and does not ask again', async 
   const outcomes = await Promise.allSettled(together(acquire, 3));
   expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   expect(client.evalSha).toHaveBeenCalledTimes(1);
+});
+
+describe('A command of several calls', () => {
+  it('A command of several calls gives each its own reply, error, or that its lock was not asked for', async () => {
+    await acquaint();
+    client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), [], 2, [0]]);
+    const outcomes = await Promise.allSettled(together(acquire, 4));
+    expect(outcomes.map((one) => (one.status === 'fulfilled' ? one.value : one.reason))).toEqual([
+      new Error('WRONGTYPE no'),
+      NOT_ASKED,
+      2,
+      [0],
+    ]);
+  });
+
+  it('A command of several calls brings its script while one of them can be answered in time', async () => {
+    await acquaint();
+    const reply = lateReply();
+    client.evalSha.mockReturnValueOnce(reply.promise as Promise<never>);
+    const outcomes = Promise.allSettled(together(acquire, 2));
+    await time.advance(1_000);
+    client.eval.mockResolvedValueOnce([3, 4]);
+    reply.reject(noScript());
+    await time.advance(0);
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  });
+
+  it('A command of several calls refuses no lock for another one, unless they are asked for in order', async () => {
+    await acquaint();
+    const calls: Promise<unknown>[] = [];
+    redis.inOrder(() => calls.push(...together(acquire, 2)));
+    calls.push(...together(acquire, 2, 'other'));
+    await Promise.all(calls);
+    expect(client.evalSha.mock.calls.map(([sha]) => sha)).toEqual([acquire.inOrder.sha1, acquire.forMany.sha1]);
+    expect(acquire.forMany.source).toContain('isOneRefused = false, false');
+    expect(acquire.inOrder.source).toContain('isOneRefused = true, false');
+    expect([acquire.forMany.name, acquire.inOrder.name]).toEqual(['acquire, for many', 'acquire, in order']);
+  });
 });

@@ -5,7 +5,6 @@ import {
   answerOf,
   CommandTimeoutError,
   causeOf,
-  ClientClosedError as OurClosedError,
   isErrorReply,
   isFinal,
   isNoScript,
@@ -14,6 +13,7 @@ import {
   LateGrantError,
   messageOf,
   NotSentError,
+  ClientClosedError as OurClosedError,
   ReplyError,
   reasonOf,
   serverErrorCode,
@@ -112,14 +112,21 @@ it.each([
   [new Error('READONLY no'), 'READONLY no (this server is a replica: connect to the master)'],
   [new Error('NOAUTH no'), 'NOAUTH no (the client has no password, or a wrong one)'],
   [new Error('MOVED 1 a:1'), 'MOVED 1 a:1 (this server is a node of a cluster: make a client of the cluster)'],
-  [new ClientClosedError('The client is closed'), /^The client is closed \(or it was never connected: call its connect/],
+  [
+    new ClientClosedError('The client is closed'),
+    /^The client is closed \(or it was never connected: call its connect/,
+  ],
   [new OurClosedError('The client is closed'), 'The client is closed'],
 ])('The message of %p is %p', (error, message) => {
   expect(messageOf(error)).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
 });
 
 it('The reason of a failure says that the client failed, unless Redis answered, or did not', () => {
-  const ofRedis = [new CommandTimeoutError(1, Promise.resolve()), new LateGrantError(1), new UnexpectedReplyError('a', 1)];
+  const ofRedis = [
+    new CommandTimeoutError(1, Promise.resolve()),
+    new LateGrantError(1),
+    new UnexpectedReplyError('a', 1),
+  ];
   for (const error of [...ofRedis, new ReplyError('of a script'), new Error('ERR no')]) {
     expect(reasonOf(error)).toBe(error.message);
   }
@@ -128,12 +135,20 @@ it('The reason of a failure says that the client failed, unless Redis answered, 
   class SimpleError extends ErrorReply {}
   const replies = [new SimpleError('of a script'), new Error('text'), undefined, null, 'ERR text', Object.create(null)];
   expect(replies.map(isErrorReply)).toEqual([true, false, false, false, false, false]);
-  expect([new Error("ERR unknown command 'X'"), new Error('ERR no'), 'unknown command'].map(isUnknownCommand)).toEqual([true, false, false]);
+  expect([new Error("ERR unknown command 'X'"), new Error('ERR no'), 'unknown command'].map(isUnknownCommand)).toEqual([
+    true,
+    false,
+    false,
+  ]);
 });
 
 it('A silence is explained by the last error of the client, and an answer by itself', () => {
   const [silent, refused, lastError] = [new NotSentError(1), new Error('ERR no'), new Error('ECONNREFUSED')];
-  expect([undefined, silent, refused].map((failure) => causeOf(failure, { lastError }))).toEqual([lastError, lastError, refused]);
+  expect([undefined, silent, refused].map((failure) => causeOf(failure, { lastError }))).toEqual([
+    lastError,
+    lastError,
+    refused,
+  ]);
   expect([undefined, silent].map((failure) => causeOf(failure, { lastError: undefined }))).toEqual([undefined, silent]);
 });
 
@@ -152,7 +167,9 @@ it('A reply that is not there in time is a silence, and one that is there leaves
     await expect(answered(Promise.reject('error'), 100)).rejects.toBe('error');
     await null;
     expect(time.pending).toBe(0);
-    const rejected = expect(answered(new Promise(() => undefined), 100)).rejects.toThrow('did not answer within 100 ms');
+    const rejected = expect(answered(new Promise(() => undefined), 100)).rejects.toThrow(
+      'did not answer within 100 ms',
+    );
     await time.advance(100);
     await rejected;
   } finally {

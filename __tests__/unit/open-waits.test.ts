@@ -161,7 +161,11 @@ describe('A warning about a long wait', () => {
     open.end(late);
     await time.advance(910);
     // Twice as long, by the time at which the first warning came.
-    expect(said().slice(3).map((message) => / for (\d+) s/.exec(message)?.[1])).toEqual(['2', '2']);
+    expect(
+      said()
+        .slice(3)
+        .map((message) => / for (\d+) s/.exec(message)?.[1]),
+    ).toEqual(['2', '2']);
     open.end(first);
   });
 

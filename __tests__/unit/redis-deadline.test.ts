@@ -157,3 +157,34 @@ it.each([
   expect(outcomes).toEqual(outcome);
   reading.mockRestore();
 });
+
+it('An answer that comes after the deadline is passed on to who follows the command up', async () => {
+  const replies = [lateReply(), lateReply()];
+  for (const { promise } of replies) redis.evalSha.mockReturnValueOnce(promise);
+  const late = ['a', 'b'].map((key) =>
+    commands.run(script, [key], [], 100, asItIs).catch((error: CommandTimeoutError) => error.late),
+  );
+  await time.advance(100);
+  replies[0]?.resolve('late');
+  replies[1]?.reject(new Error('ERR late'));
+  await expect(late[0]).resolves.toBe('late');
+  await expect(late[1]).rejects.toThrow('ERR late');
+});
+
+it('A script that is not known is sent by the first of many commands, and by another one that asks twice in vain', async () => {
+  redis.evalSha.mockRejectedValue(noScript());
+  const loading = lateReply();
+  redis.eval.mockReturnValueOnce(loading.promise);
+  const first = run(1_000);
+  const second = run(1_000);
+  await time.advance(1);
+  expect([redis.evalSha.mock.calls.length, redis.eval.mock.calls.length]).toEqual([3, 2]);
+  loading.reject(new Error('ERR no'));
+  await expect(first).rejects.toThrow('ERR no');
+  expect(await second).toBe(1);
+  // Nobody sends it now: the next one does at once.
+  for (let calls = 4; calls < 6; calls++) {
+    await run(1_000);
+    expect([redis.evalSha.mock.calls.length, redis.eval.mock.calls.length]).toEqual([calls, calls - 1]);
+  }
+});
