@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
@@ -88,6 +89,20 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     expect(task).toHaveBeenCalledTimes(1);
   });
 
+  it('A call of once leaves nothing at its signal', async () => {
+    const { signal } = new AbortController();
+    await Promise.all([1, 2].map(() => one.once('key', () => 1, { ...KEPT, signal })));
+    expect(getEventListeners(signal, 'abort')).toEqual([]);
+  });
+
+  it('A caller of once that leaves does not end the waiting of others of its process', async () => {
+    const lease = await other.obtain('key').lock();
+    const staying = one.once('key', () => 'result', KEPT);
+    await expect(one.once('key', () => 'result', { ...KEPT, waitTime: 20 })).rejects.toThrow(LockTimeoutError);
+    await lease.unlock();
+    expect(await staying).toBe('result');
+  });
+
   it('A caller of once whose waiting was given up leaves nothing that would run its task', async () => {
     const lease = await other.obtain('key').lock();
     const task = jest.fn(() => 1);
@@ -107,14 +122,17 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
   });
 
   it('A caller of once that has the lock does not wait for callers that wait for the lock', async () => {
-    const { task, open } = gated('outside');
-    const result = await one.run('key', async () => {
-      open();
-      const outside = other.once('key', task, KEPT);
-      const inside = await one.once('key', () => 'inside', KEPT);
-      return [inside, await outside];
+    const task = jest.fn(() => 'outside');
+    const { task: holding, open } = gated('held');
+    const inside = one.run('key', async () => {
+      await holding();
+      return one.once('key', () => 'inside', KEPT);
     });
-    expect(result).toEqual(['inside', 'inside']);
+    await until(() => holding.mock.calls.length > 0);
+    const outside = [one, other].map((registry) => registry.once('key', task, KEPT));
+    await sleep(20);
+    open();
+    expect(await Promise.all([inside, ...outside])).toEqual(['inside', 'inside', 'inside']);
     expect(task).not.toHaveBeenCalled();
   });
 
@@ -159,7 +177,7 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     await expect(call({ keepFor: 0 })).rejects.toThrow(RangeError);
     await expect(call({ ...KEPT, waitTime: 0 })).rejects.toThrow(RangeError);
     await expect(call({ ...KEPT, ttl: 5 })).rejects.toThrow('Unknown option `ttl` (5)');
-    await expect(call(KEPT, 5)).rejects.toThrow(TypeError);
+    await expect(call(KEPT, 5)).rejects.toThrow('Expected `task` to be a function, got 5 (number)');
     await expect(call({ ...KEPT, signal: AbortSignal.abort(new Error('early')) })).rejects.toThrow('early');
     const waiting = other.once('key', () => other.obtain('other').lock(), KEPT);
     const lease = await one.obtain('held').lock();
@@ -173,6 +191,7 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
 
 describe('Once whose results are slow', () => {
   const reads: ((text: string | undefined) => void)[] = [];
+  const forget = jest.fn(() => Promise.resolve(true));
   let registry: InMemoryLockRegistry;
   let once: Once;
   beforeEach(() => {
@@ -180,7 +199,7 @@ describe('Once whose results are slow', () => {
     registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
     const results = {
       read: () => new Promise<string | undefined>((resolve) => reads.push(resolve)),
-      forget: () => Promise.resolve(true),
+      forget,
     };
     once = new Once(results as never as Results, 1_000);
   });
@@ -202,6 +221,22 @@ describe('Once whose results are slow', () => {
     await answered(undefined);
     await until(() => !lock().isAcquiredInThisProcess);
     expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A task of once does not run when the result is there as soon as its process has the lock', async () => {
+    const task = jest.fn(() => 'mine');
+    const call = once.once(lock(), task, KEPT);
+    await answered(undefined);
+    await answered('"kept"');
+    expect(await call).toBe('kept');
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A result of once that cannot be forgotten rejects with the reason', async () => {
+    forget.mockRejectedValueOnce(new Error('no answer'));
+    const forgetting = once.forget(lock());
+    await expect(forgetting).rejects.toThrow(CannotAcquireLockError);
+    await expect(forgetting).rejects.toThrow('The result of "key" may not be forgotten: the client failed: no answer');
   });
 
   it('A caller of once does not have a result that its process has forgotten, though another one reads that', async () => {
