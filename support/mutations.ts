@@ -132,6 +132,25 @@ export const MUTATIONS = {
     replacements: [['this.#unanswered.set(from, adoption);', '']],
   },
 
+  // once
+  'task-run-though-done': {
+    finding: 'a caller of once that has waited for the lock runs the task, though its result is there',
+    simulation: ['spin', 'pub-sub'],
+    replacements: [
+      ['      if (there !== undefined) return there;\n      // All callers', '      void there;\n      // All callers'],
+    ],
+  },
+  'task-of-nobody': {
+    finding: 'the callers of once have left when the lock is theirs, and the task runs',
+    simulation: ['spin', 'fair'],
+    replacements: [['flight.waiting.signal.throwIfAborted();', '']],
+  },
+  'forgotten-result-given': {
+    finding: 'a caller of once gets a result that its process has forgotten before it called',
+    test: '__tests__/once/once.test.ts',
+    replacements: [['      this.#flights.delete(lock.key);\n      return wasThere;', '      return wasThere;']],
+  },
+
   // Contention
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',

@@ -1,6 +1,6 @@
 import { ABORT_REASONS } from '../abort-reasons';
 import { Random } from '../random';
-import type { CallerPlan, LockType, Plan, Round } from './plan';
+import { type CallerPlan, isShared, type LockType, ONCE_KEY, type OnceCall, type Plan, type Round } from './plan';
 import { type Fault, MOMENTS } from './plan-faults';
 
 /** Changes a plan, or leaves it as it is. */
@@ -20,6 +20,7 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   replicas: withReplicas,
   'replaced server': withReplacedServer,
   travel: withTravel,
+  once: withOnce,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -221,6 +222,30 @@ function withTravel(plan: Plan, random: Random): Plan {
     const renew = random.chance(0.5) ? true : undefined;
     return { ...round, ttl, renew, minHold: undefined, hold: held, chunk: 0, travels: { to, after, hold } };
   });
+}
+
+/** Calls of `once` come in bursts from all processes; their lock may be lost, their result forgotten. */
+function withOnce(plan: Plan, random: Random): Plan {
+  if (plan.lockType === 'multi' || isShared(plan.lockType) || !random.chance(0.3)) return plan;
+  const process = (): number => random.whole(0, plan.processes.length - 1);
+  const burst = (at: number): OnceCall[] =>
+    Array.from({ length: random.whole(2, 6) }, () => ({
+      process: process(),
+      at: at + random.pick([0, random.between(0, 5), random.between(0, 300)]),
+      waitTime: random.chance(0.2) ? random.pick([5, 100, 700]) : undefined,
+      abortAfter: random.chance(0.2) ? random.between(0, random.pick([3, 50, 1_500])) : undefined,
+      work: random.pick([0, random.between(0, 30), random.between(0, 700), random.between(0, 3_000)]),
+      fails: random.chance(0.1),
+    }));
+  const moments = Array.from({ length: random.whole(1, 4) }, () => random.between(20, 5_000));
+  const forgets = Array.from({ length: random.whole(0, 2) }, () => {
+    const near = random.pick(moments) + random.pick([-1, random.between(0, 5), random.between(0, 300)]);
+    return { process: process(), at: Math.max(20, near) };
+  });
+  const lost: Fault[] =
+    plan.isCalm || random.chance(0.5) ? [] : [{ kind: 'delete', at: random.between(20, 5_000), key: ONCE_KEY }];
+  const faults = [...plan.faults, ...lost].sort((one, next) => one.at - next.at);
+  return { ...plan, faults, once: { calls: moments.flatMap(burst), forgets, keepFor: random.pick([400, 60_000]) } };
 }
 
 function withRounds(plan: Plan, change: (round: Round) => Round): Plan {

@@ -35,6 +35,9 @@ export function isShared(type: LockType): type is SharedType {
 
 const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
 
+/** The key of all calls of `once`. */
+export const ONCE_KEY = 'task';
+
 /** One acquisition of a caller. Times in ms. */
 export interface Round {
   /** Before the call. */
@@ -85,6 +88,24 @@ export interface AimedFault {
   readonly fault: Fault;
 }
 
+/** One call of `once`. */
+export interface OnceCall {
+  readonly process: number;
+  readonly at: number;
+  readonly waitTime: number | undefined;
+  readonly abortAfter: number | undefined;
+  /** ms that its task takes. */
+  readonly work: number;
+  readonly fails: boolean;
+}
+
+/** What several processes do with `once`, for one key. */
+export interface OncePlan {
+  readonly calls: readonly OnceCall[];
+  readonly forgets: readonly { readonly process: number; readonly at: number }[];
+  readonly keepFor: number;
+}
+
 export interface CallerPlan {
   readonly process: number;
   /** Several with `multi` only. */
@@ -117,11 +138,12 @@ export interface Plan {
   readonly replicas: readonly ReplicaTrouble[];
   readonly processes: readonly ProcessPlan[];
   readonly callers: readonly CallerPlan[];
+  readonly once?: OncePlan;
   readonly faults: readonly Fault[];
 }
 
-export function keysOf({ callers }: Plan): string[] {
-  return [...new Set(callers.flatMap(({ keys }) => keys))];
+export function keysOf({ callers, once }: Plan): string[] {
+  return [...new Set([...callers.flatMap(({ keys }) => keys), ...(once === undefined ? [] : [ONCE_KEY])])];
 }
 
 export function planOf(seed: number, lockType: LockType): Plan {

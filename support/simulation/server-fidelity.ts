@@ -12,7 +12,7 @@ const connection: ServerConnection = { channels: new Set(), message: () => undef
 
 /** `K` is `KEY`. */
 const COMMANDS = `
-SET K 1 PX 60000|GET K|SET K 2 NX|SET K 2 XX|INCR K|GET K|PTTL nothing|EXISTS K K nothing
+SET K 1 PX 60000|GET K|SET K 2 NX|SET K 2 XX|INCR K|INCRBY K 3|INCRBY K x|GET K|PTTL nothing|EXISTS K K nothing
 PTTL K|PEXPIRE K 50000|PEXPIRE nothing 5|PEXPIREAT nothing 5|PEXPIREAT K 5|EXISTS K|SET K 5|PTTL K|SET K v PX 0
 SET K v FOO|SET K text|INCR K|HGET K f|ZADD K 1 a|RPUSH K a|DEL K nothing|UNLINK K
 HSET K f 1 g 2|HSET K f 2 h 3|HSET K f|HGET K f|HGET K none|HEXISTS K f|HEXISTS K none|HMGET K f none g|HLEN K

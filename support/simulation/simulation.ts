@@ -17,6 +17,7 @@ import { describeRun } from './describe-run';
 import { Heirs } from './heirs';
 import { History } from './history';
 import { createHost } from './host';
+import { OnceCallers } from './once';
 import { keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
 import { RedisServer } from './server/redis-server';
@@ -71,6 +72,7 @@ export class Simulation {
   readonly #bounds: BoundChecks;
   readonly #commands: CommandChecks;
   readonly #callers: readonly Caller[];
+  readonly #once: OnceCallers;
   readonly #trace: Trace | undefined;
   #events = 0;
   /** Everybody is done. */
@@ -85,6 +87,7 @@ export class Simulation {
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
       grants.ran(server, locks, timeline.now);
+      this.#once.note();
       this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note();
@@ -139,8 +142,9 @@ export class Simulation {
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);
+    this.#once = new OnceCallers(this.#world, this.#leases, instances);
     this.#steps = new StepChecks(this.#world);
-    this.#bounds = new BoundChecks(this.#world, this.#calls, this.#leases);
+    this.#bounds = new BoundChecks(this.#world, this.#calls, this.#leases, this.#once);
     const order = new OrderChecks(this.#world, this.#calls, this.#leases, scripts);
     const sharedOrder = new SharedOrderChecks(this.#world, grants, this.#calls);
     const services = {
@@ -173,6 +177,7 @@ export class Simulation {
     for (const fault of plan.faults) timeline.at(fault.at, () => applyFault(this.#world, this.#leases, fault));
     timeline.at(CONNECTED, () => {
       for (const caller of this.#callers) caller.start();
+      this.#once.start();
     });
     this.#lookNowAndThen();
     const lastFault = plan.faults.at(-1)?.at ?? 0;
@@ -182,6 +187,7 @@ export class Simulation {
       const text = `${caller} still waits for "${keys.join(' + ')}"`;
       if (this.#isAlive(caller)) violations.report('not settled', caller, text);
     }
+    this.#once.checkSettled();
     const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
     for (const caller of unsettled)
       violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
@@ -269,6 +275,7 @@ export class Simulation {
     this.#leases.check();
     this.#trace?.check(this.#leases.open);
     this.#calls.note();
+    this.#once.note();
   }
 
   #lookNowAndThen(): void {
@@ -278,13 +285,14 @@ export class Simulation {
         this.#calls.check();
         this.#commands.check();
         this.#steps.check();
+        this.#once.check();
       }
       if (!this.#isOver) this.#lookNowAndThen();
     });
   }
 
   #areDone(): boolean {
-    return this.#callers.every((caller) => caller.isDone || !caller.isAlive);
+    return this.#once.areDone && this.#callers.every((caller) => caller.isDone || !caller.isAlive);
   }
 
   #isAlive(name: string): boolean {

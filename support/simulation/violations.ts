@@ -22,6 +22,7 @@ export const VIOLATION_KINDS = [
   'lost though confirmed',
   'lost though renewed',
   'lost on the way',
+  'not once',
   'left in Redis',
   'min hold',
   'strange error',

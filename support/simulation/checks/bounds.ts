@@ -1,3 +1,4 @@
+import type { OnceCallers } from '../once';
 import { type Host, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 import type { LeaseChecks } from './leases';
@@ -39,10 +40,12 @@ export class BoundChecks {
   readonly #world: World;
   readonly #leases: LeaseChecks;
   readonly #calls: CallChecks;
+  readonly #once: OnceCallers;
   readonly #counts = new Map<Host, Counts>();
 
-  constructor(world: World, calls: CallChecks, leases: LeaseChecks) {
+  constructor(world: World, calls: CallChecks, leases: LeaseChecks, once: OnceCallers) {
     this.#world = world;
+    this.#once = once;
     this.#calls = calls;
     this.#leases = leases;
   }
@@ -91,6 +94,7 @@ export class BoundChecks {
   #busyOf(host: Host): number {
     const pending = [...this.#calls.pending].filter((call) => call.host === host);
     const open = [...this.#leases.open].filter((entry) => entry.host === host);
-    return pending.reduce((sum, { keys }) => sum + keys.length, open.length);
+    const once = this.#once.isWaiting(host) ? 1 : 0;
+    return pending.reduce((sum, { keys }) => sum + keys.length, open.length + once);
   }
 }

@@ -67,8 +67,8 @@ function countListeners(context: CommandContext, [kind, ...channels]: readonly s
   return channels.flatMap((channel): Reply[] => [channel, context.listeners(channel)]);
 }
 
-function increment({ keys }: CommandContext, key: string): number {
-  const next = integer(keys.get(key, 'string') ?? '0') + 1;
+function increment({ keys }: CommandContext, key: string, by: number): number {
+  const next = integer(keys.get(key, 'string') ?? '0') + by;
   keys.setString(key, String(next), undefined);
   return next;
 }
@@ -80,7 +80,8 @@ const stringCommands: CommandTable = {
   UNLINK: [1, removeAll],
   EXISTS: [1, ({ keys }, names) => names.filter((key) => keys.has(key)).length],
   TYPE: [1, ({ keys }, [key = '']) => ({ ok: keys.kind(key) ?? 'none' })],
-  INCR: [1, (context, [key = '']) => increment(context, key)],
+  INCR: [1, (context, [key = '']) => increment(context, key, 1)],
+  INCRBY: [2, (context, [key = '', by]) => increment(context, key, integer(by))],
   PTTL: [1, (context, [key = '']) => life(context, key)],
   PEXPIRE: [2, (context, [key = '', ms]) => expire(context, key, context.now() + integer(ms), context.ticks())],
   PEXPIREAT: [2, (context, [key = '', end]) => expire(context, key, integer(end))],
