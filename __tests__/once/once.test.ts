@@ -151,6 +151,9 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
   it('A result of once of over 1 MiB, or without a text, is refused, and is not kept', async () => {
     const long = one.once('key', () => 'x'.repeat(2 ** 20), KEPT);
     await expect(long).rejects.toThrow(/The result of once\("key"\) is not kept: it has 1048578 bytes, and 1048576/);
+    const wide = one.once('key', () => 'é'.repeat(2 ** 19), KEPT);
+    await expect(wide).rejects.toThrow('it has 1048578 bytes');
+    expect(await one.once('just', () => 'x'.repeat(2 ** 20 - 2), KEPT)).toHaveLength(2 ** 20 - 2);
     const serialize = (): string => 5 as never;
     await expect(one.once('key', () => 5, { ...KEPT, serialize })).rejects.toThrow(
       'Expected `serialize(result of "key")` to be a string, got 5 (number)',
