@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { candidates } from './libraries';
-import { writePage } from './page';
+import { shownOf, writePage } from './page';
 import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
 import { keepProcessorsAwake, startProcess } from './processes';
@@ -20,9 +20,11 @@ const USAGE = `npm run bench -- [options]
   --rounds N     number of rounds (5; 1 with --quick)
   --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
+  --shown        only the candidates that the tables show
   --no-growth    all scenarios but 9, which takes the longest
   --profile      in place of the scenarios: how many functions of ours an uncontended call visits
   --page         writes what was measured into docs/benchmarks.json, and the tables of docs/trust.md
+                 and README.md
 Scenarios:
 ${[...titles].map(([id, title]) => `  ${id.padEnd(3)} ${title}`).join('\n')}
 Candidates: ${candidates.map(({ id }) => id).join(', ')}`;
@@ -33,6 +35,7 @@ const OPTIONS = {
   quick: flag,
   scenario: names,
   only: names,
+  shown: flag,
   'no-growth': flag,
   profile: flag,
   page: flag,
@@ -99,10 +102,10 @@ async function printVisits({ address }: BenchServer): Promise<void> {
   console.log(report.terminalTable(['', 'lock()', 'unlock()'], rows));
 }
 
-async function measureAll({ selected, only, quick, rounds }: Options, server: BenchServer) {
+async function measureAll({ selected, only, shown, quick, rounds }: Options, server: BenchServer) {
   const results: report.ScenarioResult[] = [];
   for (const scenario of selected) {
-    const participants = participantsOf(scenario, only, quick);
+    const participants = participantsOf(scenario, shown ? shownOf(scenario) : only, quick);
     if (participants.length === 0) continue;
     const name = scenario.point === undefined ? scenario.id : `${scenario.id} ${scenario.point.size}`;
     const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>

@@ -1,20 +1,23 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { withReadmeTable } from '../../support/readme-table';
 import { withSection } from '../../support/sections';
+import { figure, markdownTable } from '../../support/tables';
 import type { Metric } from './figures';
 import { candidateNamed } from './libraries';
-import { figure, markdownTable, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
+import { pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
 import type { Spread } from './runner';
-import { scenarios } from './scenarios';
+import { type Scenario, scenarios } from './scenarios';
 
 /**
  * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
- * of docs/trust.md are made of that file and show the medians that somebody may want to read.
+ * of docs/trust.md and README.md are made of that file and show the medians that somebody may want to read.
  */
 
 const DOCS = join(__dirname, '..', '..', 'docs');
 const DATA = join(DOCS, 'benchmarks.json');
 const PAGE = join(DOCS, 'trust.md');
+const README = join(DOCS, '..', 'README.md');
 
 interface Figure extends Spread {
   /** To the floor of the same round. */
@@ -52,6 +55,7 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   const growth = growthSection(data);
   const withFigures = withSection(page, figuresSection(data));
   writeFileSync(PAGE, growth === undefined ? withFigures : withSection(withFigures, growth));
+  writeFileSync(README, withReadmeTable(readFileSync(README, 'utf8'), data));
 }
 
 function keptOf({ rows }: ScenarioResult, measured: string): Measured {
@@ -104,6 +108,13 @@ const OTHERS: readonly (readonly [scenario: string, candidates: readonly string[
   ['11', ['semaphore', 'redis-semaphore-semaphore'], 'acquisitions, /s', 'requests for each', 'wait, p99.9, ms'],
   ['13', ['read-write'], 'reads, /s', 'writes, /s', 'wait of readers, p99.9, ms', 'wait of writers, p99.9, ms'],
 ];
+
+/** The candidates of a scenario that the tables show, and what goals compare them with. Of a curve, all: none is named. */
+export function shownOf({ id, point, goals = [] }: Scenario): readonly string[] {
+  if (point !== undefined) return [];
+  const compared = goals.flatMap(([, , , , to]) => to ?? []);
+  return [...COLUMNS, ...compared, ...OTHERS.flatMap(([of, names]) => (of === id ? names : []))];
+}
 
 const OWN_PACKAGE = 'redis-lock-registry';
 

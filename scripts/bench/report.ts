@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { arch, cpus, loadavg, platform, totalmem } from 'node:os';
 import { join } from 'node:path';
 import Table from 'cli-table3';
+import { type Cells, figure } from '../../support/tables';
 import type { Metric } from './figures';
 import { candidates } from './libraries';
 import type { Outcome, Row } from './runner';
@@ -10,11 +11,6 @@ import type { Curve, Goal, Scenario } from './scenarios';
 export interface ScenarioResult {
   readonly scenario: Scenario;
   readonly rows: readonly Row[];
-}
-
-/** Three significant digits, with thousands separators. */
-export function figure(value = Number.NaN): string {
-  return Number.isFinite(value) ? value.toLocaleString('en', { maximumSignificantDigits: 3 }) : '–';
 }
 
 export function ratio(value = Number.NaN): string {
@@ -30,19 +26,12 @@ export function lineOf({ metrics }: Scenario, { figures, fault }: Outcome): stri
     .join('; ');
 }
 
-type Cells = readonly string[];
-
 /** A table for the terminal; numbers are at the right. */
 export function terminalTable(head: Cells, rows: readonly Cells[]): string {
   const colAligns = head.map((_, i) => (i === 0 ? 'left' : 'right') as 'left' | 'right');
   const table = new Table({ head: [...head], colAligns, style: { head: [], border: [] } });
   for (const row of rows) table.push([...row]);
   return String(table);
-}
-
-export function markdownTable(head: Cells, rows: readonly Cells[], isNumber = (column: number) => column > 0): string {
-  const line = (cells: Cells) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map((_, i) => (isNumber(i) ? '---:' : '---'))), ...rows.map(line)].join('\n');
 }
 
 /** The medians of each candidate of a scenario, with the ratio to the floor in another line. */

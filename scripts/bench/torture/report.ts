@@ -1,4 +1,5 @@
-import { installedVersion, markdownTable, terminalTable } from '../report';
+import { markdownTable } from '../../../support/tables';
+import { installedVersion, terminalTable } from '../report';
 import { type Entry, LIBRARIES } from './libraries';
 import { versionOf } from './peers';
 import type { Verdict } from './verdict';
