@@ -70,9 +70,9 @@ function linked(file: string, prose: string): string {
         const to = onSite(posix.normalize(posix.join(posix.dirname(file), target)));
         return to === undefined ? whole : `](${relative(to)}${anchor})`;
       })
-      // A picture that is not in the npm package: its name, and what it shows.
+      // A picture that is not in the npm package: where it is, its name, and what it shows.
       .replace(
-        /`docs\/([\w-]+\.png)` \(([^)]+)\),?/g,
+        /(?:In the repository: )?`docs\/([\w-]+\.png)` \(([^)]+)\),?/g,
         (_, name: string, words: string) => `\n\n![${words}](${relative(name)})\n\n`,
       )
       // A name of a file that is no link in the npm package, since it is not in it.

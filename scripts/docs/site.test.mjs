@@ -103,6 +103,11 @@ for (const path of ['/', '/any/where/']) {
       await page.locator('#localsearch-input').fill('NOTIFICATION_REFUSED');
       const result = page.locator('.results a').first();
       await result.waitFor();
+      await page.locator('#localsearch-input').fill('fencing token');
+      await page.locator('.results a', { hasText: 'Where tokens come from' }).waitFor();
+      assert.doesNotMatch(await result.innerText(), /Interface/, 'guides come before the reference');
+      await page.locator('#localsearch-input').fill('NOTIFICATION_REFUSED');
+      await page.locator('.results a', { hasText: 'Warnings' }).first().waitFor();
       await result.click();
       await page.waitForFunction(() => document.querySelector('main')?.textContent?.includes('NOTIFICATION_REFUSED'));
       assert.ok(page.url().startsWith(site.url));
