@@ -453,10 +453,10 @@ redis.call('ZADD', queue, score, ticket)`,
       ],
     ],
   },
-  'two-protocols-for-a-name': {
-    finding: 'a lock that was evicted and made anew releases the grants of its waiters',
+  'evicted-lock-hears-on': {
+    finding: 'a lock that was evicted releases the grants of the waiters of the one that was made anew',
     simulation: ['fair'],
-    replacements: [['return this.#all.get(name)?.deref();', 'return undefined;']],
+    replacements: [['owner === this.#entered || this.#isRetired)', 'owner === this.#entered)']],
   },
 
   // redisson-fair

@@ -147,8 +147,9 @@ export class FairFixture {
     return callInTurn(callers, (tickets) => this.queued(before + tickets, notifiedBy));
   }
 
-  /** The holder's lease, and a waiter's that has just come into the queue. */
+  /** The holder's lease, and a waiter's that has just come into the queue: it listens from a wait before. */
   async shortWait(holder: RedisLockRegistry, waiter: RedisLockRegistry): Promise<Waiting> {
+    await this.handOverOnce(holder, waiter);
     const lease = await lock(holder)();
     const [waiting] = await this.enqueue([lock(waiter)]);
     return { lease, waiting: waiting as Promise<Lease> };

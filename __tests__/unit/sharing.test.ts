@@ -131,9 +131,9 @@ describe('Yielding to listeners', () => {
     expect([49, 50].map((ms) => sharing.isSliceOver(time.now + ms))).toEqual([false, true]);
     sharing.released(release());
     time.now += 999;
-    expect(sharing.isActive).toBe(true);
+    expect(standBack(sharing, { hints: 0, hintedAt: time.now })).not.toBeUndefined();
     time.now += 1;
-    expect(sharing.isActive).toBe(false);
+    expect(standBack(sharing, { hints: 0, hintedAt: time.now })).toBeUndefined();
   });
 
   it('Yielding to listeners leaves two slices to others where it is not known how many there are', () => {

@@ -105,7 +105,7 @@ class AdoptedLock extends RedisLock {
       ...services,
       nextOwner: () => to,
       adopted: () => undefined,
-      protocols: { openProtocol: () => adopting(protocol, from, refused) },
+      openProtocol: () => adopting(protocol, from, refused),
     });
     this.#protocol = protocol;
     this.#held = held;
@@ -127,7 +127,6 @@ class AdoptedLock extends RedisLock {
 function adopting(lock: LockProtocol, from: string, refused: (reason: NotHeld) => void): LockProtocol {
   return {
     availability: new Availability(),
-    isActive: false,
     async attempt(hold, timeout) {
       const answer = await (lock.travel as Travel).adopt(from, hold, timeout);
       if (typeof answer !== 'string') return answer;

@@ -1,26 +1,19 @@
 import { CannotAcquireLockError } from '../api/errors';
 import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import type { LockNames } from '../redis/names';
-import type { LockBackend } from './backend';
 import type { RedisLock } from './lock';
-import type { LockProtocol } from './protocol';
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
 export class LockCache {
   readonly #capacity: number;
   readonly #registryKey: string;
-  readonly #backend: Pick<LockBackend, 'open'>;
   readonly #locks = new Map<string, RedisLock>();
   /** All locks of `#locks`: the least recently used one comes first. */
   readonly #byUse = new LinkedList<RedisLock>();
-  /** The protocols of locks that were evicted, by the lock's name. */
-  readonly #detached = new DetachedProtocols();
 
-  constructor(capacity: number, registryKey: string, backend: Pick<LockBackend, 'open'>) {
+  constructor(capacity: number, registryKey: string) {
     this.#capacity = capacity;
     this.#registryKey = registryKey;
-    this.#backend = backend;
   }
 
   get size(): number {
@@ -33,11 +26,6 @@ export class LockCache {
 
   get inUse(): RedisLock[] {
     return [...this.#locks.values()].filter((lock) => lock.isInUse);
-  }
-
-  /** The protocol of a lock: the one that still exists for its name, or a new one. */
-  openProtocol(names: LockNames): LockProtocol {
-    return this.#detached.find(names.lock) ?? this.#backend.open(names);
   }
 
   /** Removes the locks that are not in use and were not called for more than `age` ms. */
@@ -103,36 +91,6 @@ export class LockCache {
     this.#locks.delete(lock.key);
     this.#byUse.remove(lock);
     lock.evicted = true;
-    const protocol = lock.detachProtocol();
-    if (protocol !== undefined) this.#detached.add(lock.names.lock, protocol);
-  }
-}
-
-/**
- * The protocols of locks that were evicted from the cache. There must never be two protocols for one lock name in a
- * registry: a grant for a waiter of one would be unknown to the other, which would release it. So a protocol is found
- * here as long as anything refers to it: a lease that was lost, an orphan that is followed up, a timer. While it is
- * active it is kept in any case.
- */
-class DetachedProtocols {
-  readonly #all = new Map<string, WeakRef<LockProtocol>>();
-  readonly #active = new Set<LockProtocol>();
-  /** Beyond this number, protocols that are gone, or no longer active, are removed. */
-  #sweepAt = 16;
-
-  add(name: string, protocol: LockProtocol): void {
-    this.#all.set(name, new WeakRef(protocol));
-    if (protocol.isActive) this.#active.add(protocol);
-    if (this.#all.size < this.#sweepAt) return;
-    for (const active of this.#active) if (!active.isActive) this.#active.delete(active);
-    for (const [other, reference] of this.#all) if (reference.deref() === undefined) this.#all.delete(other);
-    this.#sweepAt = 2 * this.#all.size + 16;
-  }
-
-  /**
-   * The protocol of this name, for a lock that is cached again. It stays here: that lock may not fit into the cache.
-   */
-  find(name: string): LockProtocol | undefined {
-    return this.#all.get(name)?.deref();
+    lock.retireProtocol();
   }
 }

@@ -41,8 +41,7 @@ export interface LockServices {
   readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
   readonly cache: LockCache;
-  /** Where locks get their protocols from: the one that is still active for a lock's name, or a new one. */
-  readonly protocols: { openProtocol(names: LockNames): LockProtocol };
+  openProtocol(names: LockNames): LockProtocol;
   /** An owner value that was never used before. */
   nextOwner(): string;
   /** The lock of a lease of this key that this registry has adopted, and holds: see `Adoptions`. */
@@ -110,7 +109,7 @@ export class RedisLock implements DistributedLock {
     this.key = key;
     this.names = new LockNames(services.settings.registryKey, key);
     this.services = services;
-    this.#protocol = services.protocols.openProtocol(this.names);
+    this.#protocol = services.openProtocol(this.names);
   }
 
   get isAcquiredInThisProcess(): boolean {
@@ -185,15 +184,14 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Its protocol, for what is to share it. */
   openProtocol(): LockProtocol {
-    this.#protocol ??= this.services.protocols.openProtocol(this.names);
+    this.#protocol ??= this.services.openProtocol(this.names);
     return this.#protocol;
   }
 
-  /** @internal Takes the protocol from an evicted lock; it is kept while active. */
-  detachProtocol(): LockProtocol | undefined {
-    const protocol = this.#protocol;
+  /** @internal The lock was evicted: the next call makes another protocol. */
+  retireProtocol(): void {
+    this.#protocol?.retire?.();
     this.#protocol = undefined;
-    return protocol;
   }
 
   /** @internal Resolves when the lock is not held. */

@@ -173,13 +173,13 @@ export interface LockSharing {
 }
 
 /**
- * One lock: how it is written, and how it is shared. There is one object for each lock, found by the lock's name. It owns
- * what is remembered about the lock there, and lives as long as there is any of that.
+ * One lock: how it is written, and how it is shared. There is one object for each lock that is cached, and it owns what is
+ * remembered about the lock.
  */
 export interface LockProtocol extends LockFormat, LockSharing {
   readonly availability: Availability;
-  /** Something is remembered that a new object for the same lock would not know. */
-  readonly isActive: boolean;
+  /** Another object is made for the same lock: this one only gives back, and leaves all that it hears to the other. */
+  retire?(): void;
   /** The hold of this process, set by its `RedisLock`: a message may be about it. */
   holder?: Hold | undefined;
   /** The permits of a semaphore, set by its lock. */

@@ -82,10 +82,6 @@ class ContendedProtocol implements LockProtocol {
     return this.#lazySharing;
   }
 
-  get isActive(): boolean {
-    return this.#waiting?.isActive || (this.#lazySharing?.isActive ?? false);
-  }
-
   standBack(wait: Wait): Promise<void> | undefined {
     if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
     // A pause for pollers may begin while this process gives precedence to others.

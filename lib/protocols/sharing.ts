@@ -57,8 +57,6 @@ const FASTEST_POLLING = 8;
  * far as it knows: each pause in which nobody took the lock doubles the next slice. An attempt that is refused ends that.
  */
 export class TimeSlice {
-  /** Something is remembered that a new object would not know. */
-  readonly isActive = false;
   readonly #idleBetweenTries: number;
   readonly #handOver: number | undefined;
   /** ms that a slice lasts by default. */
@@ -180,10 +178,6 @@ export class YieldToListeners {
 
   constructor(slice = SLICE) {
     this.#slice = slice;
-  }
-
-  get isActive(): boolean {
-    return this.#lastRelease(clock.now()) !== undefined;
   }
 
   /** The usual one: waiters are notified. */

@@ -57,11 +57,6 @@ export class Waiting {
     return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
   }
 
-  /** Something is remembered that a new object would not know. */
-  get isActive(): boolean {
-    return this.#subscription !== undefined && !this.#subscription.isOver;
-  }
-
   /** The waiting caller makes an attempt now, as after a message. */
   wake(): void {
     this.#subscription?.wake();

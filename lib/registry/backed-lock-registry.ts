@@ -81,7 +81,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
     this.#silence = silence;
     this.#backend = backend;
-    this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey, backend);
+    this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey);
     this.#services = {
       settings,
       connection,
@@ -97,7 +97,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       unconnected: new Unconnected(connection),
       waits,
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
-      protocols: this.#cache,
+      openProtocol: (names) => backend.open(names),
       cache: this.#cache,
       adopted: (key) => this.#adoptions.lockOf(key),
     };

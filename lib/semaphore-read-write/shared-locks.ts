@@ -82,10 +82,9 @@ class Semaphore extends SharedLock {
 
   /** @internal */
   constructor(key: string, services: LockServices, permits = new Permits()) {
-    const { protocols } = services;
     super(key, {
       ...services,
-      protocols: { openProtocol: (names) => Object.assign(protocols.openProtocol(names), { permits }) },
+      openProtocol: (names) => Object.assign(services.openProtocol(names), { permits }),
     });
     this.permits = permits;
   }
@@ -286,9 +285,7 @@ export class SharedLocks {
     if (known !== undefined) return known;
     const { inspection, settings } = this.#services;
     const { shared } = this.#backend;
-    const cache = new LockCache(settings.cacheCapacity, settings.registryKey, {
-      open: (names) => shared.open(kind, names),
-    });
+    const cache = new LockCache(settings.cacheCapacity, settings.registryKey);
     const services: LockServices = {
       ...this.#services,
       settings: { ...settings, lockType: kind },
@@ -297,7 +294,7 @@ export class SharedLocks {
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       heldScripts: shared.heldScripts(kind),
       adopted: () => undefined,
-      protocols: cache,
+      openProtocol: (names) => shared.open(kind, names),
       cache,
     };
     const made = { cache, services };

@@ -330,8 +330,6 @@ function inMemoryProtocol(
     hasQueue: true,
     availability: new Availability(),
     permits: undefined,
-    /** All that is remembered is in `InMemoryLocks`. */
-    isActive: false,
     /** Readers enter together with those of their process, as in Redis. */
     queuesItself: kind !== 'read',
     /** The queue gives every caller its turn. */

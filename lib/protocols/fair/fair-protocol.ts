@@ -73,6 +73,7 @@ export class FairProtocol implements LockProtocol {
   #aloneAt: number | undefined;
   /** Messages that said that the lock may be free. */
   #hints = 0;
+  #isRetired = false;
 
   constructor(names: LockNames, format: FairFormat) {
     this.#names = names;
@@ -80,8 +81,11 @@ export class FairProtocol implements LockProtocol {
     this.#pollers = format.parts.pollers(USUAL_PACE_FOR);
   }
 
-  get isActive(): boolean {
-    return this.ticket !== undefined || (this.#presence?.isActive ?? false);
+  /** From now on a grant to this process is for a caller of the other object, which learns of it by a poll at the latest. */
+  retire(): void {
+    this.#isRetired = true;
+    this.ticket = undefined;
+    this.#presence?.leave(false);
   }
 
   private get presence(): Presence {
@@ -308,7 +312,7 @@ export class FairProtocol implements LockProtocol {
   private take(grant: ArrivedGrant, timeout?: number): Promise<unknown> | undefined {
     const { owner } = grant;
     const { ticket } = this;
-    if (owner === undefined || owner === this.#entered) return undefined;
+    if (owner === undefined || owner === this.#entered || this.#isRetired) return undefined;
     if (ticket?.hasOwner(owner)) void this.offer(ticket, owner, grant);
     else if (timeout !== undefined && owner !== ticketOf(owner))
       return this.release(owner, timeout).catch(() => undefined);

@@ -40,10 +40,6 @@ export class Presence {
     this.#lock = lock;
   }
 
-  get isActive(): boolean {
-    return this.#isPolling || this.#subscription?.isOver === false;
-  }
-
   get notifiedBy(): NotifiedBy {
     return this.#subscription?.isOpen && clock.now() >= this.#deafUntil ? 'message' : 'poll';
   }

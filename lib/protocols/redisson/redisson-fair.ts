@@ -86,10 +86,6 @@ export class RedissonFairProtocol implements LockProtocol {
     this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
   }
 
-  get isActive(): boolean {
-    return this.#waiting?.isActive ?? false;
-  }
-
   /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
     return wait.standBack(this.#pollers?.freeFor ?? 0);

@@ -71,10 +71,6 @@ class SharedProtocol implements LockProtocol {
     this.#parts = parts;
   }
 
-  get isActive(): boolean {
-    return this.#waiting?.isActive ?? false;
-  }
-
   /** A lease that is let in may begin later than its ttl, and readers come to a hold later than the first one. */
   ttlFor({ ttl, renew }: LockRequest): number {
     return renew ? ttl : ttl + LET_IN_WITHIN;
