@@ -91,16 +91,6 @@ describePrivate('A caller that waits in vain', () => {
     expect(warnings.map(({ code }) => code)).toEqual(['LONG_WAIT']);
   });
 
-  it('A caller that waits in vain is warned of together with others that wait as long, in one warning', async () => {
-    const { holder, waiter, warnings } = await two('pub-sub', 2_000);
-    const lease = await holder.obtain('key').lock();
-    const waiting = Array.from({ length: 20 }, () => waiter.run('key', () => undefined));
-    await until(() => warnings.length > 0);
-    await lease.unlock();
-    await Promise.all(waiting);
-    expect(warnings.map(({ message }) => message.slice(0, 10))).toEqual(['20 callers']);
-  });
-
   it.each([
     ['has no expiry', {}],
     ['expires in', { PX: 60_000 }],

@@ -40,75 +40,47 @@ function begin(lock: WaitedLock | undefined, key = '42'): Wait {
   return wait;
 }
 
-const held = (owner: string, remaining = 500.4, isOurs = false) => lockOf(async () => ({ owner, remaining, isOurs }));
+const held = (owner: string, isOurs = false, heldFor?: number) =>
+  lockOf(async () => ({ owner, remaining: 500.4, isOurs }), { heldFor });
 const failing = (known: Partial<WaitedLock> = {}) => lockOf(() => Promise.reject(new Error('no')), known);
 const never = (known: Partial<WaitedLock> = {}) => lockOf(() => new Promise(() => undefined), known);
 const free = () => lockOf(async () => ({ owner: undefined, remaining: 0 }));
 
-const KEY_END = 'its key expires in 500 ms unless it is renewed';
 const DEADLOCK = '. If the caller is the holder, this is a deadlock: only `run` is re-entrant';
+const NO_LOCK = "a value that is no lock's is there";
+const JAVAS = '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e';
+const HERE = `${defaultName('/')}/${RANDOM}`;
+const last = (owner: string) => ({ lastHolder: { owner, remaining: 500 } });
+/** What stands behind the holder. */
+const of = (owner: string) => `(owner ${owner}, its key expires in 500 ms unless it is renewed)`;
+const NO_OWNER_END = 'its key expires in 500 ms unless it is renewed';
 
 describe('A warning about a long wait', () => {
-  it.each<[string, WaitedLock | undefined, string, object | undefined]>([
-    ['free', free(), 'it is free by now', undefined],
-    ['of several keys', undefined, 'its holder is not known', undefined],
-    ['unknown', failing(), 'its holder is not known', undefined],
+  it.each<[string, WaitedLock | undefined, LockWarning['holder'] | object]>([
+    ['it is free by now', free(), {}],
+    ['its holder is not known', undefined, {}],
+    ['its holder is not known', failing(), {}],
+    [`web-7:1 holds it ${of(THEIRS)}`, held(THEIRS), { owner: THEIRS, name: 'web-7:1', isThisProcess: false }],
+    [`web-7:1 holds it by the last answer ${of(THEIRS)}`, failing(last(THEIRS)), { remaining: 500, heldFor: undefined }],
+    [`web-7:1 holds it ${of(THEIRS)}`, held(THEIRS, false, 70), { isThisProcess: false, heldFor: undefined }],
+    [`another client holds it ${of(JAVAS)}`, held(JAVAS), { owner: JAVAS, name: undefined, isAroundCaller: false }],
+    [`${NO_LOCK}, and ${NO_OWNER_END}`, held('secret'), { owner: undefined }],
+    [`${NO_LOCK} by the last answer, and ${NO_OWNER_END}`, failing(last('secret')), { owner: undefined }],
+    ['web-7:1 unlocked it, and its minHold ends in 500 ms', held(`kept@${THEIRS}`), { isThisProcess: false }],
+    [`this process holds it ${of(HERE)}${DEADLOCK}`, held(HERE), { isThisProcess: true, heldFor: undefined }],
+    [`this process holds it, for 71 ms ${of(THEIRS)}${DEADLOCK}`, held(THEIRS, true, 70.6), { heldFor: 70.6 }],
     [
-      'theirs',
-      held(THEIRS),
-      `web-7:1 holds it (owner ${THEIRS}, ${KEY_END})`,
-      { owner: THEIRS, name: 'web-7:1', remaining: 500.4, isThisProcess: false, isAroundCaller: false },
-    ],
-    [
-      'theirs by the last answer',
-      failing({ lastHolder: { owner: THEIRS, remaining: 500 } }),
-      `web-7:1 holds it by the last answer (owner ${THEIRS}, ${KEY_END})`,
-      { owner: THEIRS, isThisProcess: false },
-    ],
-    [
-      'a Java service',
-      held('8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e'),
-      `another client holds it (owner 8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e, ${KEY_END})`,
-      { name: undefined, isThisProcess: false },
-    ],
-    ['no lock', held('secret'), `a value that is no lock's is there, and ${KEY_END}`, { owner: undefined }],
-    [
-      'no lock by the last answer',
-      failing({ lastHolder: { owner: 'secret', remaining: 500 } }),
-      `a value that is no lock's is there by the last answer, and ${KEY_END}`,
-      { owner: undefined },
-    ],
-    ['kept', held(`kept@${THEIRS}`), 'web-7:1 unlocked it, and its minHold ends in 500 ms', {}],
-    [
-      'of another registry of this process',
-      held(`${defaultName('/')}/${RANDOM}`),
-      `this process holds it (owner ${defaultName('/')}/${RANDOM}, ${KEY_END})${DEADLOCK}`,
-      { isThisProcess: true, heldFor: undefined },
-    ],
-    [
-      'ours',
-      lockOf(async () => ({ owner: THEIRS, remaining: 500, isOurs: true }), { heldFor: 70.6 }),
-      `this process holds it, for 71 ms (owner ${THEIRS}, ${KEY_END})${DEADLOCK}`,
-      { isThisProcess: true, heldFor: 70.6 },
-    ],
-    [
-      'ours by the last answer',
-      failing({ lastHolder: { owner: THEIRS, remaining: 500 }, heldFor: 70 }),
-      `this process holds it, for 70 ms by the last answer (owner ${THEIRS}, ${KEY_END})${DEADLOCK}`,
+      `this process holds it, for 70 ms by the last answer ${of(THEIRS)}${DEADLOCK}`,
+      failing({ ...last(THEIRS), heldFor: 70 }),
       { isThisProcess: true, heldFor: 70 },
     ],
-    [
-      'not ours any more',
-      lockOf(async () => ({ owner: THEIRS, remaining: 500, isOurs: false }), { heldFor: 70 }),
-      `web-7:1 holds it (owner ${THEIRS}, ${KEY_END})`,
-      { isThisProcess: false, heldFor: undefined },
-    ],
-  ])('A warning about a long wait says of a lock that is %s: %#', async (_, lock, message, holder) => {
+  ])('A warning about a long wait says: %s (%#)', async (message, lock, holder) => {
     begin(lock);
     await time.advance(1_100);
     expect(said()).toEqual([`A caller has waited for lock "42" for 1 s: ${message}`]);
-    expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: '42', ...(holder === undefined ? {} : { holder }) });
-    expect('holder' in (warnings[0] as object)).toBe(holder !== undefined);
+    const isKnown = Object.keys(holder as object).length > 0;
+    expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: '42', ...(isKnown ? { holder } : {}) });
+    expect('holder' in (warnings[0] as object)).toBe(isKnown);
   });
 
   it('A warning about a long wait says that one of the callers is inside a run that holds the lock', async () => {
@@ -117,7 +89,7 @@ describe('A warning about a long wait', () => {
     begin(lock).scope = { isInside: (name) => name === 'orders:42' };
     await time.advance(1_100);
     expect(said()).toEqual([
-      `2 callers have waited for lock "42" for 1 s: this process holds it (owner ${THEIRS}, ${KEY_END}). The caller is inside a \`run\` that holds the lock: this may be a deadlock`,
+      `2 callers have waited for lock "42" for 1 s: this process holds it ${of(THEIRS)}. The caller is inside a \`run\` that holds the lock: this may be a deadlock`,
     ]);
   });
 

@@ -176,40 +176,4 @@ describe('LONG_WAIT', () => {
     expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
     expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
   });
-
-  it('A wait that is long is warned of in time where only the question who holds the lock is not answered', async () => {
-    open({ warnAfter: 2_000 });
-    let attempt: string | undefined;
-    redis.evalSha.mockImplementation((sha) => {
-      attempt ??= sha;
-      return sha === attempt ? Promise.resolve([60_000, OTHER]) : silence();
-    });
-    void callers('key');
-    await time.advance(2_500);
-    expect(warnings).toMatchObject([{ code: 'LONG_WAIT', holder: { owner: OTHER } }]);
-  });
-
-  it('A wait that ends before it is known who holds the lock is not warned of', async () => {
-    open({ warnAfter: 2_000 });
-    let attempt: string | undefined;
-    let question: string | undefined;
-    let isFree = false;
-    redis.evalSha.mockImplementation(async (sha) => {
-      attempt ??= sha;
-      if (sha === attempt) return isFree ? 1 : [60_000, OTHER];
-      question ??= sha;
-      if (sha !== question) return 1;
-      return new Promise((resolve) => answers.push(() => resolve([60_000, OTHER, '', ''])));
-    });
-    const [waiting] = callers('key');
-    await time.advance(2_000);
-    await time.advance(100);
-    expect(answers).toHaveLength(1);
-    isFree = true;
-    await time.advance(100);
-    expect(await waiting).toBe('entered');
-    for (const answer of answers.splice(0)) answer();
-    await time.advance(1_000);
-    expect(warnings).toEqual([]);
-  });
 });
