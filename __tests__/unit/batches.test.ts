@@ -224,11 +224,11 @@ describe('A command of several calls', () => {
     await acquaint();
     client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), [], 2, [0]]);
     const outcomes = await Promise.allSettled(together(acquire, 4));
-    expect(outcomes.map((one) => (one.status === 'fulfilled' ? one.value : one.reason))).toEqual([
-      new Error('WRONGTYPE no'),
-      NOT_ASKED,
-      2,
-      [0],
+    expect(outcomes).toEqual([
+      { status: 'rejected', reason: new Error('WRONGTYPE no') },
+      { status: 'rejected', reason: NOT_ASKED },
+      { status: 'fulfilled', value: 2 },
+      { status: 'fulfilled', value: [0] },
     ]);
   });
 
@@ -242,6 +242,7 @@ describe('A command of several calls', () => {
     reply.reject(noScript());
     await time.advance(0);
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(sizes(client.eval)).toEqual([2]);
   });
 
   it('A command of several calls refuses no lock for another one, unless they are asked for in order', async () => {

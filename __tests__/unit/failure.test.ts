@@ -50,6 +50,7 @@ const FINAL: typeof PASSING = [
   ['NOPERM', "NOPERM this user has no permissions to run the 'evalsha' command"],
   ['WRONGTYPE', 'WRONGTYPE Operation against a key holding the wrong kind of value script: 5f, on @user_script:2.'],
   ['WRONGTYPE', 'ERR Error running script (call to f_4a2): @user_script:2: WRONGTYPE Operation against a key'],
+  ['WRONGTYPE', 'ERR Error running script (call to f_4a2): @user_script: 12:-WRONGTYPE Operation against a key'],
   ['ERR', "ERR unknown command 'EVALSHA'"],
   ['CROSSSLOT', "CROSSSLOT Keys in request don't hash to the same slot"],
 ];
@@ -76,7 +77,7 @@ it.each([
 
 it('NOSCRIPT is recognised', () => {
   expect(isNoScript(new Error('NOSCRIPT No matching script. Please use EVAL.'))).toBe(true);
-  expect(isNoScript(new Error('ERR NOSCRIPT'))).toBe(false);
+  expect(isNoScript(new Error('ERR NOSCRIPT No matching script'))).toBe(false);
   expect(isNoScript(new Error('NOSCRIPT there is no such template'))).toBe(false);
 });
 
@@ -133,6 +134,15 @@ it('The reason of a failure says that the client failed, unless Redis answered, 
   expect(reasonOf(new Error('socket closed'))).toBe('the client failed: socket closed');
   class ErrorReply extends Error {}
   class SimpleError extends ErrorReply {}
+  class NoReplyError extends Error {}
+  class ReplyErrors extends Error {}
+  expect([new NoReplyError('no'), new ReplyErrors('no')].map(isErrorReply)).toEqual([false, false]);
+  expect([...ofRedis.slice(1), new ReplyError('')].map(({ name }) => name)).toEqual([
+    'LateGrantError',
+    'UnexpectedReplyError',
+    'ReplyError',
+  ]);
+  expect(new UnexpectedReplyError('a', ['x'.repeat(1_000), [[['y']]]]).message).toMatch(/^.{130,250}$/);
   const replies = [new SimpleError('of a script'), new Error('text'), undefined, null, 'ERR text', Object.create(null)];
   expect(replies.map(isErrorReply)).toEqual([true, false, false, false, false, false]);
   expect([new Error("ERR unknown command 'X'"), new Error('ERR no'), 'unknown command'].map(isUnknownCommand)).toEqual([

@@ -173,6 +173,12 @@ it('An answer that comes after the deadline is passed on to who follows the comm
 
 it('A script that is not known is sent by the first of many commands, and by another one that asks twice in vain', async () => {
   redis.evalSha.mockRejectedValue(noScript());
+  redis.eval.mockRejectedValueOnce(new Error('ERR no'));
+  await expect(run(1_000)).rejects.toThrow('ERR no');
+  await run(1_000);
+  expect([redis.evalSha.mock.calls.length, redis.eval.mock.calls.length]).toEqual([2, 2]);
+  redis.evalSha.mockClear();
+  redis.eval.mockClear();
   const loading = lateReply();
   redis.eval.mockReturnValueOnce(loading.promise);
   const first = run(1_000);

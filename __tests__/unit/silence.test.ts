@@ -42,6 +42,7 @@ it('Calls are held back after 500 ms of silence, and those whose time is over ar
   const over = { isOver: false };
   expect([line.holdsBack(over as ScriptCommand, time.now), isHeldBack()]).toEqual([true, true]);
   over.isOver = true;
+  expect(time.keepingAlive).toBe(0);
   await time.advance(1_000);
   // The first one was over: the other one was sent to find out.
   expect(sentAt).toEqual([502]);
@@ -62,7 +63,7 @@ it('A probe that is answered begins the pauses anew, and with nothing held back 
   expect(sentAt.length).toBe(4);
   expect(length).toBe(3);
   await time.advance(10_000);
-  expect([sentAt.length, time.pending]).toEqual([4, 0]);
+  expect([sentAt.length, time.pending, isHeldBack()]).toEqual([4, 0, false]);
 });
 
 it('What is unanswered counts from the first command since the last answer, also if that was lost with its connection', async () => {
@@ -77,6 +78,8 @@ it('What is unanswered counts from the first command since the last answer, also
   line.settled(1, 7, new Error('Socket closed unexpectedly'));
   line.asked(1, 8);
   expect(since()).toEqual([7]);
+  line.settled(1);
+  expect(since()).toEqual([7]);
   line.settled(1, 6, new Error('Socket closed unexpectedly'));
   expect(since()).toEqual([6]);
   line.settled(1, 8, new Error('ERR no'));
@@ -85,6 +88,18 @@ it('What is unanswered counts from the first command since the last answer, also
   line.settled(1, 9, new Error('Socket closed unexpectedly'));
   line.settled(1, 9);
   expect(since()).toEqual([undefined]);
+});
+
+it('A command that was answered is not kept, and one that was lost with its connection is no answer', async () => {
+  const silence = new Silence(false);
+  line = new Line(silence, () => undefined);
+  line.asked(200, time.now);
+  line.settled(1, time.now);
+  line.asked(0, time.now);
+  await time.advance(501);
+  expect(isHeldBack()).toBe(false);
+  line.settled(1, 1_000, new Error('Socket closed unexpectedly'));
+  expect(silence.outdatedUntil).toBe(Number.NEGATIVE_INFINITY);
 });
 
 it.each([

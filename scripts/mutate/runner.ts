@@ -100,7 +100,14 @@ class InProcessRunner implements TestRunner {
       names.set(path, (names.get(path) ?? new Set()).add(name.join(' ')));
     }
     const isHitTooOften = (): boolean => hitLimit !== undefined && (state.hitCount ?? 0) > hitLimit;
-    for (const path of this.#promisingFirst(names)) {
+    const paths = this.#promisingFirst(names);
+    // What no test finds is tried once more in fresh files: earlier mutants may have left something that is made once.
+    const fresh = function* (file: (path: string) => TestFile) {
+      yield* paths;
+      for (const path of paths) file(path).forget();
+      yield* paths;
+    };
+    for (const path of fresh((one) => this.#file(one))) {
       const failed = await this.#failure(path, names.get(path) as Set<string>);
       if (failed === undefined) continue;
       const { name, failure = '', isOverTime } = failed;
