@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { expect, it } from '@jest/globals';
 import { LockLostError } from '../../lib';
 import { dashboard } from '../../lib/dashboard';
@@ -183,7 +182,7 @@ describePrivate('The page shows', () => {
       await until(async () => {
         skip(1_000);
         const { selected } = await tested.view({ lock });
-        return isDeepStrictEqual(selected?.holders.map(({ holder }) => holder).sort(), held);
+        return String(selected?.holders.map(({ holder }) => holder).sort()) === String(held);
       });
     }
     const { changes } = await tested.view({ lock });

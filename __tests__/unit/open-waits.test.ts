@@ -61,7 +61,11 @@ describe('A warning about a long wait', () => {
     ['its holder is not known', undefined, {}],
     ['its holder is not known', failing(), {}],
     [`web-7:1 holds it ${of(THEIRS)}`, held(THEIRS), { owner: THEIRS, name: 'web-7:1', isThisProcess: false }],
-    [`web-7:1 holds it by the last answer ${of(THEIRS)}`, failing(last(THEIRS)), { remaining: 500, heldFor: undefined }],
+    [
+      `web-7:1 holds it by the last answer ${of(THEIRS)}`,
+      failing(last(THEIRS)),
+      { remaining: 500, heldFor: undefined },
+    ],
     [`web-7:1 holds it ${of(THEIRS)}`, held(THEIRS, false, 70), { isThisProcess: false, heldFor: undefined }],
     [`another client holds it ${of(JAVAS)}`, held(JAVAS), { owner: JAVAS, name: undefined, isAroundCaller: false }],
     [`${NO_LOCK}, and ${NO_OWNER_END}`, held('secret'), { owner: undefined }],

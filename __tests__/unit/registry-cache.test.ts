@@ -2,9 +2,6 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { CannotAcquireLockError, RedisLockRegistry } from '../../lib';
 import { RedisLock } from '../../lib/core/lock';
 import { LockCache } from '../../lib/core/lock-cache';
-import type { LockProtocol } from '../../lib/core/protocol';
-import type { LockNames } from '../../lib/redis/names';
-import { collectGarbage, untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
 
@@ -74,52 +71,14 @@ describe('the cache of a registry', () => {
   });
 });
 
-describe('A lock that was evicted', () => {
-  const names = (lock: string) => ({ lock }) as LockNames;
-  /** What the cache needs of a lock, which has a protocol of its own. */
-  const lockOf = (key: string, isActive: boolean) => {
-    const protocol = { key, isActive };
-    const lock = { key, names: { lock: key }, isInUse: false, evicted: true, detachProtocol: () => protocol };
-    return { lock: lock as unknown as RedisLock, protocol };
-  };
-  const open = () => ({ key: 'new' }) as unknown as LockProtocol;
-
-  it('A lock that was evicted finds the protocol that it had, among many others, while that is active', async () => {
-    const cache = new LockCache(1, 'orders', { open });
-    const [first, none] = [lockOf('first', true), lockOf('none', false)];
-    Object.assign(none.lock, { detachProtocol: () => undefined });
-    cache.add(first.lock);
-    expect([first.lock.evicted, cache.get('first')]).toEqual([false, first.lock]);
-    cache.add(none.lock);
-    expect([first.lock.evicted, cache.get('first'), cache.size]).toEqual([true, undefined, 1]);
-    for (let i = 0; i < 100; i++) cache.add(lockOf(`${i}`, false).lock);
-    await new Promise(setImmediate);
-    collectGarbage();
-    expect(cache.openProtocol(names('first'))).toBe(first.protocol);
-    expect([cache.openProtocol(names('none')), cache.openProtocol(names('5'))]).toEqual([open(), open()]);
-  });
-
-  it('A lock that was evicted keeps nothing of its protocol when that is not active any more', async () => {
-    const cache = new LockCache(1, 'orders', { open });
-    const gone = (() => {
-      const { lock, protocol } = lockOf('first', true);
-      cache.add(lock);
-      cache.add(lockOf('second', false).lock);
-      protocol.isActive = false;
-      return new WeakRef(protocol);
-    })();
-    for (let i = 0; i < 20; i++) cache.add(lockOf(`${i}`, false).lock);
-    await untilCollected(gone);
-  });
-
-  it('A lock that was evicted is cached again, unless another one of its key is', () => {
-    const cache = new LockCache(1, 'orders', { open });
-    const [one, other] = [lockOf('key', false).lock, lockOf('key', false).lock];
-    expect([cache.readmit(one), cache.readmit(other), cache.size]).toEqual([one, one, 1]);
-    expect([cache.inUse, one.evicted]).toEqual([[], false]);
-    Object.assign(one, { isInUse: true });
-    expect(cache.inUse).toEqual([one]);
-  });
+it('A lock that was evicted is cached again, unless another one of its key is', () => {
+  const cache = new LockCache(1, 'orders');
+  const lockOf = (key: string) => ({ key, isInUse: false, evicted: true }) as unknown as RedisLock;
+  const [one, other] = [lockOf('key'), lockOf('key')];
+  expect([cache.readmit(one), cache.readmit(other), cache.size]).toEqual([one, one, 1]);
+  expect([cache.inUse, one.evicted]).toEqual([[], false]);
+  Object.assign(one, { isInUse: true });
+  expect(cache.inUse).toEqual([one]);
 });
 
 describe('expireUnusedOlderThan', () => {
