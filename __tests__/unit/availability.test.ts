@@ -55,6 +55,34 @@ describe('While a question is unanswered', () => {
     availability.answeredLate(5_000);
     expect(availability.silence(0, 7_000)).toBe(1_000);
   });
+
+  it('While a question is unanswered, an answer to one that was sent 250 ms before it does not end the silence, nor does the end of another one', () => {
+    const availability = askedAt(0, 250);
+    availability.answered(0);
+    availability.withdrawn(100);
+    expect(availability.silence(0, 1_000)).toBe(750);
+    availability.answeredLate(0);
+    expect(availability.silence(0, 1_000)).toBe(750);
+    availability.withdrawn(250);
+    expect(availability.silence(0, 1_000)).toBe(0);
+  });
+
+  it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
+    const availability = askedAt(0);
+    const contended = (...times: number[]) => times.map((now) => availability.isContended(now));
+    expect([availability.isRefused(0), availability.holderSaid(0)]).toEqual([false, undefined]);
+    availability.refused(0, 10, 'web-7');
+    expect([availability.holderSaid(4)?.remaining, availability.holderSaid(20)?.remaining]).toEqual([6, 0]);
+    expect([availability.isRefused(249), availability.isRefused(250)]).toEqual([true, false]);
+    availability.refused(0, 1_000);
+    expect([availability.isRefused(999), availability.isRefused(1_000)]).toEqual([true, false]);
+    expect(contended(249, 250)).toEqual([true, false]);
+    const [refused, busy, silent] = [new Error('NOPERM no'), new Error('BUSY'), new Error('silent')];
+    for (const error of [silent, refused, silent]) availability.failed(error);
+    expect([availability.failure, ...contended(249)]).toEqual([refused, false]);
+    availability.failed(busy);
+    expect(availability.failure).toBe(refused);
+  });
 });
 
 it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {

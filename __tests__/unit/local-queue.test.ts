@@ -84,8 +84,9 @@ it('The local queue serves three callers in their order, and says how many wait 
     expect(queue.isTaken).toBe(true);
     turn.release();
   });
-  expect(await queue.enter('does not wait', new Wait('key', 0, undefined))).toBeUndefined();
+  const left = queue.enter('does not wait', new Wait('key', 0, undefined));
   expect([queue.isTaken, queue.length, queue.next]).toEqual([true, 3, 'a']);
+  expect(await left).toBeUndefined();
   first.release();
   await Promise.all(all);
   expect(served).toEqual(['a', 'b', 'c']);

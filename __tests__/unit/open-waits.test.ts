@@ -158,7 +158,7 @@ describe('A warning about a long wait', () => {
 
 describe('The waits of a registry', () => {
   it('The waits of a registry that is closed are interrupted, and later ones are refused', async () => {
-    const wait = begin(free());
+    const [first, wait] = [begin(free()), begin(free())];
     const reentry = new Wait('inside', 1_000, undefined);
     open.beginReentry(reentry);
     let isEmpty = false;
@@ -167,6 +167,7 @@ describe('The waits of a registry', () => {
     expect(() => wait.throwIfInterrupted()).toThrow('closed');
     expect(reentry.isInterrupted).toBe(false);
     expect(() => begin(free())).toThrow('closed');
+    open.end(first);
     await time.advance(1);
     expect(isEmpty).toBe(false);
     open.end(wait);

@@ -78,7 +78,7 @@ it('A lock that was evicted is cached again, unless another one of its key is', 
   expect([cache.readmit(one), cache.readmit(other), cache.size]).toEqual([one, one, 1]);
   expect([cache.inUse, one.evicted]).toEqual([[], false]);
   Object.assign(one, { isInUse: true });
-  expect(cache.inUse).toEqual([one]);
+  expect([cache.add(one), cache.size, cache.inUse]).toEqual([one, 1, [one]]);
 });
 
 describe('expireUnusedOlderThan', () => {

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type InUse, SilenceWarning } from '../../lib/core/silence-warning';
 import { clock } from '../../lib/internal/clock';
+import type { Connection } from '../../lib/redis/connection';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
 
@@ -176,4 +178,48 @@ describe('LONG_WAIT', () => {
     expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
     expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
   });
+});
+
+it('A silence is that of the servers which were asked, from the first request on, and over when all of them answer', async () => {
+  open();
+  warnings = [];
+  const since: Record<string, number> = { a: -1_500, b: -2_000, short: 751 };
+  const connection = { unansweredSince: (name: string) => since[name], lastError: new Error('refused') };
+  const lock = (name: string, remaining: number) => {
+    const hold = { ttl: 60_000, until: time.now + 60_000, sentAt: time.now, mayRenewAt: () => true };
+    return { names: { lock: name }, leases: [{ remaining, hold }] };
+  };
+  let inUse = {
+    locks: [lock('b', 9_000), lock('a', 7_000), lock('short', 1), lock('answers', 1)],
+    awaited: ['a', 'b', 'b', 'short', 'answers'],
+  };
+  let looks = 0;
+  const count = () => {
+    looks++;
+    return inUse as unknown as InUse;
+  };
+  const silent = new SilenceWarning(connection as unknown as Connection, count, (one) => void warnings.push(one));
+  silent.notice();
+  await time.advance(0);
+  expect(warnings).toEqual([
+    {
+      code: 'REDIS_SILENT',
+      message:
+        'Redis has not answered for 3.0 s: this affects 2 leases and 3 waiting callers; the first lease ends in 7.0 s. The last error of the client was: refused',
+      silence: { leases: 2, waiters: 3, firstLeaseEndsIn: 7_000, duration: 3_000, isOver: false },
+      cause: connection.lastError,
+    },
+  ]);
+  expect(time.keepingAlive).toBe(0);
+  inUse = { locks: [], awaited: ['a'] };
+  delete since.b;
+  await time.advance(600);
+  inUse = { locks: [], awaited: [] };
+  since.b = time.now;
+  await time.advance(1_000);
+  expect([warnings.length, looks]).toEqual([1, 4]);
+  delete since.b;
+  await time.advance(500);
+  expect(warnings[1]).toMatchObject({ message: expect.stringMatching(/answers again, 5\.\d s .* not answer$/) });
+  expect(warnings[1]).not.toHaveProperty('cause');
 });
