@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import { describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
-import { MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
+import { clock, MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, refused } from '../support/mock-redis';
 
@@ -29,6 +29,15 @@ describe('Wait', () => {
     expect(awake).toBe(false);
     await time.advance(1);
     expect([awake, wait.remaining]).toEqual([true, 50]);
+  });
+
+  it('A wait without an end has no timer, which each caller that waits would have', async () => {
+    const cleared = jest.spyOn(clock, 'clearTimeout');
+    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
+    const ended = wait.unlessOver(Promise.resolve('answer'));
+    expect(await ended).toBe('answer');
+    expect(cleared).not.toHaveBeenCalled();
+    cleared.mockRestore();
   });
 
   it('A wait leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {

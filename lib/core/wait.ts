@@ -27,13 +27,14 @@ export class Step<T> {
   readonly #wait: Wait;
   readonly #resolve: (value: T | undefined) => void;
   readonly #reject: (error: unknown) => void;
-  readonly #timer: Timer;
+  /** `undefined`: it has no end. A timer that never fires would be a tenth of the memory of a caller that waits. */
+  readonly #timer: Timer | undefined;
 
   constructor(wait: Wait, ms: number, resolve: (value: T | undefined) => void, reject: (error: unknown) => void) {
     this.#wait = wait;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#timer = new Timer(ms, () => this.resume(undefined));
+    this.#timer = ms === Number.POSITIVE_INFINITY ? undefined : new Timer(ms, () => this.resume(undefined));
     wait.step = this as Step<never>;
   }
 
@@ -48,7 +49,7 @@ export class Step<T> {
   #end(): boolean {
     if (this.isOver) return false;
     this.isOver = true;
-    this.#timer.cancel();
+    this.#timer?.cancel();
     this.#wait.step = undefined;
     this.over();
     return true;
