@@ -233,13 +233,13 @@ export class Redis implements Connection {
 
   readonly #sendTogether = (): void => {
     const calls = this.#together;
-    this.#together = [];
-    const [first] = calls;
-    if (first === undefined) return;
-    if (calls.length === 1) {
-      this.#issue(first);
+    // Mostly there is one. A new array for each would be as large as the call.
+    if (calls.length <= 1) {
+      const call = calls.pop();
+      if (call !== undefined) this.#issue(call);
       return;
     }
+    this.#together = [];
     const answer = this.#placement.made(calls.length);
     if (answer === undefined || !this.#mayAcquireTogether) {
       this.#sendAll(calls);
