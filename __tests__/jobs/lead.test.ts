@@ -51,7 +51,7 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     expect(first.given).toHaveLength(1);
   });
 
-  it('A process that stands by leaves by its signal, and does not lead later', async () => {
+  it('A process that waits to lead leaves by its signal, and does not lead later', async () => {
     const lease = await one.obtain('key').lock();
     const { given, task } = leader();
     const standing = other.lead('key', task, { signal: stop.signal });
@@ -127,7 +127,7 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     expect(await other.tryRun('key', () => 'free')).toEqual({ ran: true, value: 'free' });
   });
 
-  it('A call of lead rejects when the registry is closed: one that stands by at once, a leader after its task', async () => {
+  it('A call of lead rejects when the registry is closed: one that waits at once, a leader after its task', async () => {
     const { given, task } = leader();
     const leading = one.lead('key', task);
     await until(() => given.length === 1);

@@ -24,6 +24,7 @@ describePrivate(PAGE, () => {
   let client: TestClient;
   let registry: RedisLockRegistry;
   const leases = new Map<string, Lease>();
+  let passport = '';
   const warnings: string[] = [];
 
   /** A lock that nobody has. */
@@ -41,6 +42,8 @@ describePrivate(PAGE, () => {
     renew: () => held('renew').renew(),
     eval: () => held('eval').eval('return 1'),
     unlock: () => held('unlock').unlock(),
+    detach: () => held('detach').detach(),
+    adopt: () => registry.adopt(passport),
     inspect: () => free('inspect').inspect(),
     forceUnlock: () => free('forceUnlock').forceUnlock(),
     list: () => registry.list()[Symbol.asyncIterator]().next(),
@@ -55,7 +58,8 @@ describePrivate(PAGE, () => {
     const { commandTimeout, unavailableAfter } = TIMES as { commandTimeout: number; unavailableAfter: number };
     const onWarning = ({ code }: { code: string }) => void warnings.push(code);
     registry = new RedisLockRegistry(client, { registryKey: 'down', commandTimeout, unavailableAfter, onWarning });
-    for (const call of ['renew', 'eval', 'unlock']) leases.set(call, await registry.obtain(call).lock());
+    passport = await (await registry.obtain('adopt').lock()).detach();
+    for (const call of ['renew', 'eval', 'unlock', 'detach']) leases.set(call, await registry.obtain(call).lock());
     let finish = (_value: string): void => undefined;
     let running: Promise<string> | undefined;
     await new Promise<void>((resolve) => {
@@ -110,7 +114,7 @@ describePrivate(PAGE, () => {
       expect(warnings).toContain('RELEASE_FAILED');
     });
 
-    it(`${PAGE} says that lead stands by, and that close resolves`, async () => {
+    it(`${PAGE} says that lead waits, and that close resolves`, async () => {
       const stop = new AbortController();
       let hasEnded = false;
       const leading = registry

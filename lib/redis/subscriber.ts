@@ -53,7 +53,7 @@ export function isSubscriber(value: unknown): value is RedisSubscriber {
 const STATES = new States('subscription', {
   /** Redis has not confirmed every channel: waiters poll. */
   opening: ['open', 'over'],
-  /** Messages come. Until there were no listeners for a while, or the connection ended. */
+  /** Messages come, also after a reconnect. Ends when there were no listeners for a while, or the client is closed. */
   open: ['over'],
   /** No message comes any more. */
   over: [],
@@ -384,7 +384,7 @@ export class Subscriber {
     timer.unref?.();
   }
 
-  /** Between a lost connection and the resubscription messages are missed: all waiters poll. */
+  /** Between a lost connection and the resubscription messages were missed: all waiters make an attempt. */
   readonly #reconnected = (): void => {
     for (const subscription of [...this.#subscriptions]) subscription.wake();
   };

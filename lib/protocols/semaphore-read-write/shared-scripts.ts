@@ -371,7 +371,7 @@ end
 if wasKept then
   found = 1
 elseif keeps then
-  -- The time since the acquisition, by the clock of the server: see left-to-keep.ts.
+  -- The time since the acquisition, by the clock of the server: see leftToKeep in script-parts.ts.
   local age = ttl - (score - now)
   redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)
   count(kept, 1)
