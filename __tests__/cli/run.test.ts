@@ -57,13 +57,14 @@ describePrivate('redis-locks run', () => {
 
   it("run says for whom it waits, and has an exit code of the caller's for a lock that is not free", async () => {
     const holder = await hold(['--name', 'web-7', '--shared'], 'read end');
-    const [reader, writer, quiet] = [
-      start('run', 'nightly', '--shared', '--', 'echo', 'read'),
+    const reader = start('run', 'nightly', '--shared', '--', 'echo', 'read');
+    expect(await reader.ended).toBe(0);
+    expect(reader.stdout).toBe('read\n');
+    // Later, as the reader was a holder too.
+    const [writer, quiet] = [
       start('run', 'nightly', '-x', '-w', '1.5', '-E', '9', '--', 'true'),
       start('run', 'nightly', '-x', '-q', '-w', '1200ms', '--', 'true'),
     ];
-    expect(await reader.ended).toBe(0);
-    expect(reader.stdout).toBe('read\n');
     expect([await writer.ended, await quiet.ended]).toEqual([9, 75]);
     expect(writer.stderr).toMatch(
       /^redis-locks: waits for the lock "nightly", web-7 holds it\n.*"nightly" is not free/,
