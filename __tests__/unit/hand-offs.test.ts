@@ -4,6 +4,8 @@ import { handOffs, onHandOff } from '../../lib/redis/hand-offs';
 
 it('A hand-off counts once, and is heard by all who listen, until the last of them has left', () => {
   const moved = channel('node-redis:connection:handoff');
+  // The channel is that of the process: other files of tests may still listen.
+  const others = moved.hasSubscribers;
   const before = handOffs.epoch;
   const heard: string[] = [];
   const stopFirst = onHandOff(() => heard.push('first'));
@@ -15,7 +17,9 @@ it('A hand-off counts once, and is heard by all who listen, until the last of th
   moved.publish({});
   expect([heard.length, handOffs.epoch - before]).toEqual([3, 2 ** 33]);
   stopSecond();
-  expect(moved.hasSubscribers).toBe(false);
+  expect(moved.hasSubscribers).toBe(others);
   onHandOff(() => heard.push('third'))();
-  expect([moved.hasSubscribers, heard.length]).toEqual([false, 3]);
+  expect(moved.hasSubscribers).toBe(others);
+  moved.publish({});
+  expect([heard.length, handOffs.epoch - before]).toEqual([3, 2 ** 33]);
 });
