@@ -23,7 +23,7 @@ const hasTlc = ['java', 'mvn'].every((name) => spawnSync(name, ['-version']).sta
   });
 
   it('is none with a library whose releases delete the key of the next holder', () => {
-    const { status, stdout } = trace('--type', 'spin', '--without', 'release-without-check');
+    const { status, stdout } = trace('--type', 'spin', '--seeds', '40', '--without', 'release-without-check');
     expect(stdout).toContain('the specification does not allow the last event');
     expect(status).toBe(1);
   });

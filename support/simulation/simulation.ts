@@ -82,7 +82,8 @@ export class Simulation {
     const timeline = new Timeline();
     const history = new History(timeline, isRecorded);
     const violations = new Violations(timeline, history);
-    if (plan.faults.some(({ kind }) => kind === 'replace')) violations.only = OF_A_FAILOVER;
+    const isReplaced = plan.faults.some(({ kind }) => kind === 'replace');
+    if (isReplaced) violations.only = OF_A_FAILOVER;
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
@@ -135,7 +136,8 @@ export class Simulation {
     };
     const permits = new PermitChecks({ plan, timeline, server });
     this.#world = { plan, timeline, history, server, network, hosts, violations, permits, lostCompanions: new Map() };
-    this.#trace = isTraced ? new Trace(this.#world, keysOf(plan)) : undefined;
+    // The specification has one server, which is not replaced.
+    this.#trace = isTraced && !isReplaced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);
     const grants = new Grants();
     const forced = new ForcedUnlocks(this.#world, (key, owner) => this.#leases.excuseOne(key, owner));
