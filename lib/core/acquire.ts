@@ -326,6 +326,8 @@ export class Call {
       wait.throwIfInterrupted();
     }
     if (error instanceof NotReplicatedError) {
+      // The server has granted it.
+      hold.answered();
       availability.answered(hold.sentAt);
       await this.#giveBack(error, hold);
       return;
