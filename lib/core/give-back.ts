@@ -192,9 +192,11 @@ class FollowUp {
       const ms = isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
       if (hold.inDoubt === 0) {
         if (isRemoved && this.#requests.length > 0) continue;
-        // An attempt that was in doubt may have been executed after the removal.
-        if (ms === Number.POSITIVE_INFINITY && inDoubt > 0) continue;
-        if (ms === Number.POSITIVE_INFINITY) return;
+        if (ms === Number.POSITIVE_INFINITY) {
+          // An attempt that was in doubt may have been executed after the removal.
+          if (inDoubt > 0) continue;
+          return;
+        }
       }
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);

@@ -70,7 +70,7 @@ interface Waiter {
 
 /** What is read of a lock beside its holders. Times are the server's, in ms. */
 export interface Known extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'fencingToken'>> {
-  /** The connections that listen for its release; `undefined`: the queue tells who waits. */
+  /** The connections that listen for its release; `undefined`: the waiters are in the queue. */
   readonly listeners?: number | null | undefined;
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
 }

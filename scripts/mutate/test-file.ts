@@ -135,7 +135,7 @@ export class TestFile {
     this.block = around;
   }
 
-  /** The tests of these names, or all of them. `begins` is told which one runs; false: the others are left out. */
+  /** Runs the tests of these names, or all of them. `begins` gets the name of each test before it runs. */
   async run(names: ReadonlySet<string> | undefined, limit: (name: string) => number, begins: (name: string) => void) {
     this.load();
     const outcomes: Outcome[] = [];
@@ -155,13 +155,12 @@ export class TestFile {
   }
 
   load(): void {
+    if (!this.#isLoaded) this.#modules = {};
     this.#useModules();
     if (this.#isLoaded) return;
-    this.#modules = {};
     this.#tests = [];
     this.block = newBlock('', undefined);
     loading = this;
-    this.#useModules();
     require(this.path);
     this.#isLoaded = true;
     this.#keepModules();
