@@ -175,7 +175,9 @@ function reopen(world: World, host: Host, { how, duration }: Extract<Fault, { ki
   if (how !== 'give up') timeline.after(how === 'destroy' ? 0 : Math.min(100, duration / 2), destroy);
   timeline.after(duration, () =>
     process.post('task', () => {
-      if (!client.isOpen && host.closing !== 'closed') client.connect().catch(() => undefined);
+      if (client.isOpen || host.closing === 'closed') return;
+      host.counts.reopened++;
+      client.connect().catch(() => undefined);
     }),
   );
 }

@@ -78,7 +78,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     client,
     directory,
     entries,
-    counts: { commands: 0, calls: 0, connections: 0 },
+    counts: { commands: 0, calls: 0, connections: 0, reopened: 0 },
     clientId: registry.id,
     registryOptions: plan.options,
     closing: 'no',

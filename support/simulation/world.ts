@@ -22,8 +22,8 @@ export interface Host {
   readonly directory: ClientDirectory;
   /** What is in the maps and sets of its registry. */
   readonly entries: () => number;
-  /** So far: commands of the library, calls of its callers, connections of the library's own. */
-  readonly counts: { commands: number; calls: number; connections: number };
+  /** So far: commands of the library, calls of its callers, connections of the library's own, reopenings of its client. */
+  readonly counts: { commands: number; calls: number; connections: number; reopened: number };
   /** How the library's owner values begin in this process. */
   readonly clientId: string;
   /** `close` was called, and whether it has settled. */

@@ -13,7 +13,7 @@ const BUSY = 250;
 /** Commands of each call. */
 const OF_A_CALL = 12;
 
-/** Connections of the library's own at the beginning: a client that is closed and connected again needs another one. */
+/** Connections of the library's own at the beginning. A client that is closed and connected again needs another one. */
 const FIRST_CONNECTIONS = 5;
 
 /** ms from one connection of the library's own to the next one, but for the first ones. */
@@ -54,7 +54,7 @@ export class BoundChecks {
   check(): void {
     const { hosts, timeline, violations } = this.#world;
     for (const host of hosts) {
-      const { commands, calls, connections } = host.counts;
+      const { commands, calls, connections, reopened } = host.counts;
       const { name } = host.process;
       const begun = this.#counts.get(host) ?? { since: 0, commands: 0, calls: 0, lately: 0, busiest: 0 };
       this.#counts.set(host, begun);
@@ -69,7 +69,7 @@ export class BoundChecks {
       const isRefused = timeline.now - (host.refusal?.until ?? Number.NEGATIVE_INFINITY) < SETTLED;
       if (sent > most && !isRefused)
         violations.report('too many commands', name, `${name} sends ${sent} commands in ${ms} ms, and not ${most}`);
-      if (connections > FIRST_CONNECTIONS + timeline.now / CONNECTED_AT_MOST)
+      if (connections > FIRST_CONNECTIONS + reopened + timeline.now / CONNECTED_AT_MOST)
         violations.report('too many connections', name, `${name} has made ${connections} connections`);
     }
   }

@@ -5,8 +5,9 @@ const MOST_UNANSWERED = 3;
 
 /**
  * Removals of one acquisition that may be sent: some are repeated while an attempt may still be executed. One more for
- * each connection that its process has made since the first one, as a removal may be lost with the one before. Not for
- * Redisson's queue, where the last position is removed once more after each reconnect.
+ * each connection that its process has made since the first one, and for each time that its client was closed and opened
+ * again, as a removal may be lost with the one before. Not for Redisson's queue, where the last position is removed once
+ * more after each reconnect.
  */
 const MOST_SENT = 6;
 
@@ -61,10 +62,12 @@ export class CommandChecks {
     }
   }
 
-  /** How many its process has made so far. */
+  /** How many its process has made or tried to make so far. */
   #connectionsOf(owner: string): number {
-    const clients = [...(hostOf(this.#world, owner)?.directory.clients ?? [])];
-    return clients.reduce((sum, { isSubscriber, socketEpoch }) => sum + (isSubscriber ? 0 : socketEpoch), 0);
+    const host = hostOf(this.#world, owner);
+    const clients = [...(host?.directory.clients ?? [])];
+    const begun = host?.counts.reopened ?? 0;
+    return clients.reduce((sum, { isSubscriber, socketEpoch }) => sum + (isSubscriber ? 0 : socketEpoch), begun);
   }
 
   /** The acquisitions that a script removes. */
