@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { CannotAcquireLockError, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
+import { CannotAcquireLockError, type Lease, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
 import type { Results } from '../../lib/core/backend';
 import type { RedisLock } from '../../lib/core/lock';
 import { Once } from '../../lib/once/once';
@@ -20,7 +20,7 @@ function gated<T>(result: T) {
   const gate = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const task = jest.fn(async () => {
+  const task = jest.fn(async (_lease?: Lease) => {
     await gate;
     return result;
   });
@@ -148,6 +148,18 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     expect(await other.once('key', () => 'mine', KEPT)).toBe('mine');
   });
 
+  it('A caller of once that comes after the lock of a running task was lost runs its own', async () => {
+    const { task, open } = gated('late');
+    const losing = one.once('key', task, KEPT);
+    const lost = expect(losing).rejects.toThrow(LockLostError);
+    await until(() => task.mock.calls.length > 0);
+    await other.obtain('key').forceUnlock();
+    await expect(task.mock.calls[0]?.[0]?.renew()).rejects.toThrow(LockLostError);
+    expect(await one.once('key', () => 'mine', KEPT)).toBe('mine');
+    open();
+    await lost;
+  });
+
   it('A result of once of over 1 MiB, or without a text, is refused, and is not kept', async () => {
     const long = one.once('key', () => 'x'.repeat(2 ** 20), KEPT);
     await expect(long).rejects.toThrow(/The result of once\("key"\) is not kept: it has 1048578 bytes, and 1048576/);
@@ -240,6 +252,28 @@ describe('Once whose results are slow', () => {
     const forgetting = once.forget(lock());
     await expect(forgetting).rejects.toThrow(CannotAcquireLockError);
     await expect(forgetting).rejects.toThrow('The result of "key" may not be forgotten: the client failed: no answer');
+  });
+
+  /** The task ends, and Redis first answers this when its result is to be kept. */
+  const keptAfter = async (answer: string) => {
+    const keep = jest.fn<Lease['eval']>().mockRejectedValueOnce(new Error(answer)).mockResolvedValue(1);
+    const text = once.once(lock(), (lease: Lease) => Object.assign(lease, { eval: keep }) && 'mine', KEPT);
+    await answered(undefined);
+    await answered(undefined);
+    return { text, keep };
+  };
+
+  it('A result of once is kept by a second try where Redis answers an error that passes', async () => {
+    const { text, keep } = await keptAfter('LOADING Redis is loading the dataset in memory');
+    expect(await text).toBe('mine');
+    expect(keep).toHaveBeenCalledTimes(2);
+  });
+
+  it('A result of once that Redis refuses to keep rejects at once with its answer', async () => {
+    const { text, keep } = await keptAfter('OOM command not allowed');
+    await expect(text).rejects.toThrow(CannotAcquireLockError);
+    await expect(text).rejects.toThrow('The result of "key" may not be kept: OOM command not allowed');
+    expect(keep).toHaveBeenCalledTimes(1);
   });
 
   it('A caller of once does not have a result that its process has forgotten, though another one reads that', async () => {

@@ -1,10 +1,12 @@
 import type { Lease } from '../api/distributed-lock';
-import { CannotAcquireLockError, cannotAcquire, LeaseEvalError, LockTimeoutError } from '../api/errors';
+import { CannotAcquireLockError, cannotAcquire, LockLostError, LockTimeoutError } from '../api/errors';
 import type { OnceOptions } from '../api/options';
 import type { Results } from '../core/backend';
+import { repeated } from '../core/give-back';
 import type { RedisLock } from '../core/lock';
 import { Scope } from '../core/scope';
 import { Wait } from '../core/wait';
+import { clock } from '../internal/clock';
 import {
   abortSignal,
   type Checks,
@@ -108,13 +110,7 @@ export class Once {
       this.#flights.delete(lock.key);
       return wasThere;
     } catch (error) {
-      throw new CannotAcquireLockError(
-        `The result of "${lock.key}" may not be forgotten: ${reasonOf(error)}`,
-        lock.key,
-        {
-          cause: error,
-        },
-      );
+      throw mayNotBe('forgotten', lock.key, error);
     }
   }
 
@@ -137,6 +133,8 @@ export class Once {
       flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
       flight.scope = Scope.holding(lock.scopeLock);
+      // A task whose lock is lost keeps no result.
+      lease.signal.addEventListener('abort', () => this.#end(key, flight));
       const text = checkedText(key, await serialize(await task(lease)));
       await keep(lease, resultOf(lock), text, keepFor);
       return text;
@@ -211,16 +209,23 @@ export class Once {
   }
 }
 
-/** Keeps a result while the lease is held. What is not answered is tried again: that is idempotent. */
+/** Keeps a result while the lease is held. What fails in a way that may pass is tried again: that is idempotent. */
 async function keep(lease: Lease, name: string, text: string, keepFor: number): Promise<void> {
-  for (;;) {
-    try {
-      await lease.eval(KEEP_RESULT, { keys: [name], arguments: [text, String(Math.ceil(keepFor))] });
-      return;
-    } catch (error) {
-      if (!(error instanceof LeaseEvalError && lease.remaining > 0)) throw error;
-    }
+  const options = { keys: [name], arguments: [text, String(Math.ceil(keepFor))] };
+  try {
+    await repeated(
+      () => lease.eval(KEEP_RESULT, options),
+      () => clock.now() + lease.remaining,
+    );
+  } catch (error) {
+    throw error instanceof LockLostError ? error : mayNotBe('kept', lease.key, error);
   }
+}
+
+function mayNotBe(what: 'kept' | 'forgotten', key: string, error: unknown): CannotAcquireLockError {
+  return new CannotAcquireLockError(`The result of "${key}" may not be ${what}: ${reasonOf(error)}`, key, {
+    cause: error,
+  });
 }
 
 type Serialize = (value: unknown) => unknown;
