@@ -94,8 +94,8 @@ export class Call {
    * comes after that of an earlier attempt.
    */
   readonly #leastTimeout: number;
-  /** The end of the wait. A single attempt has `commandTimeout`, counted from the call. */
-  readonly #answerBy: number;
+  /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call. */
+  #answerBy: number;
   #backoff: Backoff | undefined;
   /** For a single attempt: ends the look at whether the client has a connection. */
   #endWatch: (() => void) | undefined;
@@ -363,12 +363,13 @@ export class Call {
    * is still the master grants it again. The server may have been frozen in the meantime, or the next one.
    */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<void> {
-    this.#repetitions++;
     this.#become('asleep');
     // The caller has the lock as far as the server knows, and may leave now.
     hold.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
-    this.#timeout = this.#firstTimeout();
+    // All repetitions together have the time of one attempt.
+    if (this.#repetitions++ === 0) this.#answerBy = clock.now() + this.#firstTimeout();
+    this.#timeout = Math.max(1, this.#timeLeft);
   }
 
   /** Resolves to the lock itself where it was handed over. */
@@ -581,8 +582,7 @@ export class Call {
    */
   #unavailable(): CannotAcquireLockError {
     const { key } = this.wait;
-    const { availability } = this.#protocol;
-    const { failure } = availability;
+    const { failure } = this.#protocol.availability;
     const { connection } = this.#lock.services;
     const slot = connection.slotOf(this.#lock.names.lock);
     const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
