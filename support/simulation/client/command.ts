@@ -6,6 +6,8 @@ export interface Command {
   readonly words: readonly string[];
   readonly resolve: (reply: unknown) => void;
   readonly reject: (error: unknown) => void;
+  /** The client sends it by itself, on each new connection. */
+  readonly isGreeting?: true;
 }
 
 /** node-redis' options of `eval` and `evalSha`. */

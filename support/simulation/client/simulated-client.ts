@@ -167,7 +167,8 @@ export class SimulatedClient extends EventEmitter {
     // The handshake, and the channels again, before anything else.
     const channels = [...this.#listeners.keys()];
     const greeting: readonly string[] = channels.length > 0 ? ['SUBSCRIBE', ...channels] : ['CLIENT', 'SETINFO'];
-    this.#waiting.push({ words: greeting, resolve: () => this.#ready(connection), reject: () => undefined });
+    const ready = (): void => this.#ready(connection);
+    this.#waiting.push({ words: greeting, isGreeting: true, resolve: ready, reject: () => undefined });
     connection.send(greeting);
   }
 
@@ -203,7 +204,7 @@ export class SimulatedClient extends EventEmitter {
     const rejected = this.#waiting.splice(0);
     if (this.#traits.repeats) {
       // But not what it sends by itself.
-      this.#toWrite.unshift(...rejected.splice(0).filter(({ words: [name] }) => name?.startsWith('EVAL')));
+      this.#toWrite.unshift(...rejected.splice(0).filter(({ isGreeting }) => isGreeting !== true));
     }
     if (this.#traits.disableOfflineQueue) rejected.push(...this.#toWrite.splice(0));
     this.#rejectAll(rejected, error);
