@@ -238,10 +238,16 @@ export const MUTATIONS = {
       ],
     ],
   },
-  'single-attempt-behind-a-short-wait': {
-    finding: 'a single attempt fails where the last attempt in front had too little time',
+  'behind-a-short-attempt': {
+    finding: 'a call behind another one fails where the last attempt of that had too little time',
     simulation: ['mixed', 'pub-sub', 'spin'],
-    replacements: [['if (!isContended) throw this.#unavailable();', 'throw this.#unavailable();']],
+    replacements: [
+      [
+        'if ((await this.#isAttemptAnswered(left)) || this.#isContended) return undefined;',
+        'await this.#isAttemptAnswered(left);',
+      ],
+      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#isContended) return undefined;', ''],
+    ],
   },
 
   // Promptness

@@ -483,63 +483,56 @@ export class Call {
 
   // Without the turn
 
-  /**
-   * The turn did not come in time; `undefined`: another holder has the lock. The attempt in flight of the caller that
-   * has the turn counts for this one too.
-   */
+  /** The turn did not come in time; `undefined`: another holder has the lock. */
   async #withoutTurn(): Promise<Entry | undefined> {
+    const { wait } = this;
+    const { availability, permits } = this.#protocol;
     if (this.#lock.isShared) {
       // Grants to earlier callers do not show that this caller would be refused.
-      const { availability, permits } = this.#protocol;
       const now = clock.now();
       if (availability.isRefused(now) && availability.isContended(now) && !permits?.isNews) return undefined;
       this.#mayQueue = false;
       return new Turn();
     }
-    if (await this.#wasAnswered()) return undefined;
-    await this.#unlockAnswered();
-    // The attempt of the caller in front failed: a single attempt may still be made, if the turn is free now.
-    await clock.immediate();
-    const freed = this.wait.isSingleAttempt ? this.#lock.tryEnter(this, this.#protocol) : undefined;
-    if (freed !== undefined) return freed;
-    // Another caller was quicker: its attempt counts. That of a call that waited may have failed because it had little time.
-    const isContended = this.wait.isSingleAttempt ? await this.#wasAnswered(this.#timeLeft) : this.#isContended;
-    if (!isContended) throw this.#unavailable();
-    return undefined;
+    if (wait.isSingleAttempt) return this.#besideTurn();
+    // The last attempt of the wait may fail only because it had little time: that proves nothing.
+    const left = this.#leastTimeout - availability.silence(wait.startedAt, clock.now());
+    if ((await this.#isAttemptAnswered(left)) || this.#isContended) return undefined;
+    throw this.#unavailable();
   }
 
-  /**
-   * Whether Redis answered the caller that has the turn. Then the wait ended with contention. Its attempt has as long to
-   * be answered as a first attempt, even if it was sent at the end of the wait. `limit`: ms for a single attempt that has
-   * waited before.
-   */
-  async #wasAnswered(limit = Number.POSITIVE_INFINITY): Promise<boolean> {
-    const wait = this.wait;
-    const { availability } = this.#protocol;
-    const { attemptInFlight: attempt } = availability;
-    const silence = availability.silence(wait.startedAt, clock.now());
-    const left = wait.isSingleAttempt ? limit : this.#leastTimeout - silence;
-    if (attempt !== undefined && left > 0) {
-      const outcome = attempt.then(
-        () => true,
-        () => false,
-      );
-      const isAnswered = await wait.suspend<boolean>(left, (resume) => void outcome.then(resume));
-      // The last attempt of a wait may fail only because it had little time. For a caller that waited, that proves
-      // nothing.
-      if (isAnswered || (wait.isSingleAttempt && isAnswered === false)) return isAnswered;
-    }
-    wait.throwIfInterrupted();
-    return this.#isContended;
-  }
-
-  /** For a single attempt while this process unlocks: that has as long to be answered as any command of the caller. */
-  async #unlockAnswered(): Promise<void> {
+  /** A single attempt that is not made: the one in flight, of the caller that has the turn, counts for it too. */
+  async #besideTurn(): Promise<Entry | undefined> {
     const { wait } = this;
-    if (!wait.isSingleAttempt || this.#lock.releasingFor === 0) return;
-    const answered = this.#lock.nextLeaseOver();
-    await wait.suspend<void>(this.#timeLeft, (resume) => void answered.then(resume));
+    const lock = this.#lock;
+    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? this.#isContended) return undefined;
+    if (lock.releasingFor > 0) {
+      // The unlock of this process has as long to be answered as any command of this caller.
+      const isOver = lock.nextLeaseOver();
+      await wait.suspend<void>(this.#timeLeft, (resume) => void isOver.then(resume));
+      wait.throwIfInterrupted();
+    }
+    // The attempt in front failed: this caller makes its own, if the turn is free now.
+    await clock.immediate();
+    const entry = lock.tryEnter(this, this.#protocol);
+    if (entry !== undefined) return entry;
+    // Another caller was quicker.
+    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#isContended) return undefined;
+    throw this.#unavailable();
+  }
+
+  /** Whether Redis answers the attempt in flight; `undefined`: there is none, or it is neither answered nor failed yet. */
+  async #isAttemptAnswered(within: number): Promise<boolean | undefined> {
+    const { wait } = this;
+    const { attemptInFlight: attempt } = this.#protocol.availability;
+    if (attempt === undefined || within <= 0) return undefined;
+    const outcome = attempt.then(
+      () => true,
+      () => false,
+    );
+    const isAnswered = await wait.suspend<boolean>(within, (resume) => void outcome.then(resume));
     wait.throwIfInterrupted();
+    return isAnswered;
   }
 
   /** Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */

@@ -134,10 +134,18 @@ class FollowUp {
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #state: keyof typeof STATES.following = 'removing';
+  /** What was written before the follow-up began has expired by then. */
+  readonly #endsAt: number;
+  readonly #backoff = new Backoff(GRACE, LONGEST_PAUSE);
+  /** The pauses that are left after removals that were answered. */
+  readonly #again: number[];
 
   constructor(hold: Hold, shared: GivingBack) {
     this.#hold = hold;
     this.#shared = shared;
+    const life = hold.protocol.orphanLife(hold);
+    this.#endsAt = clock.now() + life;
+    this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
   }
 
   /** Resolves when nothing of the hold can come to Redis any more, as far as is known. */
@@ -166,11 +174,6 @@ class FollowUp {
   async #removeUntilOver(): Promise<void> {
     const hold = this.#hold;
     const { connection } = this.#shared;
-    const life = hold.protocol.orphanLife(hold);
-    // Keys written before now have expired by then.
-    const endsAt = clock.now() + life;
-    const backoff = new Backoff(GRACE, LONGEST_PAUSE);
-    const again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
     let result: RemovalResult | undefined;
     if (hold.inDoubt > 0) await this.#pause(GRACE);
     do {
@@ -178,29 +181,37 @@ class FollowUp {
       const requests = this.#requests.splice(0);
       const { inDoubt } = hold;
       if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
-      const isClosed = result === 'client is closed';
-      const isRemoved = result === 'removed for now';
-      // A closed client sends nothing for those either that asked meanwhile.
-      if (isClosed) requests.push(...this.#requests.splice(0));
-      if (isClosed || (isRemoved && inDoubt === 0)) resolveAll(requests);
-      else this.#requests.unshift(...requests);
+      this.#reply(requests, result, inDoubt);
       if (result === 'gone') return;
-      // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that
-      // was closed for so long may never be connected again.
-      const isPast = clock.now() >= endsAt && (isRemoved || isClosed || !hold.isEnqueued);
-      const next = isRemoved ? again.shift() : Math.min(backoff.next(), hold.ttl / 4);
-      const ms = isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
+      const ms = this.#pauseAfter(result);
       if (hold.inDoubt === 0) {
-        if (isRemoved && this.#requests.length > 0) continue;
-        if (ms === Number.POSITIVE_INFINITY) {
-          // An attempt that was in doubt may have been executed after the removal.
-          if (inDoubt > 0) continue;
-          return;
-        }
+        if (result === 'removed for now' && this.#requests.length > 0) continue;
+        // An attempt that was in doubt may have been executed after the removal.
+        if (ms === Number.POSITIVE_INFINITY && inDoubt > 0) continue;
+        if (ms === Number.POSITIVE_INFINITY) return;
       }
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);
     } while (!connection.isClosed);
+  }
+
+  /** A removal has ended. Those that asked for it wait for another one if an attempt was in doubt when it began. */
+  #reply(requests: readonly (() => void)[], result: RemovalResult, inDoubt: number): void {
+    if (result === 'removed for now' && inDoubt === 0) resolveAll(requests);
+    else this.#requests.unshift(...requests);
+    // A closed client sends nothing, also for those that asked meanwhile.
+    if (result === 'client is closed') resolveAll(this.#requests.splice(0));
+  }
+
+  /** ms until the next removal; `Infinity`: it is made only when it is asked for, or when no attempt is in doubt any more. */
+  #pauseAfter(result: RemovalResult): number {
+    const { isEnqueued, ttl } = this.#hold;
+    const isRemoved = result === 'removed for now';
+    const next = isRemoved ? this.#again.shift() : Math.min(this.#backoff.next(), ttl / 4);
+    // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that was
+    // closed for so long may never be connected again.
+    const isPast = clock.now() >= this.#endsAt && (isRemoved || result === 'client is closed' || !isEnqueued);
+    return isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
   }
 
   /** Ends early when the attempts have ended, or when a removal is asked for. */
