@@ -32,6 +32,8 @@ const README_ROWS: readonly (readonly [candidate: string, title: string])[] = [
   ['verrou', 'verrou'],
 ];
 
+export const README_CANDIDATES = README_ROWS.map(([candidate]) => candidate);
+
 function twoDigits(value = Number.NaN): string {
   return figure(Number(value.toPrecision(2)));
 }

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
+import { goalLine, judged } from './goals';
 import { candidates } from './libraries';
 import { shownOf, writePage } from './page';
 import { plot } from './plot';
@@ -80,7 +81,8 @@ async function bench(options: Options): Promise<void> {
     await keepProcessorsAwake();
     if (options.profile) return await printVisits(server);
     const results = await measureAll(options, server);
-    for (const line of results.flatMap(report.goalLines)) console.log(line);
+    const goals = results.flatMap(({ scenario, rows }) => judged(scenario, report.measuresOf(rows)));
+    for (const goal of goals) console.log(goalLine(goal));
     await write(options, results, measured);
     if (results.some(({ rows }) => rows.some(({ violations }) => violations > 0))) process.exitCode = 1;
   } finally {

@@ -1,28 +1,26 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { withReadmeTable } from '../../support/readme-table';
+import { README_CANDIDATES, withReadmeTable } from '../../support/readme-table';
 import { withSection } from '../../support/sections';
 import { figure, markdownTable } from '../../support/tables';
 import type { Metric } from './figures';
+import { judged } from './goals';
 import { candidateNamed } from './libraries';
-import { pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
-import type { Spread } from './runner';
+import { type Figure, measuresOf, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
 import { type Scenario, scenarios } from './scenarios';
 
 /**
  * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
- * of docs/trust.md and README.md are made of that file and show the medians that somebody may want to read.
+ * of docs/trust.md, README.md and docs/architecture.md are made of that file and show the medians that somebody may want
+ * to read.
  */
 
 const DOCS = join(__dirname, '..', '..', 'docs');
 const DATA = join(DOCS, 'benchmarks.json');
 const PAGE = join(DOCS, 'trust.md');
 const README = join(DOCS, '..', 'README.md');
-
-interface Figure extends Spread {
-  /** To the floor of the same round. */
-  readonly ratio?: number;
-}
+/** For those who work on the speed. */
+const ARCHITECTURE = join(DOCS, 'architecture.md');
 
 interface Measured {
   /** When and where, and how many rounds. */
@@ -48,29 +46,20 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   data.versions = versions();
   for (const result of results) {
     const { id, point } = result.scenario;
-    data.scenarios[point === undefined ? id : `${id} ${point.size}`] = keptOf(result, measured);
+    const { rows } = result;
+    data.scenarios[keyOf({ id, point })] = { measured, remarks: remarks(rows), figures: measuresOf(rows) };
   }
   writeFileSync(DATA, textOf(data));
   const page = readFileSync(PAGE, 'utf8');
   const growth = growthSection(data);
   const withFigures = withSection(page, figuresSection(data));
   writeFileSync(PAGE, growth === undefined ? withFigures : withSection(withFigures, growth));
+  writeFileSync(
+    ARCHITECTURE,
+    withSection(readFileSync(ARCHITECTURE, 'utf8'), goalsSection(data), /^## Why goals of speed are missed$/m),
+  );
   writeFileSync(README, withReadmeTable(readFileSync(README, 'utf8'), data));
 }
-
-function keptOf({ rows }: ScenarioResult, measured: string): Measured {
-  const figures = rows.map(({ candidate, values, ratios }) => {
-    const all = Object.entries(values).map(([metric, { median, least, greatest }]) => {
-      const toFloor = ratios[metric as Metric]?.median;
-      const spread = { median: rounded(median), least: rounded(least), greatest: rounded(greatest) };
-      return [metric, toFloor === undefined ? spread : { ...spread, ratio: rounded(toFloor) }];
-    });
-    return [candidate.id, Object.fromEntries(all)];
-  });
-  return { measured, remarks: remarks(rows), figures: Object.fromEntries(figures) };
-}
-
-const rounded = (value: number) => Number(value.toPrecision(3));
 
 /** JSON with a line for each figure, so that a difference shows what has changed. */
 function textOf(data: Data): string {
@@ -83,27 +72,19 @@ const OURS = COLUMNS.slice(1, 4);
 
 /** The figures of a scenario that the first table shows. */
 const SHOWN: readonly (readonly [scenario: string, ...metrics: Metric[]])[] = [
-  ['1', 'p50, µs', 'p99, µs', 'client CPU for each, µs'],
-  ['2', 'cycles, /s', 'client CPU for each, µs', 'server CPU for each, µs'],
+  ['1', 'p50, µs', 'p99, µs'],
   ['3', 'acquisitions, /s', 'requests for each', 'longest wait, ms'],
   ['4a', 'acquisitions, /s', 'longest wait, ms'],
   ['4b', 'acquisitions, /s', 'requests for each', 'wait, p99, ms', 'longest wait, ms'],
   ['4t', 'acquisitions, /s', 'wait, p99, ms'],
-  ['5', 'requests, /s'],
-  ['6', 'requests, /s', 'client CPU, ms/s'],
-  ['7', 'idle, B', 'held, B', 'waiter, B'],
   ['8', 'hand-over in PINGs'],
   ['12a', 'p50, µs'],
   ['12d', 'acquisitions, /s', 'wait, p99.9, ms'],
-  ['14', 'heap, B', 'time, µs'],
 ];
 
-/** Candidates that the second table shows, each with the scenario and the figures that are about it. */
+/** Candidates that are listed below it, each with the scenario and the figures that are about it. */
 const OTHERS: readonly (readonly [scenario: string, candidates: readonly string[], ...metrics: Metric[]])[] = [
-  ['1', ['spin-ioredis', 'observed'], 'p50, µs', 'client CPU for each, µs'],
-  ['3', ['fenced', 'released'], 'acquisitions, /s', 'requests for each'],
-  ['4a', ['fenced', 'released'], 'acquisitions, /s', 'longest wait, ms'],
-  ['4b', ['fenced', 'released'], 'acquisitions, /s', 'longest wait, ms'],
+  ['1', ['spin-ioredis'], 'p50, µs'],
   ['10', ['spin', 'replicated'], 'cycles, /s', 'p50, µs'],
   ['11', ['semaphore', 'redis-semaphore-semaphore'], 'acquisitions, /s', 'requests for each', 'wait, p99.9, ms'],
   ['13', ['read-write'], 'reads, /s', 'writes, /s', 'wait of readers, p99.9, ms', 'wait of writers, p99.9, ms'],
@@ -113,7 +94,7 @@ const OTHERS: readonly (readonly [scenario: string, candidates: readonly string[
 export function shownOf({ id, point, goals = [] }: Scenario): readonly string[] {
   if (point !== undefined) return [];
   const compared = goals.flatMap(([, , , , to]) => to ?? []);
-  return [...COLUMNS, ...compared, ...OTHERS.flatMap(([of, names]) => (of === id ? names : []))];
+  return [...COLUMNS, ...README_CANDIDATES, ...compared, ...OTHERS.flatMap(([of, names]) => (of === id ? names : []))];
 }
 
 const OWN_PACKAGE = 'redis-lock-registry';
@@ -170,6 +151,23 @@ function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): stri
     const rounds = [...ofRun].map(([count, of]) => `${count} rounds of ${of.join(', ')}`);
     return `${where}; ${rounds.join('; ')}.`;
   });
+}
+
+const keyOf = ({ id, point }: Pick<Scenario, 'id' | 'point'>) => (point === undefined ? id : `${id} ${point.size}`);
+
+/** Each goal of what was measured. */
+function goalsSection({ scenarios: all }: Data): string {
+  const goals = scenarios.flatMap((one) => judged(one, all[keyOf(one)]?.figures ?? {}));
+  const rows = goals.map(({ scenario, candidate, metric, wanted, value, isMet }) => {
+    return [`**${scenario}**`, candidate, metric, wanted, isMet ? figure(value) : `**${figure(value)}**`];
+  });
+  const missed = goals.filter(({ isMet }) => !isMet).length;
+  const said = `By \`npm run bench -- --page\`: medians, and what was measured in [trust](trust.md#benchmarks). ${missed} of ${goals.length} are missed, in bold.`;
+  return [
+    '## Goals of speed',
+    said,
+    markdownTable(['', '', '', 'goal', 'measured'], rows, (column) => column > 2),
+  ].join('\n\n');
 }
 
 /** Nothing while no curve is measured. */

@@ -5,8 +5,13 @@ import Table from 'cli-table3';
 import { type Cells, figure } from '../../support/tables';
 import type { Metric } from './figures';
 import { candidates } from './libraries';
-import type { Outcome, Row } from './runner';
-import type { Curve, Goal, Scenario } from './scenarios';
+import type { Outcome, Row, Spread } from './runner';
+import type { Curve, Scenario } from './scenarios';
+
+export interface Figure extends Spread {
+  /** To the floor of the same round. */
+  readonly ratio?: number;
+}
 
 export interface ScenarioResult {
   readonly scenario: Scenario;
@@ -63,24 +68,20 @@ export function remarks(rows: readonly Row[]): string[] {
   return [cold.length > 0 ? ofCold : '', ...ofRows].filter((remark) => remark !== '');
 }
 
-/** One line for each goal of a scenario and each of its candidates. */
-export function goalLines({ scenario: { id, point, goals = [] }, rows }: ScenarioResult): string[] {
-  if (point !== undefined && point.size !== point.curve.sizes.at(-1)) return [];
-  return goals.flatMap((goal) =>
-    rows.filter(({ candidate }) => goal[0].includes(candidate.id)).map((row) => goalLine(goal, id, row, rows)),
-  );
+/** What is kept of the rows of a scenario. */
+export function measuresOf(rows: readonly Row[]): Readonly<Record<string, Readonly<Record<string, Figure>>>> {
+  const figures = rows.map(({ candidate, values, ratios }) => {
+    const all = Object.entries(values).map(([metric, { median, least, greatest }]) => {
+      const toFloor = ratios[metric as Metric]?.median;
+      const spread = { median: rounded(median), least: rounded(least), greatest: rounded(greatest) };
+      return [metric, toFloor === undefined ? spread : { ...spread, ratio: rounded(toFloor) }];
+    });
+    return [candidate.id, Object.fromEntries(all)];
+  });
+  return Object.fromEntries(figures);
 }
 
-function goalLine([, metric, bound, limit, to]: Goal, scenario: string, row: Row, rows: readonly Row[]): string {
-  const medianOf = (of: Row | undefined) => of?.values[metric]?.median ?? Number.NaN;
-  const ratioToOther = () => medianOf(row) / medianOf(rows.find(({ candidate }) => candidate.id === to));
-  const ratioTo = () => (to === 'floor' ? (row.ratios[metric]?.median ?? Number.NaN) : ratioToOther());
-  const value = to === undefined ? medianOf(row) : ratioTo();
-  const isMet = bound === '≤' ? value <= limit : value >= limit;
-  const verdict = Number.isNaN(value) ? 'not measured' : isMet ? 'met' : 'MISSED';
-  const wanted = `${bound === '≤' ? 'at most' : 'at least'} ${figure(limit)}${to === undefined ? '' : ` × ${to}`}`;
-  return `${verdict.padEnd(12)} ${scenario.padEnd(3)} ${row.candidate.title}: ${metric} ${wanted}: ${figure(value)}`;
-}
+const rounded = (value: number) => Number(value.toPrecision(3));
 
 /** The curves among the results, each with its points. */
 export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, ScenarioResult[]> {
