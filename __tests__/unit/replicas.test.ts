@@ -18,7 +18,7 @@ function replicated({ acknowledged = async () => 1, connect = async () => {} }) 
   const client = Object.assign(mockRedis(), { socketEpoch: 1, duplicate: () => own });
   client.evalSha.mockRejectedValue(new Error('Socket closed unexpectedly'));
   const { registry } = createRegistry(client, { minReplicas: 1, unavailableAfter: 500, commandTimeout: 500 });
-  return { registry, own };
+  return { registry, client, own };
 }
 
 /** Resolves to the name of the error, after `ms`. */
@@ -35,6 +35,16 @@ it('A grant that lacks replicas and is given back without an answer is asked for
   const owners = own.calls.map((options) => options?.arguments?.[0]);
   expect(owners.length).toBe(2);
   expect(new Set(owners).size).toBe(2);
+});
+
+it('A grant that lacks replicas and is given back without an answer is removed when Redis answers again', async () => {
+  const { registry, client, own } = replicated({ acknowledged: async () => 0 });
+  expect(await errorOf(registry.obtain('key').tryLock(), 1_000)).toBe('CannotAcquireLockError');
+  const { length } = client.calls;
+  client.evalSha.mockResolvedValue(1);
+  await time.advance(2_000);
+  const removed = client.calls.slice(length).map((options) => options?.arguments?.[0]);
+  expect(removed).toContain(own.calls[0]?.arguments?.[0]);
 });
 
 it('A WAIT proves nothing that was answered over another connection than the acquisition', async () => {
