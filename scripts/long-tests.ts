@@ -6,6 +6,7 @@
 export const LONG_TESTS = [
   'adapters/workerd',
   'batches/open-slot',
+  'cli/clients',
   'cli/transcripts',
   'contract/client-redisson',
   'contract/declared-keys',
@@ -23,6 +24,7 @@ export const LONG_TESTS = [
   'multi/processes',
   'multi/silent-redis',
   'readme/old-libraries',
+  'readme/programs',
   'readme/recipes',
   'replicas/topologies',
   'simulation/states',
