@@ -24,10 +24,10 @@ export function isClusterClient<Client>(client: RedisClient): client is ClusterC
   return Array.isArray(slots) && Array.isArray(masters) && typeof nodeClient === 'function';
 }
 
-/** The node that has the slot, as far as the client says. */
+/** The node that has the slot, as far as a client that has `slots` says. */
 export function masterOf(client: RedisClient, slot: number): ClusterNode | undefined {
-  const cluster = client as Partial<ClusterClient<unknown>>;
-  return cluster.masterOf === undefined ? cluster.slots?.[slot]?.master : cluster.masterOf(slot);
+  const cluster = client as ClusterClient<unknown>;
+  return cluster.masterOf === undefined ? cluster.slots[slot]?.master : cluster.masterOf(slot);
 }
 
 /** Empty without a node. */
@@ -59,11 +59,12 @@ interface ScanningClient {
 }
 
 export function canScan(client: RedisClient): boolean {
-  return isClusterClient(client) || isScanning(client);
+  return isClusterClient(client) || typeof (client as Partial<ScanningClient>).scan === 'function';
 }
 
 /**
- * Pages of the keys that match a glob, on all servers. A key may come more than once. `timeout` in ms, for each page.
+ * Pages of the keys that match a glob, on all servers of a client that can scan. A key may come more than once. `timeout`
+ * in ms, for each page.
  */
 export async function* scan(
   client: RedisClient,
@@ -86,9 +87,5 @@ async function serversOf(client: RedisClient): Promise<ScanningClient[]> {
   if (isClusterClient<ScanningClient>(client)) {
     return Promise.all(client.masters.map((master) => client.nodeClient(master)));
   }
-  return isScanning(client) ? [client] : [];
-}
-
-function isScanning(client: object): client is ScanningClient {
-  return typeof (client as Partial<ScanningClient>).scan === 'function';
+  return [client as RedisClient & ScanningClient];
 }
