@@ -261,7 +261,12 @@ export class Simulation {
         violations.report('not settled', 'everything', `there is no end after ${MOST_EVENTS} events`);
         return;
       }
-      if (!timeline.step()) return;
+      try {
+        if (!timeline.step()) return;
+      } catch (error) {
+        // It would end a real process.
+        violations.report('strange error', 'uncaught', error instanceof Error ? (error.stack ?? '') : String(error));
+      }
       drain();
       this.#checkNow();
     }
