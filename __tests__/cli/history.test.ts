@@ -99,8 +99,8 @@ describe('What `watch` saw', () => {
     };
     expect(heldFor(0, a)).toEqual([
       [
-        [0, true],
-        ['a', 0, true],
+        [null, true],
+        ['a', null, true],
       ],
     ]);
     expect(heldFor(500, b, a)).toEqual([

@@ -73,7 +73,10 @@ export class History {
     return [...(this.#known?.values() ?? [])].map(({ lock, holders: seen }) => {
       const holders = lock.holders.map((holder) => {
         const { since, isOlder } = seen.get(holderOf(holder.owner)) as Seen;
-        return holder.heldFor !== null ? holder : { ...holder, heldFor: Math.round(now - since), isOlder };
+        if (holder.heldFor !== null) return holder;
+        // The first list says nothing of how long.
+        const heldFor = isOlder && since === now ? null : Math.round(now - since);
+        return { ...holder, heldFor, isOlder };
       });
       const { heldFor = null, isOlder = false } = (holders[0] ?? {}) as Partial<Holder>;
       return { ...lock, holders, heldFor, isOlder };
