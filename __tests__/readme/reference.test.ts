@@ -161,7 +161,7 @@ describe('Before the first release', () => {
 });
 
 describe('README.md, by the runs in docs/redis.md,', () => {
-  const [line = ''] = /It works with .*redis\.md\)/.exec(readPage('README.md')) ?? [];
+  const [line = ''] = /The library works with .*redis\.md\)/.exec(readPage('README.md')) ?? [];
   const runs = tableBelow('docs/redis.md', 'Tested versions');
   const servers = runs.flatMap(([names = '']) => names.split(', '));
 
