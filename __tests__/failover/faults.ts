@@ -119,15 +119,18 @@ export function failovers(open: OpenTopology): void {
 
   const survivors = () => topology.nodes.filter((node) => node !== topology.master);
   const takenOver = async () => reached(topology, await topology.promoted());
+  /** As a replica, without which no lock is acquired that has to be on as many replicas as before. */
+  const comesBack = () => topology.master.restart();
 
   it('a master is killed', () =>
     measure(
       'kill -9',
       topology,
-      { double: TTL },
+      { double: TTL, replicated: 0 },
       async () => {
         await topology.master.kill();
         await takenOver();
+        await comesBack();
       },
       survivors(),
     ));
@@ -147,6 +150,24 @@ export function failovers(open: OpenTopology): void {
           await replica.send('CONFIG', 'SET', 'replica-read-only', 'yes');
         }
         await takenOver();
+        await comesBack();
+      },
+      survivors(),
+    ));
+
+  it('a master is killed, and the replicas had followed it no more', () =>
+    measure(
+      'kill -9, replicas behind',
+      topology,
+      { double: PROMPTLY, replicated: 0 },
+      async (callLate) => {
+        await topology.master.send('ACL', 'SETUSER', 'default', '-psync', '-sync');
+        await topology.master.send('CLIENT', 'KILL', 'TYPE', 'replica');
+        callLate();
+        await pause(OUTAGE);
+        await topology.master.kill();
+        await takenOver();
+        await comesBack();
       },
       survivors(),
     ));

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DistributedLock, Lease, LockLostError, LockOptions } from '../../lib';
-import type { Stay } from '../../support/judge/exclusion';
+import type { Access, Stay } from '../../support/judge/exclusion';
 import type { Sample, WorkerRecord } from '../../support/judge/records';
 
 /** ms between two readings of a lease. */
@@ -24,12 +24,15 @@ export class LeaseRecords {
     this.#timer = setInterval(() => this.#look(), EVERY);
   }
 
-  async lock(lock: DistributedLock, options?: LockOptions): Promise<Lease> {
+  async lock(lock: DistributedLock, access: Access, options: LockOptions = {}): Promise<Lease> {
     const call = `${this.#process}-${++this.#calls}`;
-    this.#records.push({ event: 'called', call, key: lock.key, others: [], what: 'lock', at: performance.now() });
+    const { key } = lock;
+    const { permits = 1 } = options;
+    const at = performance.now();
+    this.#records.push({ event: 'called', call, key, access, permits, others: [], what: 'lock', at });
     const lease = await lock.lock(options);
     this.#records.push({ event: 'granted', call, token: lease.fencingToken, sample: sampleOf(lease) });
-    const stay = { call, key: lock.key, from: performance.now(), to: Number.POSITIVE_INFINITY };
+    const stay = { call, key, access, permits, from: performance.now(), to: Number.POSITIVE_INFINITY };
     this.stays.push(stay);
     this.#held.set(lease, stay);
     lease.signal.addEventListener('abort', () => {

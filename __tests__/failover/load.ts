@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type Lease, type RedisClient, RedisLockRegistry } from '../../lib';
-import { conflicts } from '../../support/judge/exclusion';
-import { LOCK_TYPES } from '../support/lock-types';
+import { type Access, conflicts } from '../../support/judge/exclusion';
+import { PERMITS } from '../../support/judge/records';
+import { lockTypeOf } from '../../support/soak/settings';
+import { lockFor } from '../../support/soak/worker/locks';
+import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { until } from '../support/until';
 import { LeaseRecords } from './lease-records';
+import type { Topology } from './topologies';
 
 /** ms */
 export const TTL = 12_000;
@@ -15,11 +19,21 @@ const UNAVAILABLE_AFTER = 60_000;
 /** ms; all calls of a run settle within this time. */
 const SETTLES_WITHIN = 45_000;
 
-export type LockType = (typeof LOCK_TYPES)[number];
+/** ms; longer than a replica takes that follows, and shorter than any fault. */
+const REPLICA_TIMEOUT = 300;
 
-/** What was measured for one lock type. Times in ms. */
+const SHARED_TYPES = ['semaphore', 'read-write'] as const;
+type LoadType = (typeof LOCK_TYPES | typeof SHARED_TYPES)[number];
+
+/** Readers and writers take turns. */
+function accessOf(type: LoadType, turn: number): Access {
+  if (type === 'semaphore') return 'permit';
+  if (type !== 'read-write') return 'exclusive';
+  return turn % 2 === 0 ? 'write' : 'read';
+}
+
+/** What was measured for one load. Times in ms. */
 export interface Outcome {
-  readonly lockType: LockType;
   readonly entries: number;
   /** The longest time in which no caller entered the busy lock. */
   readonly pause: number;
@@ -27,8 +41,9 @@ export interface Outcome {
   readonly wait: number;
   /** The longest time for which two callers relied on one lock. */
   readonly double: number;
-  /** Leases that were lost, of those that were held during the fault. */
+  /** Leases that were lost, of those that are held until the end. */
   readonly lost: number;
+  readonly lasting: number;
   /** After the fault was made: when the holder of the last lost lease learned of it; `undefined`: none was lost. */
   readonly learned: number | undefined;
   /** The errors of acquisitions that rejected. */
@@ -44,12 +59,16 @@ export interface Outcome {
  * whole time, for which the second one waits.
  */
 export class Load {
-  readonly lockType: LockType;
+  readonly name: string;
+  readonly isReplicated: boolean;
   /** A part of every name in Redis. */
   readonly id = randomUUID();
+  readonly #type: LoadType;
   readonly #registries: readonly RedisLockRegistry[];
   readonly #entered: number[] = [];
   readonly #kept: Lease[] = [];
+  /** Those that are held until the end, unless they are lost. */
+  readonly #lasting: Lease[] = [];
   readonly #calls: Promise<unknown>[] = [];
   readonly #leaving = new AbortController();
   readonly #lostAt: number[] = [];
@@ -60,15 +79,19 @@ export class Load {
   #unlocks = 0;
   #isOver = false;
 
-  constructor(lockType: LockType, clients: readonly RedisClient[], tag: string) {
-    this.lockType = lockType;
+  constructor(type: LoadType, clients: readonly RedisClient[], tag: string, minReplicas = 0) {
+    this.#type = type;
+    this.isReplicated = minReplicas > 0;
+    this.name = this.isReplicated ? `${type}, minReplicas ${minReplicas}` : type;
     this.#records = clients.map((_, i) => new LeaseRecords(`process-${i + 1}`));
     this.#registries = clients.map(
       (client) =>
         new RedisLockRegistry(client, {
           registryKey: `{${tag}}${this.id}`,
-          lockType,
+          lockType: lockTypeOf(type, 0),
           expireAfter: TTL,
+          minReplicas,
+          replicaTimeout: REPLICA_TIMEOUT,
           idleBetweenTries: 50,
           unavailableAfter: UNAVAILABLE_AFTER,
           onWarning: () => undefined,
@@ -80,14 +103,19 @@ export class Load {
   async start(): Promise<void> {
     const [first, second] = this.#registries as [RedisLockRegistry, RedisLockRegistry];
     const [ofFirst, ofSecond] = this.#records as [LeaseRecords, LeaseRecords];
-    for (const key of ['kept 1', 'kept 2']) {
-      const lease = await ofFirst.lock(first.obtain(key));
+    for (const turn of [1, 2]) {
+      const key = `kept ${turn}`;
+      const access = accessOf(this.#type, turn);
+      const lease = await ofFirst.lock(lockFor(first, key, access), access, permitsOf(access, PERMITS));
       this.#kept.push(lease);
-      lease.signal.addEventListener('abort', () => this.#lostAt.push(performance.now()));
-      this.#calls.push(this.#waitFor(second, ofSecond, key));
+      this.#watch(lease);
+      this.#calls.push(this.#waitFor(second, ofSecond, key, accessOf(this.#type, turn + 1)));
     }
     this.#registries.forEach((registry, i) => {
-      this.#calls.push(this.#takeAgainAndAgain(registry, this.#records[i] as LeaseRecords));
+      const take = () => this.#takeAgainAndAgain(registry, this.#records[i] as LeaseRecords);
+      this.#calls.push(take());
+      // Two of one process share a lock that can be shared.
+      if (accessOf(this.#type, 0) !== 'exclusive') this.#calls.push(take());
     });
     await until(() => this.#entered.length > 10, { within: SETTLES_WITHIN });
   }
@@ -95,6 +123,14 @@ export class Load {
   /** The fault is about to be made. */
   faultBegins(): void {
     this.#faultAt = performance.now();
+  }
+
+  /** Both processes ask for a lock that nobody had before the fault, and hold it until the end. */
+  callLate(): void {
+    const access = accessOf(this.#type, 0);
+    this.#registries.forEach((registry, i) => {
+      this.#calls.push(this.#waitFor(registry, this.#records[i] as LeaseRecords, 'late', access));
+    });
   }
 
   /** Resolves when the busy lock has been taken several times from now on. */
@@ -130,16 +166,17 @@ export class Load {
   }
 
   outcome(left: readonly string[]): Outcome {
-    const together = conflicts(this.#records.flatMap(({ stays }) => stays)).map((one) => one.together);
+    const stays = this.#records.flatMap((records) => records.stays);
+    const together = conflicts(stays, { permits: PERMITS }).map((one) => one.together);
     const gaps = this.#entered.slice(1).map((at, i) => at - (this.#entered[i] as number));
     return {
-      lockType: this.lockType,
       entries: this.#entered.length,
       pause: Math.round(Math.max(0, ...gaps)),
       wait: Math.round(this.#longestWait),
       double: Math.round(Math.max(0, ...together)),
       learned: this.#lostAt.length > 0 ? Math.round(Math.max(...this.#lostAt) - this.#faultAt) : undefined,
-      lost: this.#kept.filter(({ signal }) => signal.aborted).length,
+      lost: this.#lasting.filter(({ signal }) => signal.aborted).length,
+      lasting: this.#lasting.length,
       rejected: this.#rejected,
       unlocks: this.#unlocks,
       left,
@@ -147,10 +184,12 @@ export class Load {
   }
 
   async #takeAgainAndAgain(registry: RedisLockRegistry, records: LeaseRecords): Promise<void> {
-    while (!this.#isOver) {
+    for (let turn = 0; !this.#isOver; turn++) {
       const calledAt = performance.now();
+      const access = accessOf(this.#type, turn);
+      const options = { signal: this.#leaving.signal, ...permitsOf(access, 1 + (turn % 2)) };
       const lease = await records
-        .lock(registry.obtain('busy'), { signal: this.#leaving.signal })
+        .lock(lockFor(registry, 'busy', access), access, options)
         .catch((error: unknown) => this.#noteRejection(error));
       if (lease === undefined) continue;
       this.#entered.push(performance.now());
@@ -160,13 +199,20 @@ export class Load {
     }
   }
 
+  #watch(lease: Lease): void {
+    this.#lasting.push(lease);
+    lease.signal.addEventListener('abort', () => this.#lostAt.push(performance.now()));
+  }
+
   #noteRejection(error: unknown): void {
     if (!this.#isOver) this.#rejected.push(String(error));
   }
 
-  async #waitFor(registry: RedisLockRegistry, records: LeaseRecords, key: string): Promise<void> {
+  async #waitFor(registry: RedisLockRegistry, records: LeaseRecords, key: string, access: Access): Promise<void> {
     try {
-      const lease = await records.lock(registry.obtain(key), { signal: this.#leaving.signal });
+      const options = { signal: this.#leaving.signal, ...permitsOf(access, PERMITS) };
+      const lease = await records.lock(lockFor(registry, key, access), access, options);
+      this.#watch(lease);
       await new Promise((resolve) => this.#leaving.signal.addEventListener('abort', resolve));
       await records.unlock(lease);
     } catch (error) {
@@ -175,7 +221,15 @@ export class Load {
   }
 }
 
-/** A load of each lock type. */
-export function loads(clients: readonly RedisClient[], tag: string): Load[] {
-  return LOCK_TYPES.map((lockType) => new Load(lockType, clients, tag));
+function permitsOf(access: Access, permits: number): { readonly permits?: number } {
+  return access === 'permit' ? { permits } : {};
+}
+
+/** A load of each type of lock, and where there are replicas, loads whose acquisitions wait for all of them. */
+export function loads({ clients, tag, replicas }: Topology): Load[] {
+  const replicated = replicas.length === 0 ? [] : [...DISTINCT_TYPES, ...SHARED_TYPES];
+  return [
+    ...[...LOCK_TYPES, ...SHARED_TYPES].map((type) => new Load(type, clients, tag)),
+    ...replicated.map((type) => new Load(type, clients, tag, replicas.length)),
+  ];
 }

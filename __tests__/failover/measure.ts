@@ -16,7 +16,7 @@ const AFTERWARDS = 1_000;
 /** ms; what is given up while Redis is away is removed in the background, or ends with its ttl. */
 const CLEAN_WITHIN = 40_000;
 
-/** What a run of all lock types must keep. */
+/** What a run of all loads must keep. */
 export interface Bounds {
   /** ms for which two callers may rely on one lock; 0 where nothing is forgotten. */
   readonly double: number;
@@ -26,24 +26,26 @@ export interface Bounds {
   readonly mayReject?: boolean;
   /** Leases may be lost: the server forgets them. */
   readonly mayLose?: boolean;
+  /** `double` with `minReplicas`; by default the same: a replaced master still renews leases, and no replica is asked. */
+  readonly replicated?: number;
 }
 
 /**
- * Runs all lock types on the clients, makes the fault, and waits until all of them go on. `nodes` are those that may
- * have keys in the end: all but dead ones.
+ * Runs all loads on the clients, makes the fault, and waits until all of them go on. `nodes` are those that may
+ * have keys in the end: all but dead ones. `make` may have the loads ask for another lock, in the middle of the fault.
  */
 export async function measure(
   fault: string,
   topology: Topology,
   bounds: Bounds,
-  make: () => Promise<void>,
+  make: (callLate: () => void) => Promise<void>,
   nodes: readonly Node[] = topology.nodes,
 ): Promise<void> {
-  const all = loads(topology.clients, topology.tag);
+  const all = loads(topology);
   try {
     await Promise.all(all.map((load) => load.start()));
     for (const load of all) load.faultBegins();
-    await make();
+    await make(() => all.map((load) => load.callLate()));
     await Promise.all(all.map((load) => load.recovered()));
     await new Promise((resolve) => setTimeout(resolve, AFTERWARDS));
     await Promise.all(all.map((load) => load.stop()));
@@ -56,13 +58,15 @@ export async function measure(
 async function finish(fault: string, load: Load, bounds: Bounds, nodes: readonly Node[]): Promise<void> {
   const isClean = async () => (await keysOf(load.id, nodes))?.length === 0;
   const { RECORDS } = process.env;
-  if (RECORDS !== undefined) load.keepRecords(join(RECORDS, fault.replaceAll(/\W+/g, '-'), load.lockType));
+  if (RECORDS !== undefined)
+    load.keepRecords(join(RECORDS, ...[fault, load.name].map((name) => name.replaceAll(/\W+/g, '-'))));
   await until(isClean, { within: CLEAN_WITHIN }).catch(() => undefined);
   const left = (await keysOf(load.id, nodes)) ?? ['a node does not answer'];
   const outcome = load.outcome(left);
-  rows.push({ fault, outcome });
+  rows.push({ fault, load: load.name, outcome });
   const delay = machineDelay();
-  const { double, wait = Number.POSITIVE_INFINITY, mayLose = bounds.double > 0 } = bounds;
+  const double = load.isReplicated ? (bounds.replicated ?? bounds.double) : bounds.double;
+  const { wait = Number.POSITIVE_INFINITY, mayLose = double > 0 } = bounds;
   const kept = {
     'nothing is left': left,
     'goes on in time': outcome.pause < LONGEST_PAUSE + delay,
@@ -71,8 +75,8 @@ async function finish(fault: string, load: Load, bounds: Bounds, nodes: readonly
     'leases lost': mayLose ? 0 : outcome.lost,
     'calls rejected': bounds.mayReject ? [] : outcome.rejected,
   };
-  expect({ lockType: load.lockType, ...kept }).toEqual({
-    lockType: load.lockType,
+  expect({ load: load.name, ...kept }).toEqual({
+    load: load.name,
     'nothing is left': [],
     'goes on in time': true,
     'double holding': true,
@@ -93,7 +97,7 @@ async function keysOf(id: string, nodes: readonly Node[]): Promise<string[] | un
 
 const HEAD = [
   'fault',
-  'lock type',
+  'load',
   'entries',
   'longest pause',
   'longest wait',
@@ -105,15 +109,25 @@ const HEAD = [
   'keys left',
 ];
 
-const rows: { readonly fault: string; readonly outcome: Outcome }[] = [];
+const rows: { readonly fault: string; readonly load: string; readonly outcome: Outcome }[] = [];
 
 /** Printed at the end of the file's tests. */
 afterAll(() => {
-  const cells = rows.splice(0).map(({ fault, outcome }) => {
-    const { lockType, entries, pause, wait, double, lost, learned, rejected, unlocks, left } = outcome;
+  const cells = rows.splice(0).map(({ fault, load, outcome }) => {
+    const { entries, pause, wait, double, lost, lasting, learned, rejected, unlocks, left } = outcome;
     const learnedAfter = learned === undefined ? '-' : `${learned} ms`;
     const times = [`${pause} ms`, `${wait} ms`, `${double} ms`];
-    return [fault, lockType, entries, ...times, `${lost} of 2`, learnedAfter, rejected.length, unlocks, left.length];
+    return [
+      fault,
+      load,
+      entries,
+      ...times,
+      `${lost} of ${lasting}`,
+      learnedAfter,
+      rejected.length,
+      unlocks,
+      left.length,
+    ];
   });
   if (cells.length === 0) return;
   const table = new Table({ head: HEAD, style: { head: [], border: [], compact: true } });
