@@ -28,6 +28,30 @@ it.each([
   return expectRefusal(make, TypeError, 'Expected `client` to be a Redis client with the methods eval and evalSha');
 });
 
+class Other {
+  readonly password = 'secret';
+}
+const has = (...names: string[]) => Object.fromEntries(names.map((name) => [name, () => undefined]));
+const adapter = (name: string, call: string) => `; wrap it: ${call}, the adapter in 'redis-lock-registry/${name}'`;
+
+it.each<[unknown, string]>([
+  [undefined, 'undefined'],
+  [null, 'null'],
+  [42, 'number'],
+  ['redis://:secret@localhost', 'a string; make a client: createClient({ url })'],
+  [{ password: 'secret' }, 'an options object; make a client: createClient({ url })'],
+  [Object.create(null), 'an options object; make a client: createClient({ url })'],
+  [new Other(), 'an instance of Other'],
+  [has('evalsha', 'defineCommand'), `an ioredis or iovalkey client${adapter('ioredis', 'fromIoredis(redis)')}`],
+  [has('invokeScript', 'customCommand'), `a valkey-glide client${adapter('valkey-glide', 'fromGlide(client)')}`],
+  [has('send', 'evalsha', 'duplicate', 'connected'), `a client of Bun${adapter('bun', 'fromBun(client)')}`],
+  [has('evalsha', 'createScript'), `a client of @upstash/redis${adapter('upstash', 'fromUpstash(redis)')}`],
+])('The constructor says of %p what it is, and what to pass: %s', (client, what) => {
+  const make = () => new RedisLockRegistry(untyped<RedisClient>(client), { registryKey: 'orders' });
+  const expected = 'Expected `client` to be a Redis client with the methods eval and evalSha';
+  expect(make).toThrow(new TypeError(`${expected}, got ${what}`));
+});
+
 it.each([undefined, null, 'orders', 42])('The constructor refuses %p as options', (options) =>
   expectRefusal(() => construct(options), TypeError),
 );

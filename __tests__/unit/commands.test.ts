@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { expect, it, jest } from '@jest/globals';
 import { LockTimeoutError, type RedisClient } from '../../lib';
+import { commandsOf, describeForAdapter, destroy, type OwnConnection } from '../../lib/redis/client';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -82,9 +83,39 @@ it.each([
   },
 );
 
+it('A command without keys and arguments goes to a plain client of node-redis as one without', async () => {
+  const sendCommand = jest.fn<(...given: unknown[]) => Promise<unknown>>().mockResolvedValue(1);
+  await commandsOf({
+    ...mockRedis(),
+    socketEpoch: 1,
+    _commandOptions: undefined,
+    sendCommand,
+  } as object as RedisClient).eval('x');
+  expect(sendCommand).toHaveBeenCalledWith(['EVAL', 'x', '0'], { timeout: 0 });
+});
+
+function closed(): never {
+  throw new Error('closed');
+}
+
+it('A connection of our own is destroyed, though that throws or rejects where it is closed already', async () => {
+  for (const failing of [async () => closed(), closed]) {
+    const own = jest.fn(failing);
+    await destroy({ destroy: own } as object as OwnConnection);
+    expect(own).toHaveBeenCalledTimes(1);
+  }
+});
+
 it('A registry does not change the client', async () => {
   const redis = Object.freeze({ eval: async () => 1, evalSha: async () => 1 });
   await registryOn(redis).run('42', () => undefined);
+});
+
+it('An adapter says of a client that needs none that it needs none, and of another one what it is', () => {
+  const needsNone = 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is';
+  const described = [mockRedis(), { evalSha: silence }, { eval: silence }, null].map(describeForAdapter);
+  const options = 'an options object; make a client: createClient({ url })';
+  expect(described).toEqual([needsNone, options, options, 'null']);
 });
 
 it("A registry gives node-redis' plain client the commands as they go to the server, with options of our own", async () => {

@@ -115,13 +115,14 @@ export abstract class Channels extends WordsClient implements RedisSubscriber {
   async #part(name: string, listener: MessageListener | undefined, isSharded: boolean): Promise<void> {
     const channel = this.channels.get(idOf(name, isSharded));
     if (channel === undefined) return;
-    if (listener !== undefined) channel.listeners.delete(listener);
-    if (listener === undefined || channel.listeners.size === 0) await this.drop(channel);
+    if (listener === undefined) channel.listeners.clear();
+    else channel.listeners.delete(listener);
+    if (channel.listeners.size === 0) await this.drop(channel);
   }
 }
 
 function idOf(name: string, isSharded: boolean): string {
-  return `${isSharded ? 'sharded' : 'plain'} ${name}`;
+  return `${isSharded} ${name}`;
 }
 
 /** A connection of our own that listens. */
@@ -251,7 +252,7 @@ export abstract class PlacedChannels extends Channels {
   }
 
   #tryLater(channel: Channel): void {
-    if (this.#retry !== undefined || this.channels.size === 0) return;
+    if (this.#retry !== undefined) return;
     this.#retry = clock.setTimeout(() => {
       this.#retry = undefined;
       this.place();

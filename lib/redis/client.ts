@@ -96,9 +96,9 @@ export interface OwnConnection {
 }
 
 /** Never throws: with redis 5, a connection that is closed already does. */
-export async function destroy(connection: OwnConnection | undefined): Promise<void> {
+export async function destroy(connection: OwnConnection): Promise<void> {
   try {
-    await connection?.destroy();
+    await connection.destroy();
   } catch {}
 }
 
@@ -107,22 +107,22 @@ interface PlainClient extends RedisClient {
   /** Its options: those of the application, and those of `withTypeMapping` and its like. */
   readonly options?: { readonly commandOptions?: { readonly typeMapping?: unknown } };
   readonly _commandOptions?: { readonly typeMapping?: unknown };
-  sendCommand?(args: string[], options: object): Promise<unknown>;
+  sendCommand(args: string[], options: object): Promise<unknown>;
 }
 
 /**
  * The commands of a client, without node-redis' own timeout, and with replies in their own types, though the application
  * made its client answer with Buffers.
  */
-export function commandsOf(client: PlainClient): RedisCommands {
+export function commandsOf(client: RedisClient & Partial<PlainClient>): RedisCommands {
   // node-redis' plain client: one connection to one server, as far as it knows.
   const isPlain = client.socketEpoch !== undefined && '_commandOptions' in client;
   const { _commandOptions: own, options } = client;
   const hasMapping = (own?.typeMapping ?? options?.commandOptions?.typeMapping) !== undefined;
   // The client copies the options for every command: without a type mapping, it is not asked to have none.
   const ours = isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
-  const commands = (client.withCommandOptions?.(ours) ?? client) as Required<PlainClient>;
-  if (!isPlain || commands.sendCommand === undefined) return commands;
+  const commands = (client.withCommandOptions?.(ours) ?? client) as PlainClient;
+  if (!isPlain) return commands;
   // Its methods for single commands make a parser and two more promises each.
   const running =
     (command: string): RedisCommands['eval'] =>
