@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, sharedGranted, sharedReleased } from '../support/mock-redis';
+import { lateReply, mockRedis, sharedGranted, sharedReleased, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -59,4 +59,18 @@ it('A lease of an attempt that went on to another caller is released by one comm
   await (await next).unlock();
   await time.advance(120_000);
   expect(owners().filter((one) => one === owner)).toHaveLength(2);
+});
+
+it('A caller does not get the hold of one that had fewer permits', async () => {
+  redis.evalSha.mockResolvedValue([0, 0, 2]);
+  const of = createRegistry(redis).registry.semaphore('key', { permits: 2 });
+  const before = await of.lock();
+  redis.evalSha.mockImplementation(silence);
+  let isGranted = false;
+  const locking = of.lock({ permits: 2 }).then(() => (isGranted = true));
+  locking.catch(() => undefined);
+  await time.advance(1);
+  void before.unlock().catch(() => undefined);
+  await time.advance(10);
+  expect(isGranted).toBe(false);
 });

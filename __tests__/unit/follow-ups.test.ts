@@ -187,6 +187,34 @@ describe('What abandoned calls may have left in Redis', () => {
     }
   });
 
+  it('What abandoned calls may have left in Redis is removed again over a client with several connections, which have no order', async () => {
+    const lock = registry.obtain('key');
+    const releases = () => redis.calls.filter((options) => options?.arguments?.includes('UNLINK')).length;
+    disconnected();
+    await expect(Promise.all([lock.tryLock(), time.advance(5_000)])).rejects.toThrow('Socket closed');
+    redis.evalSha.mockResolvedValue(1);
+    const before = releases();
+    await time.advance(120_000);
+    expect(releases() - before).toBe(3);
+  });
+
+  it('What abandoned calls may have left in Redis is of one owner value, while a copy of an attempt may still be executed', async () => {
+    const client = Object.assign(redis, { socketEpoch: 1 });
+    const lock = new RedisLockRegistry(client, { registryKey: 'copy' }).obtain('key');
+    const owners = async (isCopied: boolean) => {
+      const { length } = redis.calls;
+      redis.evalSha.mockImplementationOnce(async () => {
+        if (isCopied) client.socketEpoch++;
+        return refused(20, 'another:1');
+      });
+      const locking = lock.lock();
+      await time.advance(1_000);
+      await (await locking).unlock();
+      return new Set(redis.calls.slice(length).map((options) => options?.arguments?.[0])).size;
+    };
+    expect([await owners(false), await owners(true)]).toEqual([2, 1]);
+  });
+
   it('What abandoned calls may have left in Redis is removed once for readers that lost the lock together', async () => {
     redis.evalSha.mockImplementation(async () => sharedGranted);
     const { read } = registry.readWrite('key');

@@ -79,3 +79,95 @@ it('An unlock that Redis refuses for good rejects at once (P7)', async () => {
   const refused = { name: 'LockReleaseError', message: expect.stringContaining('refused it: NOPERM') };
   expect(rejected).toHaveBeenCalledWith(expect.objectContaining(refused));
 });
+
+it('Leases that follow each other have the tokens of a block, one after the other, and its end costs one command', async () => {
+  redis.evalSha.mockResolvedValueOnce(7).mockResolvedValueOnce('20 3').mockResolvedValue('30 2');
+  const lock = createRegistry(redis, { fencing: true }).registry.obtain('key');
+  let lease = await lock.lock();
+  const seen = [[lease.fencingToken, redis.sent]];
+  for (const next of [lock.lock(), lock.lock(), lock.lock(), lock.lock()]) {
+    await lease.unlock();
+    lease = await next;
+    seen.push([lease.fencingToken, redis.sent]);
+  }
+  expect(seen.join(' ')).toBe('7,1 20,2 21,2 22,2 30,3');
+});
+
+it('A lease that gets the hold of a fixed one is renewed', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const fixed = await lock.lock({ ttl: 10_000, renew: false });
+  const next = lock.lock({ ttl: 10_000, renew: true });
+  await fixed.unlock();
+  const lease = await next;
+  expect(redis.sent).toBe(1);
+  await time.advance(60_000);
+  lease.assertHeld();
+});
+
+it('A hold with less left than the next caller asked for is confirmed for that ttl first', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const short = await lock.lock({ ttl: 1_000 });
+  const next = lock.lock({ ttl: 60_000 });
+  await short.unlock();
+  expect((await next).remaining).toBeGreaterThan(59_000);
+  expect(redis.sent).toBe(2);
+});
+
+it('A lease is not lost, nor suspect again, by what comes late for a renewal of before: an error, or an answer from before a suspension', async () => {
+  for (const isSuspended of [false, true]) {
+    const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();
+    const reply = lateReply();
+    redis.evalSha.mockReturnValueOnce(reply.promise);
+    await time.advance(1_100);
+    if (isSuspended) time.wallNow += 3_600_000;
+    expect(lease.remaining > 0).toBe(!isSuspended);
+    // Its timeout is over, and the next try is answered.
+    await time.advance(1_200);
+    lease.assertHeld();
+    if (isSuspended) reply.resolve(renewed);
+    else reply.reject(new Error('Socket closed unexpectedly'));
+    await time.advance(1);
+    lease.assertHeld();
+    await lease.unlock();
+  }
+});
+
+it('A lease whose renew() was answered while the process was blocked is unconfirmed until the answer is read, and held then', async () => {
+  for (const isRenewed of [true, false]) {
+    const lock = createRegistry(redis).registry.obtain('key');
+    const lease = await lock.lock({ ttl: 1_000 });
+    const reply = lateReply();
+    redis.evalSha.mockReturnValueOnce(reply.promise);
+    const renewing = lease.renew(10_000);
+    await time.advance(0);
+    time.now += 1_200;
+    time.wallNow += 1_200;
+    if (isRenewed) reply.resolve(lastsFor(10_000));
+    expect(() => lease.assertHeld()).toThrow('unconfirmed');
+    expect(lease.signal.aborted).toBe(false);
+    if (!isRenewed) await expect(Promise.all([renewing, time.advance(1)])).rejects.toThrow(LockError);
+    else await Promise.all([renewing, time.advance(1)]);
+    expect([lease.signal.aborted, lease.remaining > 0]).toEqual([!isRenewed, isRenewed]);
+  }
+});
+
+it('A lease that ends before its `minHold` is kept for what is left of it, by the age of its key only where it was its own', async () => {
+  const lock = createRegistry(redis, { expireAfter: 10_000 }).registry.obtain('key');
+  const released = async (unlocked: Promise<void>) => {
+    await unlocked;
+    return redis.calls.at(-1)?.arguments?.slice(1, 4);
+  };
+  let lease = await lock.lock({ minHold: 1_000 });
+  await time.advance(200);
+  expect(await released(lease.unlock())).toEqual(['800', '1000', '10000']);
+  const first = await lock.lock();
+  await time.advance(20);
+  const next = lock.lock({ minHold: 1_000 });
+  await first.unlock();
+  lease = await next;
+  await time.advance(200);
+  expect(await released(lease.unlock())).toEqual(['800', '10800', '10000']);
+  lease = await lock.lock({ minHold: 100 });
+  await time.advance(100);
+  expect((await released(lease.unlock()))?.[0]).toBe('UNLINK');
+});
