@@ -1,5 +1,6 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LockError } from '../../lib';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, renewed, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -167,7 +168,30 @@ it('A lease that ends before its `minHold` is kept for what is left of it, by th
   lease = await next;
   await time.advance(200);
   expect(await released(lease.unlock())).toEqual(['800', '10800', '10000']);
+  const running = lock.run(async () => {
+    await time.advance(300);
+    await (await lock.lock({ minHold: 1_000 })).unlock();
+  });
+  expect(await released(running)).toEqual(['1000', '1300', '10000']);
   lease = await lock.lock({ minHold: 100 });
   await time.advance(100);
   expect((await released(lease.unlock()))?.[0]).toBe('UNLINK');
+});
+
+it('A lease of several keys that is not renewed costs no command until it ends', async () => {
+  const { registry } = createRegistry(redis);
+  const lease = await registry.multi(['a', 'b']).lock({ ttl: 3_000, renew: false });
+  const { sent } = redis;
+  await time.advance(2_900);
+  expect([redis.sent - sent, lease.remaining > 0]).toEqual([0, true]);
+  await time.advance(100);
+  expect(lease.remaining).toBe(0);
+});
+
+it('A lease that this process ends by force is lost at once', async () => {
+  const lock = new InMemoryLockRegistry().obtain('key');
+  const lease = await lock.lock();
+  await lock.forceUnlock();
+  for (let i = 0; i < 100; i++) await time.advance(1);
+  expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
