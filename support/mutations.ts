@@ -626,6 +626,11 @@ redis.call('ZADD', queue, score, ticket)`,
       ],
     ],
   },
+  'kept-without-replicas': {
+    finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',
+    test: '__tests__/replicas/acknowledged.test.ts',
+    replacements: [['const givenBack = givingBack.within(limit, hold);', 'const givenBack = Promise.resolve();']],
+  },
   'too-few-replicas': {
     finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',
     simulation: ['spin', 'fair', 'semaphore'],

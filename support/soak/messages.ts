@@ -1,3 +1,4 @@
+import type { LockType } from '../../lib';
 import type { SoakType } from './settings';
 import type { SocketAddress } from './worker/session';
 
@@ -7,7 +8,7 @@ export interface WorkerSettings {
   readonly name: string;
   readonly address: SocketAddress;
   readonly type: SoakType;
-  readonly lockType: string;
+  readonly lockType: LockType;
   readonly seed: number;
   readonly recordFile: string;
 }

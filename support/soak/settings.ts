@@ -2,9 +2,9 @@ import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
 
 /**
  * What one soak runs on: a lock type, several types that share their names in Redis, those with several keys in each
- * call, or a kind of shared lock.
+ * call, a kind of shared lock, or a server with a replica that every acquisition waits for, of locks of all kinds.
  */
-export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'multi', 'semaphore', 'read-write'] as const;
+export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'multi', 'semaphore', 'read-write', 'replicated'] as const;
 export type SoakType = (typeof SOAK_TYPES)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */
@@ -17,12 +17,14 @@ function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
 
 /** How often a call takes several keys together: shared locks are not. */
 export function shareOfSeveral(type: SoakType): number {
-  return isShared(type) ? 0 : type === 'multi' ? 1 : 0.2;
+  return isShared(type) || type === 'replicated' ? 0 : type === 'multi' ? 1 : 0.2;
 }
 
 export function lockTypeOf(type: SoakType, worker: number): LockType {
   if (isShared(type)) return 'spin';
-  return type === 'mixed' || type === 'multi' ? (MIXED[worker % MIXED.length] as LockType) : type;
+  return type === 'mixed' || type === 'multi' || type === 'replicated'
+    ? (MIXED[worker % MIXED.length] as LockType)
+    : type;
 }
 
 export const KEYS = ['a', 'b', 'c', 'd'] as const;
@@ -49,6 +51,9 @@ export const registryOptions = {
   // The position of a killed process in Redisson's queue blocks the lock for this time.
   fairLockWaitTimeout: 1_000,
 } as const;
+
+/** ms; longer than a replica takes that follows, and shorter than most faults. */
+export const REPLICATED = { minReplicas: 1, replicaTimeout: 100 } as const;
 
 /** ms beyond its bound after which a call counts as not settled, on the clock of `AwakeClock`. */
 export const SETTLING_MARGIN = 1_000;

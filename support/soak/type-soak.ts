@@ -5,6 +5,7 @@ import { type RedisServer, startRedis } from '../redis';
 import { AwakeClock, sharedNow } from './awake-clock';
 import { FaultJournal } from './faults/fault-journal';
 import { FaultLanes } from './faults/fault-lanes';
+import type { ServerTarget } from './faults/server-faults';
 import { Judge } from './judge/judge';
 import { Leftovers } from './leftovers';
 import { RecordFolder } from './record-folder';
@@ -29,7 +30,9 @@ export interface TypeSoakOptions {
 
 /** The soak of one type, on a server of its own. It ends with the first round that finds a violation. */
 export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
-  const server = await startRedis();
+  const isReplicated = options.type === 'replicated';
+  const server = await startRedis({ port: isReplicated, args: ['--repl-diskless-sync-delay', '0'] });
+  const replica = isReplicated ? await startReplica(server) : undefined;
   const admin = await connect(server);
   const clock = new AwakeClock();
   const slots: WorkerSlot[] = [];
@@ -39,7 +42,7 @@ export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
       const slotSettings = { ...options, index, clock, leftovers, random: options.random.fork() };
       slots.push(await WorkerSlot.open(server.address, slotSettings));
     }
-    return await new TypeSoak(options, server, admin, slots, leftovers, clock).run();
+    return await new TypeSoak(options, { server, replica, admin }, slots, leftovers, clock).run();
   } finally {
     for (const { process, proxy } of slots) {
       await process.kill();
@@ -47,7 +50,7 @@ export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
     }
     clock.stop();
     admin.destroy();
-    await server.stop();
+    await Promise.all([server, replica].map((one) => one?.stop()));
   }
 }
 
@@ -65,8 +68,7 @@ class TypeSoak {
 
   constructor(
     options: TypeSoakOptions,
-    server: RedisServer,
-    admin: AdminClient,
+    target: ServerTarget,
     slots: readonly WorkerSlot[],
     leftovers: Leftovers,
     clock: AwakeClock,
@@ -75,9 +77,9 @@ class TypeSoak {
     this.#slots = slots;
     this.#leftovers = leftovers;
     this.#clock = clock;
-    this.#admin = admin;
+    this.#admin = target.admin;
     const position = SOAK_TYPES.indexOf(options.type);
-    this.#lanes = new FaultLanes({ server, admin }, slots, this.#journal, options.random.fork(), position);
+    this.#lanes = new FaultLanes(target, slots, this.#journal, options.random.fork(), position);
     this.#records = new RecordFolder(options.folder);
     this.#judge = new Judge(this.#journal, sharedNow());
   }
@@ -132,6 +134,12 @@ class TypeSoak {
 /** A worker that died or does not answer any more. */
 async function failureAsViolation(found: Promise<readonly Violation[]>): Promise<readonly Violation[]> {
   return found.catch((error: unknown) => [{ kind: 'a worker fails', text: String(error), at: sharedNow() }]);
+}
+
+/** The address of the master is one of TCP: a replica cannot name a unix socket. */
+async function startReplica({ address }: RedisServer): Promise<RedisServer> {
+  const { host, port } = address as { readonly host: string; readonly port: number };
+  return startRedis({ args: ['--replicaof', `${host} ${port}`] });
 }
 
 async function connect({ address }: RedisServer): Promise<AdminClient> {

@@ -5,6 +5,8 @@ import { type AdminClient, COMPANION } from '../redis-content';
 
 export interface ServerTarget {
   readonly server: RedisServer;
+  /** Acquisitions wait for it. */
+  readonly replica: RedisServer | undefined;
   readonly admin: AdminClient;
 }
 
@@ -12,6 +14,12 @@ type ServerFault = (target: ServerTarget, random: Random) => Promise<void>;
 
 /** What happens to the server, for all workers at once. Each resolves when it is over. */
 export const serverFaults = {
+  // The first one of the type that has a replica.
+  'replica SIGSTOP': async ({ replica }, random) => {
+    replica?.kill('SIGSTOP');
+    await sleep(random.whole(50, 1_500));
+    replica?.kill('SIGCONT');
+  },
   'server SIGSTOP': async ({ server }, random) => {
     server.kill('SIGSTOP');
     await sleep(random.whole(50, 1_500));
@@ -24,6 +32,9 @@ export const serverFaults = {
   },
   'CLIENT KILL pubsub': async ({ admin }) => {
     await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'pubsub']);
+  },
+  'CLIENT KILL replica': async ({ admin }) => {
+    await admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'replica']);
   },
   'SCRIPT FLUSH': async ({ admin }) => {
     await admin.sendCommand(['SCRIPT', 'FLUSH']);

@@ -67,7 +67,7 @@ export class Caller {
   async #call(request: Request): Promise<Outcome> {
     const { records, type, nextCall } = this.#services;
     const call = nextCall();
-    const access = randomAccess(type, this.#random);
+    const access = randomAccess(type, request.key, this.#random);
     const permits = access === 'permit' && this.#random.chance(0.2) ? PERMITS - 1 : 1;
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;

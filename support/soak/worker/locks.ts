@@ -4,10 +4,18 @@ import { PERMITS } from '../../judge/records';
 import type { Random } from '../../random';
 import type { SoakType } from '../settings';
 
-/** How a caller takes a lock of this type. */
-export function randomAccess(type: SoakType, random: Random): Access {
-  if (type === 'semaphore') return 'permit';
-  if (type !== 'read-write') return 'exclusive';
+/** Keys of shared locks where a type has locks of all kinds. */
+const KINDS: Readonly<Record<string, SoakType>> = { c: 'semaphore', d: 'read-write' };
+
+function kindOf(type: SoakType, key: string): SoakType {
+  return type === 'replicated' ? (KINDS[key] ?? type) : type;
+}
+
+/** How a caller takes this lock. */
+export function randomAccess(type: SoakType, key: string, random: Random): Access {
+  const kind = kindOf(type, key);
+  if (kind === 'semaphore') return 'permit';
+  if (kind !== 'read-write') return 'exclusive';
   return random.chance(0.7) ? 'read' : 'write';
 }
 
@@ -19,6 +27,7 @@ export function lockFor(registry: RedisLockRegistry, key: string, access: Access
 }
 
 /** The access of a caller that checks whether everybody can make progress. */
-export function progressAccess(type: SoakType): Access {
-  return type === 'semaphore' ? 'permit' : type === 'read-write' ? 'write' : 'exclusive';
+export function progressAccess(type: SoakType, key: string): Access {
+  const kind = kindOf(type, key);
+  return kind === 'semaphore' ? 'permit' : kind === 'read-write' ? 'write' : 'exclusive';
 }

@@ -1,6 +1,5 @@
 /** A worker of the soak: callers on one registry, and the commands of the process that started it. */
 
-import type { LockType } from '../../../lib';
 import { Random } from '../../random';
 import { AwakeClock, sharedNow } from '../awake-clock';
 import type { Answer, Command, WorkerSettings } from '../messages';
@@ -29,7 +28,7 @@ const gate = new Gate();
 const random = new Random(settings.seed);
 let calls = 0;
 
-const open = () => Session.open(settings.name, settings.address, settings.lockType as LockType);
+const open = () => Session.open(settings);
 
 async function start(): Promise<(command: Command) => Promise<void>> {
   let session = await open();

@@ -1,6 +1,7 @@
 import { createClient } from 'redis';
-import { type LockType, RedisLockRegistry } from '../../../lib';
-import { registryOptions } from '../settings';
+import { RedisLockRegistry } from '../../../lib';
+import type { WorkerSettings } from '../messages';
+import { REPLICATED, registryOptions } from '../settings';
 
 export interface SocketAddress {
   readonly host: string;
@@ -14,19 +15,26 @@ export class Session {
   readonly registry: RedisLockRegistry;
   readonly #client: ReturnType<typeof createClient>;
 
-  static async open(name: string, address: SocketAddress, lockType: LockType): Promise<Session> {
+  static async open(settings: WorkerSettings): Promise<Session> {
     let session: Session | undefined;
     const reconnectStrategy = () => (session?.givesUp ? false : 20);
-    const client = createClient({ socket: { ...address, reconnectStrategy } });
+    const client = createClient({ socket: { ...settings.address, reconnectStrategy } });
     client.on('error', () => {}); // the faults of the soak
     await client.connect();
-    session = new Session(name, client as ReturnType<typeof createClient>, lockType);
+    session = new Session(settings, client as ReturnType<typeof createClient>);
     return session;
   }
 
-  private constructor(name: string, client: ReturnType<typeof createClient>, lockType: LockType) {
+  private constructor({ name, type, lockType }: WorkerSettings, client: ReturnType<typeof createClient>) {
     this.#client = client;
-    this.registry = new RedisLockRegistry(client, { ...registryOptions, name, lockType, onWarning: () => {} });
+    const replicated = type === 'replicated' ? REPLICATED : {};
+    this.registry = new RedisLockRegistry(client, {
+      ...registryOptions,
+      ...replicated,
+      name,
+      lockType,
+      onWarning: () => {},
+    });
   }
 
   /** As README says: nothing may be left in Redis then but the leases that were given up after `timeout`. */
