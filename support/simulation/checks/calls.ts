@@ -189,9 +189,9 @@ export class CallChecks {
     const bound = waitTime === 0 ? commandTimeout : Math.max(waitTime, FIRST_ATTEMPT);
     const key = keys.join(' + ');
     const { lockType, isCalm } = this.#world.plan;
-    const repetition = isCalm ? 0 : FIRST_ATTEMPT;
     // What replicas do not acknowledge is given back first.
     const forReplicas = minReplicas > 0 ? 2 * replicaTimeout : 0;
+    const repetition = isCalm ? 0 : FIRST_ATTEMPT + forReplicas;
     const slack = SLACK + repetition + forReplicas + (lockType === 'multi' ? ROUND_TRIPS : 0);
     if (timeline.now - startedAt > bound * 1.001 + slack) {
       const text = `${caller} called ${round.method} of "${key}" with a wait of ${waitTime} ms at ${startedAt.toFixed(1)}`;
