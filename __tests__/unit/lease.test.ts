@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LockError } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
@@ -194,4 +195,83 @@ it('A lease that this process ends by force is lost at once', async () => {
   await lock.forceUnlock();
   for (let i = 0; i < 100; i++) await time.advance(1);
   expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
+});
+
+it('A fixed lease of a hold that was passed on lasts for as long as renew() asked for, if Redis confirmed it', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const first = await lock.lock({ ttl: 60_000 });
+  const next = lock.lock({ ttl: 1_000, renew: false });
+  await first.unlock();
+  const lease = await next;
+  expect(Math.ceil(lease.remaining)).toBe(998);
+  redis.evalSha.mockRejectedValueOnce(new Error('ERR busy')).mockResolvedValue(lastsFor(60_000));
+  const failed = { name: 'CannotAcquireLockError', message: expect.stringContaining('not confirm it') };
+  await expect(lease.renew(10_000)).rejects.toMatchObject({ ...failed, cause: { message: 'ERR busy' } });
+  expect(Math.ceil(lease.remaining)).toBe(998);
+  await lease.renew(10_000);
+  expect(Math.ceil(lease.remaining)).toBe(9_989);
+  await lease.renew(10);
+  expect(Math.ceil(lease.remaining)).toBe(9_989);
+});
+
+it('A lease tells those who listen that it was renewed, and for how long it was held when it was lost', async () => {
+  const messages: unknown[] = [];
+  const note = (message: unknown) => messages.push(message);
+  for (const what of ['renewed', 'lost']) subscribe(`redis-lock-registry:${what}`, note);
+  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 3_000, renew: true });
+  await time.advance(1_001);
+  redis.evalSha.mockResolvedValue(stolen);
+  await time.advance(1_000);
+  for (const what of ['renewed', 'lost']) unsubscribe(`redis-lock-registry:${what}`, note);
+  const about = { key: 'key', lease, owner: expect.any(String) };
+  expect(messages).toMatchObject([about, { ...about, reason: 'stolen', heldFor: 2_000 }]);
+});
+
+it('A nested call may have as many permits as the outermost one', async () => {
+  const of = new InMemoryLockRegistry().semaphore('key', { permits: 3 });
+  const nested = of.run(async () => (await of.lock({ permits: 2 })).unlock(), { permits: 2 });
+  for (let i = 0; i < 20; i++) await time.advance(1);
+  await nested;
+});
+
+it('unlock() of a lease whose renewal was answered while the process was blocked waits until the answer is read', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 1_000 });
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const renewing = expect(lease.renew(10_000)).rejects.toThrow('stolen');
+  await time.advance(0);
+  time.now += 1_200;
+  time.wallNow += 1_200;
+  reply.resolve(stolen);
+  const unlocked = expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+  await time.advance(1);
+  await Promise.all([renewing, unlocked]);
+});
+
+it('The end of a block with `await using` warns of a release that failed, and not of a loss', async () => {
+  const { registry, warnings } = createRegistry(redis);
+  const refused = new Error("NOPERM User locks has no permissions to run the 'evalsha' command");
+  for (const answer of [async () => stolen, () => Promise.reject(refused)]) {
+    const lease = await registry.obtain('key').lock();
+    redis.evalSha.mockImplementationOnce(answer);
+    await lease[Symbol.asyncDispose]();
+  }
+  expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key', message: expect.stringContaining('NOPERM') }]);
+});
+
+it('A lease that is over refuses every call, says how it ended, and sends nothing', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const unlocked = await lock.lock();
+  await unlocked.unlock();
+  const lost = await lock.lock({ ttl: 1_000, renew: false });
+  await time.advance(1_000);
+  const { sent } = redis;
+  for (const [lease, why] of [
+    [unlocked, 'unlocked'],
+    [lost, 'lost (expired)'],
+  ] as const) {
+    expect(() => lease.assertHeld()).toThrow(why);
+    for (const call of [lease.renew(), lease.eval('return 1'), lease.detach()]) await expect(call).rejects.toThrow(why);
+  }
+  expect(redis.sent).toBe(sent);
 });
