@@ -409,7 +409,6 @@ export class Hold implements Timed {
     // Before a suspension the deadline was measured on a clock that has stood still since.
     if (wasSuspended(driftBefore, this.drift)) return;
     this.#apply(late, sentAt, driftBefore);
-    if (this.isHeld) this.#watchdog?.moved(this);
   }
 
   #apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
