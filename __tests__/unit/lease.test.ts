@@ -275,3 +275,18 @@ it('A lease that is over refuses every call, says how it ended, and sends nothin
   }
   expect(redis.sent).toBe(sent);
 });
+
+it('unlock() rejects when it finds that the lock was lost, and warns where a try without an answer may have released it', async () => {
+  const { registry, warnings } = createRegistry(redis);
+  const lock = registry.obtain('key');
+  const lease = await lock.lock();
+  redis.evalSha.mockResolvedValueOnce(stolen);
+  await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+  expect([lease.signal.aborted, warnings]).toEqual([true, []]);
+  const other = await lock.lock();
+  redis.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockResolvedValueOnce(stolen);
+  const unlocked = other.unlock();
+  await time.advance(1_000);
+  await unlocked;
+  expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
+});
