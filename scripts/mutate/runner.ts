@@ -1,5 +1,6 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import type {
   DryRunResult,
   MutantRunOptions,
@@ -15,6 +16,20 @@ const SHORT = 1_000;
 
 /** ms for a test that runs for the first time, without a mutant. */
 const LONG = 60_000;
+
+/** ms for which a mutant may keep the event loop from turning. */
+const BLOCKED = 5_000;
+
+/** Ends the process where the event loop does not turn any more: no timer of its own would notice. */
+const ENDS_BLOCKED = `
+  const { workerData: { beats, limit } } = require('node:worker_threads');
+  let last = 0, since = Date.now();
+  setInterval(() => {
+    const beat = Atomics.load(beats, 0);
+    if (beat !== last) [last, since] = [beat, Date.now()];
+    else if (Date.now() - since > limit) process.kill(process.pid, 'SIGKILL');
+  }, 250);
+`;
 
 /** What runs in the file of a name took, in ms, and how many mutants it has found. */
 interface Known {
@@ -50,6 +65,7 @@ class InProcessRunner implements TestRunner {
   #known: Record<string, Known> = {};
   /** Something of a test that did not end runs on for ever. */
   #isSpoilt = false;
+  #isWatched = false;
 
   capabilities(): TestRunnerCapabilities {
     return { reloadEnvironment: false };
@@ -58,10 +74,8 @@ class InProcessRunner implements TestRunner {
   async init(): Promise<void> {
     process.env.JEST_WORKER_ID = `${Number(process.env.STRYKER_MUTATOR_WORKER ?? 0) + 1}`;
     install(this.#root);
-    // Not the first process of this run: the one before it was ended. What follows is within the time of a mutant.
-    if (!existsSync(this.#memory)) return;
-    this.#known = JSON.parse(readFileSync(this.#memory, 'utf8'));
-    for (const path of Object.keys(this.#known)) this.#file(path).load();
+    // Not the first process of this run: the one before it was ended.
+    if (existsSync(this.#memory)) this.#known = JSON.parse(readFileSync(this.#memory, 'utf8'));
   }
 
   async dryRun(): Promise<DryRunResult> {
@@ -91,6 +105,11 @@ class InProcessRunner implements TestRunner {
   async mutantRun({ activeMutant, testFilter = [], hitLimit }: MutantRunOptions): Promise<MutantRunResult> {
     // Stryker starts another process.
     if (this.#isSpoilt) process.exit(1);
+    // The process before this one ended with it.
+    const begun = join(this.#root, `begun-${activeMutant.id}`);
+    if (existsSync(begun)) return { status: 'timeout', reason: 'The event loop was blocked' } as MutantRunResult;
+    writeFileSync(begun, '');
+    if (!this.#isWatched) this.#watch();
     const state = instrumented();
     Object.assign(state, { activeMutant: activeMutant.id, hitCount: hitLimit === undefined ? undefined : 0, hitLimit });
     process.env.__STRYKER_ACTIVE_MUTANT__ = activeMutant.id;
@@ -102,10 +121,11 @@ class InProcessRunner implements TestRunner {
     const isHitTooOften = (): boolean => hitLimit !== undefined && (state.hitCount ?? 0) > hitLimit;
     const paths = this.#promisingFirst(names);
     // What no test finds is tried once more in fresh files: earlier mutants may have left something that is made once.
+    const used = paths.filter((path) => this.#file(path).isLoaded);
     const fresh = function* (file: (path: string) => TestFile) {
       yield* paths;
-      for (const path of paths) file(path).forget();
-      yield* paths;
+      for (const path of used) file(path).forget();
+      yield* used;
     };
     for (const path of fresh((one) => this.#file(one))) {
       const failed = await this.#failure(path, names.get(path) as Set<string>);
@@ -126,6 +146,13 @@ class InProcessRunner implements TestRunner {
 
   async dispose(): Promise<void> {
     writeFileSync(this.#memory, JSON.stringify(this.#known));
+  }
+
+  #watch(): void {
+    this.#isWatched = true;
+    const beats = new Int32Array(new SharedArrayBuffer(4));
+    setInterval(() => Atomics.add(beats, 0, 1), 100).unref();
+    new Worker(ENDS_BLOCKED, { eval: true, workerData: { beats, limit: BLOCKED } }).unref();
   }
 
   #leaveOut(what: string): void {

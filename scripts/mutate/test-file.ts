@@ -119,6 +119,10 @@ export class TestFile {
     this.path = path;
   }
 
+  get isLoaded(): boolean {
+    return this.#isLoaded;
+  }
+
   /** The next run begins with a file that no mutant has touched. */
   forget(): void {
     this.#isLoaded = false;
@@ -137,7 +141,7 @@ export class TestFile {
 
   /** Runs the tests of these names, or all of them. `begins` gets the name of each test before it runs. */
   async run(names: ReadonlySet<string> | undefined, limit: (name: string) => number, begins: (name: string) => void) {
-    this.load();
+    this.#load();
     const outcomes: Outcome[] = [];
     const entered: Block[] = [];
     const tests = this.#tests.filter(({ name }) => names?.has(name) ?? true);
@@ -154,7 +158,7 @@ export class TestFile {
     return outcomes;
   }
 
-  load(): void {
+  #load(): void {
     if (!this.#isLoaded) this.#modules = {};
     this.#useModules();
     if (this.#isLoaded) return;
