@@ -173,6 +173,44 @@ describe('A subscription', () => {
 });
 
 describe('A command about a channel', () => {
+  it('A command about a channel that fails leaves it to those that wait for it, and one that cannot end it too', async () => {
+    const given = connection({ unsubscribe: failing(CUT) });
+    given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(REFUSED);
+    const { listen, subscriber } = opened([], { connection: given });
+    subscriber.subscribe(['x'], () => undefined);
+    const second = await listen('x');
+    await time.advance(10_000);
+    expect([second.isOpen, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
+    second.leave();
+    await time.advance(1_000);
+    expect([second.isOver, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
+  });
+
+  it('A command about a channel that fails after its connection takes nothing from the channel of the next one', async () => {
+    const { promise, reject } = lateReply();
+    const next = connection();
+    const { listen, subscriber } = opened([connection({ subscribe: () => promise }), next]);
+    await listen('x');
+    subscriber.renew();
+    await listen('x');
+    reject(CUT);
+    await time.advance(0);
+    await listen('x');
+    expect(next.told.filter((command) => command === '+x')).toHaveLength(1);
+  });
+
+  it('A command about a channel that is answered after the subscriber was closed makes no connection', async () => {
+    const { promise, resolve } = lateReply();
+    const client = connection({ subscribe: () => promise });
+    const { listen, subscriber, reasons } = listeningItself(client);
+    await listen('x');
+    void subscriber.close();
+    await time.advance(1_000);
+    resolve(undefined);
+    await time.advance(10_000);
+    expect([client.eventNames(), reasons()]).toEqual([[], []]);
+  });
+
   it('A command about a channel that failed with its connection is sent once more', async () => {
     const given = connection();
     given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(CUT);
@@ -289,6 +327,15 @@ describe('A connection of our own', () => {
     expect(owns[1]?.told).toEqual(['+x']);
   });
 
+  it('A connection of our own ends once, also when a waiter has it renewed as it hears of the end', async () => {
+    const { listen, subscriber } = opened([connection(), connection()]);
+    const subscriptions = [await listen('x'), await listen('y')];
+    for (const one of subscriptions) one.onWake(() => subscriber.renew());
+    diagnostics('node-redis:connection:handoff').publish({});
+    await time.advance(0);
+    expect(subscriptions.map(({ isOver }) => isOver)).toEqual([true, true]);
+  });
+
   it('A connection of our own that was made again has waiters look, and after an error that it survives nothing happens', async () => {
     const own = connection();
     const { listen, woken } = opened([own]);
@@ -332,6 +379,11 @@ describe('A connection of our own', () => {
     expect([subscription.isOver, owns[0]?.told.includes('destroy'), reasons()]).toEqual([true, true, []]);
     plain.isOpen = true;
     expect((await listen('x')).isOpen).toBe(true);
+    // Of those that are lost while the client is open, this is the first in 5 s.
+    const [, second] = owns;
+    if (second !== undefined) second.isOpen = false;
+    second?.emit('error', CUT);
+    expect(reasons()).toEqual([]);
   });
 
   it('A connection of our own that another one has followed is destroyed when it connects, or tries to', async () => {

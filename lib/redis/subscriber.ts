@@ -375,11 +375,12 @@ export class Subscriber {
 
   /** A connection that only listens is idle most of the time, and its socketTimeout would end it. */
   #keepBusy(own: OwnSubscriber, isCurrent: () => boolean, interval: number): void {
-    if (!isCurrent() || own.ping === undefined) return;
+    const { ping } = own;
+    if (!isCurrent() || ping === undefined) return;
     const timer = clock.setTimeout(() => {
       const again = (): void => this.#keepBusy(own, isCurrent, interval);
       // One at a time, so that a connection that is dead still is idle.
-      own.ping?.().then(again, again);
+      ping.call(own).then(again, again);
     }, interval);
     timer.unref?.();
   }

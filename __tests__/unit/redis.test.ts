@@ -1,0 +1,294 @@
+import { EventEmitter } from 'node:events';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { RedisClient } from '../../lib';
+import { hashSlot } from '../../lib/redis/cluster';
+import { handOffs } from '../../lib/redis/hand-offs';
+import { Redis } from '../../lib/redis/redis';
+import { LockScript, Script } from '../../lib/redis/script';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, silence } from '../support/mock-redis';
+
+const time = FakeClock.install();
+const script = new Script('a script', 'return 1');
+const release = new LockScript('release', 'return 2', () => true);
+const CUT = new Error('Socket closed unexpectedly');
+const asItIs = (reply: unknown): unknown => reply;
+
+/** A client that is connected and emits events. */
+const client = (parts: object = {}) =>
+  Object.assign(
+    new EventEmitter().on('error', () => undefined),
+    mockRedis(),
+    { isOpen: true, isReady: true },
+    parts,
+  );
+const plain = (parts: object = {}) => client({ socketEpoch: 5, ...parts });
+const redisOf = (one: object, options?: { minReplicas: number; replicaTimeout: number }) =>
+  new Redis(one as RedisClient, 'orders', 5_000, options);
+
+/** A cluster of the nodes `a:1`, for the key a, and `b:2`, for all others; `isReady`: that of the client of each. */
+function cluster(isReady: readonly [boolean, boolean] = [true, true]) {
+  const [a, b] = isReady.map((one, i) => ({ host: 'ab'[i] as string, port: i + 1, client: { isReady: one } }));
+  const slots = Array.from({ length: 16_384 }, (_, slot) => ({ master: slot === hashSlot('a') ? a : b }));
+  return client({ slots, masters: [a, b], nodeClient: silence });
+}
+
+function pool(...clients: object[]) {
+  let calls = 0;
+  const execute = (run: (one: unknown) => unknown) => run(clients[calls++ % clients.length]);
+  return client({ execute, totalClients: clients.length, isReady: undefined });
+}
+
+const run = (redis: Redis, key: string, timeout = 1_000) => redis.run(script, [key], [], timeout, asItIs);
+
+describe('The way to Redis', () => {
+  it('The way to Redis has an epoch where it is one connection, which a hand-off changes too', () => {
+    const single = redisOf(plain());
+    const before = single.connectionEpoch as number;
+    const disrupted = single.disruptions;
+    expect(before).toBe(5 + handOffs.epoch);
+    handOffs.epoch += 2 ** 32;
+    expect([(single.connectionEpoch as number) - before, single.disruptions - disrupted]).toEqual([2 ** 32, 2 ** 32]);
+    expect(redisOf(client()).connectionEpoch).toBeUndefined();
+    const replicated = redisOf(plain({ duplicate: silence }), { minReplicas: 1, replicaTimeout: 50 });
+    expect([replicated.connectionEpoch, replicated.isReplicated]).toEqual([undefined, true]);
+    const none = redisOf(plain(), { minReplicas: 0, replicaTimeout: 50 });
+    expect([none.connectionEpoch, none.isReplicated]).toEqual([single.connectionEpoch, false]);
+  });
+
+  it('The way to Redis is disrupted by each connection that the client says was lost', () => {
+    const one = client();
+    const redis = redisOf(one);
+    redis.monitor.onReconnect(() => undefined);
+    const before = redis.disruptions;
+    one.emit('client-error');
+    expect([before, redis.disruptions - before]).toEqual([handOffs.epoch, 1]);
+  });
+
+  it('The way to Redis is cut where the client says so, and not where it is closed or has not been used', async () => {
+    const isDisconnected = (one: object, key = 'a') => redisOf(one).isDisconnected(key);
+    const ready = { isReady: true };
+    expect([isDisconnected(client()), isDisconnected(mockRedis()), isDisconnected(client({ isReady: false }))]).toEqual(
+      [...[false, false, true]],
+    );
+    const closed = redisOf(client({ isReady: false, isOpen: false }));
+    expect([closed.isDisconnected('a'), closed.isClientClosed, redisOf(client()).isClientClosed]).toEqual([
+      false,
+      true,
+      false,
+    ]);
+    // A sentinel client calls itself ready until it has been given a command.
+    expect(isDisconnected(client({ getMasterNode: () => undefined }))).toBe(true);
+    const sentinel = {
+      master: 'a:1',
+      getMasterNode(this: { master: string }) {
+        return this.master;
+      },
+    };
+    expect(isDisconnected(client({ ...sentinel, isReady: false }))).toBe(false);
+    expect(['a', 'b'].map((key) => isDisconnected(cluster([true, false]), key))).toEqual([false, true]);
+    expect(isDisconnected(Object.assign(cluster(), { slots: [] }))).toBe(false);
+    expect(
+      isDisconnected(client({ slots: undefined, masterOf: () => ({ client: { isReady: false } }), ...ready })),
+    ).toBe(false);
+  });
+
+  it('The way to Redis is connected again unasked by a plain client and a cluster, and not by others', () => {
+    const isUnasked = [plain(), cluster(), client()].map((one) => redisOf(one).connectsUnasked);
+    expect(isUnasked).toEqual([true, true, false]);
+  });
+
+  it('The way to Redis over a pool is cut when none of its clients is connected, and its last error counts until then', async () => {
+    const member = client();
+    const one = pool(member);
+    const redis = redisOf(one);
+    redis.monitor.onReconnect(() => undefined);
+    await run(redis, 'a');
+    one.emit('error', CUT);
+    expect([redis.isDisconnected('a'), redis.lastError]).toEqual([false, undefined]);
+    Object.assign(member, { isReady: false });
+    expect([redis.isDisconnected('a'), redis.lastError]).toEqual([true, CUT]);
+    const single = client();
+    const other = redisOf(single);
+    other.monitor.onReconnect(() => undefined);
+    single.emit('error', CUT);
+    expect(other.lastError).toBe(CUT);
+  });
+
+  it('The way to Redis has slots on a cluster only', () => {
+    expect([redisOf(cluster()).slotOf('a'), redisOf(client()).slotOf('a')]).toEqual([hashSlot('a'), undefined]);
+  });
+
+  it('The way to Redis ends with the registry, and so do its own connections', async () => {
+    const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: jest.fn(), isOpen: true });
+    const redis = redisOf(plain({ duplicate: () => own }), { minReplicas: 1, replicaTimeout: 50 });
+    const acquire = new LockScript('acquire', 'return 1', undefined, () => true);
+    const late = redis.run(acquire, ['a'], [], 1_000, asItIs).catch(asItIs);
+    await time.advance(0);
+    expect(redis.isClosed).toBe(false);
+    redis.close();
+    await time.advance(1_000);
+    await late;
+    expect([redis.isClosed, own.destroy.mock.calls.length]).toEqual([true, 1]);
+  });
+});
+
+describe('A silence', () => {
+  let answers: (key: string) => Promise<unknown>;
+  let redis: Redis;
+  let heard: jest.Mock;
+
+  beforeEach(() => {
+    answers = silence;
+    const one = cluster();
+    one.evalSha.mockImplementation((_, { keys = [] } = {}) => answers(keys[0] as string));
+    redis = redisOf(one);
+    heard = jest.fn();
+  });
+
+  it('A silence of 3 s is reported, until nobody listens any more', async () => {
+    const stop = redis.onSilence(heard);
+    void run(redis, 'a', 10_000).catch(asItIs);
+    await time.advance(2_999);
+    expect(heard).not.toHaveBeenCalled();
+    await time.advance(1);
+    expect(heard).toHaveBeenCalledTimes(1);
+    stop();
+    await time.advance(5_000);
+    expect(heard).toHaveBeenCalledTimes(1);
+    redis.onSilence(heard);
+    answers = async () => 1;
+    await run(redis, 'a');
+    void run(redis, 'a', 2_000).catch(asItIs);
+    answers = silence;
+    void run(redis, 'a', 2_000).catch(asItIs);
+    await time.advance(2_000);
+    expect(heard).toHaveBeenCalledTimes(1);
+  });
+
+  it('A silence is that of one server of a cluster, and after it answers may be outdated for a moment', async () => {
+    const late = lateReply();
+    answers = (key) => (key === 'a' ? late.promise : Promise.resolve(1));
+    const sentAt = time.now;
+    void run(redis, 'a').catch(asItIs);
+    await run(redis, 'b');
+    expect([redis.unansweredSince('a'), redis.unansweredSince('b')]).toEqual([sentAt, undefined]);
+    await time.advance(500);
+    expect(redis.mayBeOutdated(sentAt + 500, 'a')).toBe(false);
+    await time.advance(1);
+    const now = time.now;
+    expect([redis.mayBeOutdated(now, 'a'), redis.mayBeOutdated(now, 'b'), redis.mayBeOutdated(now)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    late.resolve(1);
+    await time.advance(0);
+    expect([redis.mayBeOutdated(now), redis.mayBeOutdated(now + 119), redis.mayBeOutdated(now + 120)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('A silence holds back calls beyond 200 keys, and they are sent when it ends', async () => {
+    const late = lateReply();
+    answers = () => late.promise;
+    for (let i = 0; i < 200; i++) void run(redis, 'a', 5_000).catch(asItIs);
+    await time.advance(501);
+    answers = async () => 'held back';
+    const held = [run(redis, 'a', 5_000), run(redis, 'a', 5_000)];
+    await run(redis, 'b');
+    await time.advance(10);
+    late.resolve(1);
+    expect(await Promise.all(held)).toEqual(['held back', 'held back']);
+  });
+});
+
+describe('A call', () => {
+  it('A call has its own timeout, and at most the commandTimeout', async () => {
+    const one = client();
+    one.evalSha.mockImplementation(silence);
+    one.eval.mockImplementation(silence);
+    const redis = redisOf(one);
+    const endings: number[] = [];
+    const startedAt = time.now;
+    const ends = (call: Promise<unknown>) => void call.catch(() => endings.push(time.now - startedAt));
+    for (const timeout of [1_000, 9_000]) {
+      ends(run(redis, 'a', timeout));
+      ends(redis.runNow(script, ['a'], [], timeout, true, asItIs));
+    }
+    expect([one.eval.mock.calls.length, one.evalSha.mock.calls.length]).toEqual([2, 0]);
+    await time.advance(9_000);
+    expect([endings, one.evalSha.mock.calls.length]).toEqual([[1_000, 1_000, 5_000, 5_000], 2]);
+  });
+
+  it('A call that runs now goes by the digest of its script, or as text', async () => {
+    const one = client();
+    const redis = redisOf(one);
+    void redis.runNow(script, ['a'], ['b'], 1_000, false, asItIs);
+    expect(one.evalSha.mock.calls).toEqual([[script.sha1, { keys: ['a'], arguments: ['b'] }]]);
+    expect(one.eval).not.toHaveBeenCalled();
+  });
+
+  it('A call after those that are made in order is not one of them, though making them has failed', async () => {
+    const redis = redisOf(Object.assign(cluster(), { isReady: true }));
+    const { evalSha } = redis.client as ReturnType<typeof client>;
+    evalSha.mockImplementation(async (_, { keys = [] } = {}) => (keys.length === 1 ? 1 : keys.map(() => 1)));
+    const failing = () =>
+      redis.inOrder(() => {
+        throw CUT;
+      });
+    expect(failing).toThrow(CUT);
+    await Promise.all(['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs)));
+    expect(evalSha.mock.calls.map(([sha]) => sha)).toEqual([release.forMany.sha1]);
+  });
+
+  it.each([
+    ['NOPERM this key', 3],
+    ['LOADING Redis', 1],
+  ])(
+    'A call of a batch is sent alone after %s, if that may be about another one: %d commands',
+    async (message, commands) => {
+      const redis = redisOf(cluster());
+      const { evalSha } = redis.client as ReturnType<typeof client>;
+      evalSha.mockRejectedValueOnce(new Error(message));
+      const calls = ['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs));
+      const outcomes = await Promise.allSettled(calls);
+      expect([evalSha.mock.calls.length, new Set(outcomes.map(({ status }) => status)).size]).toEqual([commands, 1]);
+    },
+  );
+
+  it('A call of a batch whose time is over is not sent alone', async () => {
+    const redis = redisOf(cluster());
+    const { evalSha } = redis.client as ReturnType<typeof client>;
+    const late = lateReply();
+    evalSha.mockReturnValueOnce(late.promise);
+    const calls = Promise.allSettled([
+      redis.run(release, ['{tag}a'], [], 500, asItIs),
+      redis.run(release, ['{tag}b'], [], 1_000, asItIs),
+    ]);
+    await time.advance(500);
+    late.reject(new Error('CROSSSLOT Keys'));
+    expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(evalSha).toHaveBeenCalledTimes(2);
+  });
+
+  it('A call has its script run alone where it has another number of keys or arguments, or another script', async () => {
+    const redis = redisOf(cluster());
+    const { evalSha } = redis.client as ReturnType<typeof client>;
+    evalSha.mockImplementation(async (_, { keys = [] } = {}) => keys.map(() => 1));
+    const other = new LockScript('other', 'return 3', () => true);
+    const send = (one: LockScript, keys: string[], args: string[]) => redis.run(one, keys, args, 1_000, asItIs);
+    await Promise.all([
+      send(release, ['{t}a'], ['x']),
+      send(release, ['{t}b', '{t}c'], ['x']),
+      send(release, ['{t}d'], ['x', 'y']),
+      send(other, ['{t}e'], ['x']),
+      send(release, ['{t}f'], ['z']),
+    ]);
+    expect(evalSha.mock.calls.map(([, { keys } = {}]) => keys?.join())).toEqual([
+      ...['{t}a,{t}f', '{t}b,{t}c', '{t}d', '{t}e'],
+    ]);
+  });
+});
