@@ -223,7 +223,8 @@ export class Subscriber {
   async #open(subscription: Subscription): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
     const late = clock.setTimeout(() => {
-      if (!subscription.isOver) this.#warn(new Error('no answer to SUBSCRIBE'));
+      if (subscription.isOver) return;
+      this.#warn(new Error('no answer to SUBSCRIBE'));
     }, this.#options.timeout);
     late.unref?.();
     try {
@@ -314,7 +315,7 @@ export class Subscriber {
   }
 
   #connect(): Connection {
-    if (this.#isClosed) throw new Error('it was closed while it connected');
+    if (this.#isClosed) throw new Error('the connection is closed');
     const given = this.#options.connection ?? this.#client;
     // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
     if (this.#options.connection === undefined && this.#client.socketEpoch !== undefined) return this.#duplicate();
