@@ -9,13 +9,13 @@ import { ReplicatedScripts } from '../../lib/redis/replicas';
 import { LockScript } from '../../lib/redis/script';
 import { Line, Silence } from '../../lib/redis/silence';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis } from '../support/mock-redis';
+import { lateReply, mockRedis, noScript } from '../support/mock-redis';
 
 const time = FakeClock.install();
 const GRANTED = 1;
 const acquire = new LockScript('acquire', 'return 1', undefined, (reply) => reply === GRANTED);
 const CUT = new Error('Socket closed unexpectedly');
-const moved = (kind: string, address: string) => new Error(`${kind} 7 ${address}`);
+const moved = (kind: string, address: string) => new Error(`${kind} 1234 ${address}`);
 
 /** A connection of our own, whose replicas acknowledge at once. */
 function ownClient(parts: object = {}) {
@@ -177,6 +177,18 @@ describe('An acquisition with minReplicas', () => {
 });
 
 describe('A connection for minReplicas', () => {
+  it('A connection for minReplicas brings no script to the server whose caller has left', async () => {
+    const own = ownClient();
+    const { run } = opened(plainClient(own));
+    own.evalSha.mockImplementationOnce(async () => {
+      command.isOver = true;
+      throw noScript();
+    });
+    const command = run();
+    expect(await command.outcome()).toEqual([noScript()]);
+    expect(own.eval).not.toHaveBeenCalled();
+  });
+
   it('A connection for minReplicas that cannot be made is tried again by the next acquisition', async () => {
     // node-redis' client is closed when it could not connect.
     const failing = ownClient({ connect: () => Promise.reject(CUT), isOpen: false });
@@ -199,6 +211,7 @@ describe('A connection for minReplicas', () => {
     (owns[0] as Own).isOpen = false;
     expect([await run('a').outcome(), await run('b').outcome()]).toEqual([[GRANTED], [GRANTED]]);
     expect([client.duplicate.mock.calls.length, sentOver(owns[1] as Own)]).toEqual([2, 2]);
+    expect(client.listenerCount('end')).toBe(1);
   });
 
   it('A connection for minReplicas is lost with its socket, by a hand-off, or by what a sentinel client reports', async () => {
@@ -281,7 +294,8 @@ describe('On a cluster', () => {
     b.sendCommand.mockRejectedValueOnce(CUT);
     expect(await run().outcome()).toEqual([GRANTED]);
     expect([sentOver(b), b.sendCommand.mock.calls]).toEqual([2, [[['ASKING']]]]);
-    expect(client.listenerCount('end')).toBe(0);
+    const node = (await client.nodeClient.mock.results[0]?.value) as EventEmitter;
+    expect([client.listenerCount('end'), node.listenerCount('end')]).toEqual([0, 0]);
   });
 
   it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {
@@ -306,7 +320,10 @@ describe('On a cluster', () => {
     a.evalSha.mockRejectedValueOnce(CUT);
     client.eval.mockClear();
     expect(await run().outcome()).toEqual([CUT]);
-    // It was no redirection.
+    const told = new Error('ERR MOVED 1234 b:2');
+    a.evalSha.mockRejectedValueOnce(told);
+    expect(await run().outcome()).toEqual([told]);
+    // These were no redirections.
     expect(client.eval).not.toHaveBeenCalled();
   });
 
