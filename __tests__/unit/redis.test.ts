@@ -88,6 +88,9 @@ describe('The way to Redis', () => {
     expect(isDisconnected(client({ ...sentinel, isReady: false }))).toBe(false);
     expect(['a', 'b'].map((key) => isDisconnected(cluster([true, false]), key))).toEqual([false, true]);
     expect(isDisconnected(Object.assign(cluster(), { slots: [] }))).toBe(false);
+    // The client has needed no connection to this node so far.
+    const unused = Array.from({ length: 16_384 }, () => ({ master: { host: 'a', port: 1 } }));
+    expect(isDisconnected(Object.assign(cluster(), { slots: unused }))).toBe(false);
     expect(
       isDisconnected(client({ slots: undefined, masterOf: () => ({ client: { isReady: false } }), ...ready })),
     ).toBe(false);
@@ -191,6 +194,24 @@ describe('A silence', () => {
     ]);
   });
 
+  it.each([
+    ['over one connection, as answers come in order', plain, false],
+    ['over several connections', client, true],
+  ])('A silence is told from a slow answer %s', async (_, make, isSilence) => {
+    const one = make();
+    redis = redisOf(one);
+    const late = lateReply();
+    one.evalSha.mockReturnValueOnce(late.promise);
+    void run(redis, 'a').catch(asItIs);
+    await time.advance(300);
+    await run(redis, 'b');
+    await time.advance(300);
+    late.resolve(1);
+    await time.advance(0);
+    expect(redis.mayBeOutdated(time.now)).toBe(isSilence);
+    redis.close();
+  });
+
   it('A silence holds back calls beyond 200 keys, and they are sent when it ends', async () => {
     const late = lateReply();
     answers = () => late.promise;
@@ -206,6 +227,18 @@ describe('A silence', () => {
 });
 
 describe('A call', () => {
+  it('A call that acquires goes alone over a client that may have several connections or servers', async () => {
+    const one = client();
+    one.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
+    const redis = redisOf(one);
+    const acquire = new LockScript('acquire', 'return 1');
+    for (let i = 0; i < 2; i++) {
+      const keys = Array.from({ length: 40 }, (_, j) => `key-${j}`);
+      await Promise.all(keys.map((key) => redis.run(acquire, [key], [], 1_000, asItIs)));
+    }
+    expect(new Set(one.evalSha.mock.calls.map(([, { keys = [] } = {}]) => keys.length))).toEqual(new Set([1]));
+  });
+
   it('A call has its own timeout, and at most the commandTimeout', async () => {
     const one = client();
     one.evalSha.mockImplementation(silence);
