@@ -78,8 +78,6 @@ const SHOWN: readonly (readonly [scenario: string, ...metrics: Metric[]])[] = [
   ['4b', 'acquisitions, /s', 'requests for each', 'wait, p99, ms', 'longest wait, ms'],
   ['4t', 'acquisitions, /s', 'wait, p99, ms'],
   ['8', 'hand-over in PINGs'],
-  ['12a', 'p50, µs'],
-  ['12d', 'acquisitions, /s', 'wait, p99.9, ms'],
 ];
 
 /** Candidates that are listed below it, each with the scenario and the figures that are about it. */
