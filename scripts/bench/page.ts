@@ -47,7 +47,11 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   for (const result of results) {
     const { id, point } = result.scenario;
     const { rows } = result;
-    data.scenarios[keyOf({ id, point })] = { measured, remarks: remarks(rows), figures: measuresOf(rows) };
+    data.scenarios[keyOf({ id, point })] = {
+      measured: measured.replace(/^Measured |\.$/g, ''),
+      remarks: remarks(rows),
+      figures: measuresOf(rows),
+    };
   }
   writeFileSync(DATA, textOf(data));
   const page = readFileSync(PAGE, 'utf8');
