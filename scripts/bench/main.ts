@@ -74,8 +74,8 @@ async function bench(options: Options): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void server.stop().finally(() => process.exit(130)));
   try {
-    const measured = `Measured ${report.environment(server.name)}; rounds: ${options.rounds}${options.quick ? ', quick' : ''}.`;
-    console.log(measured);
+    const measured = `${report.environment(server.name)}; rounds: ${options.rounds}${options.quick ? ', quick' : ''}`;
+    console.log(`Measured ${measured}.`);
     if (options.quick)
       console.log('A quick run: V8 has not compiled all code, so CPU and rates are not those of a service.');
     await keepProcessorsAwake();

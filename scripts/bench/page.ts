@@ -48,7 +48,7 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
     const { id, point } = result.scenario;
     const { rows } = result;
     data.scenarios[keyOf({ id, point })] = {
-      measured: measured.replace(/^Measured |\.$/g, ''),
+      measured,
       remarks: remarks(rows),
       figures: measuresOf(rows),
     };
