@@ -9,7 +9,7 @@ import { built, cache, prepare } from './prepare';
 import { keepProcessorsAwake, startProcess } from './processes';
 import * as report from './report';
 import { measure, participantsOf } from './runner';
-import { isNamed, scenarios } from './scenarios';
+import { isNamed, nameOf, scenarios } from './scenarios';
 import { type BenchServer, startServer } from './server';
 import { MOST_VISITS } from './visits';
 
@@ -19,7 +19,7 @@ const titles = new Map(scenarios.map(({ id, title, point }) => [id, point?.curve
 const USAGE = `npm run bench -- [options]
   --quick        one round, short windows, no variants: about two minutes
   --rounds N     number of rounds (5; 1 with --quick)
-  --scenario N   only this scenario (4: 4a, 4b and 4t); may be repeated
+  --scenario N   only this scenario (4: 4a, 4b and 4t; '9a 100': one size of 9a); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --shown        only the candidates that the tables show
   --no-growth    all scenarios but 9, which takes the longest
@@ -109,7 +109,7 @@ async function measureAll({ selected, only, shown, quick, rounds }: Options, ser
   for (const scenario of selected) {
     const participants = participantsOf(scenario, shown ? shownOf(scenario) : only, quick);
     if (participants.length === 0) continue;
-    const name = scenario.point === undefined ? scenario.id : `${scenario.id} ${scenario.point.size}`;
+    const name = nameOf(scenario);
     const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>
       console.log(`${name.padEnd(8)} ${round + 1}/${rounds}  ${title.padEnd(42)} ${report.lineOf(scenario, outcome)}`),
     );

@@ -7,7 +7,7 @@ import type { Metric } from './figures';
 import { judged } from './goals';
 import { candidateNamed } from './libraries';
 import { type Figure, measuresOf, pictureOf, ratio, remarks, type ScenarioResult, versions } from './report';
-import { type Scenario, scenarios } from './scenarios';
+import { nameOf, type Scenario, scenarios } from './scenarios';
 
 /**
  * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
@@ -45,9 +45,8 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   const data = readData();
   data.versions = versions();
   for (const result of results) {
-    const { id, point } = result.scenario;
-    const { rows } = result;
-    data.scenarios[keyOf({ id, point })] = {
+    const { scenario, rows } = result;
+    data.scenarios[nameOf(scenario)] = {
       measured,
       remarks: remarks(rows),
       figures: measuresOf(rows),
@@ -73,6 +72,8 @@ function textOf(data: Data): string {
 /** The columns of the first table: the floor of each scenario, ours, and the peers that are used most. */
 const COLUMNS = ['floor', 'spin', 'pub-sub', 'fair', 'redlock', 'redis-semaphore', 'verrou'];
 const OURS = COLUMNS.slice(1, 4);
+/** No share of the floor: a count near zero, for which the quotient says nothing. */
+const COUNTS: readonly Metric[] = ['requests for each'];
 
 /** The figures of a scenario that the first table shows. */
 const SHOWN: readonly (readonly [scenario: string, ...metrics: Metric[]])[] = [
@@ -112,7 +113,8 @@ function figuresSection(data: Data): string {
       const cells = COLUMNS.map((name) => {
         const one = figures[name === 'floor' ? floor : name]?.[metric];
         if (one === undefined) return '–';
-        const toFloor = one.ratio === undefined || !OURS.includes(name) ? '' : ` (${ratio(one.ratio)})`;
+        const hasRatio = one.ratio !== undefined && OURS.includes(name) && !COUNTS.includes(metric);
+        const toFloor = hasRatio ? ` (${ratio(one.ratio)})` : '';
         return figure(one.median) + toFloor;
       });
       return cells.every((cell) => cell === '–') ? [] : [[metric, ...cells]];
@@ -155,11 +157,9 @@ function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): stri
   });
 }
 
-const keyOf = ({ id, point }: Pick<Scenario, 'id' | 'point'>) => (point === undefined ? id : `${id} ${point.size}`);
-
 /** Each goal of what was measured. */
 function goalsSection({ scenarios: all }: Data): string {
-  const goals = scenarios.flatMap((one) => judged(one, all[keyOf(one)]?.figures ?? {}));
+  const goals = scenarios.flatMap((one) => judged(one, all[nameOf(one)]?.figures ?? {}));
   const rows = goals.map(({ scenario, candidate, metric, wanted, value, isMet }) => {
     return [`**${scenario}**`, candidate, metric, wanted, isMet ? figure(value) : `**${figure(value)}**`];
   });
@@ -172,12 +172,15 @@ function goalsSection({ scenarios: all }: Data): string {
   ].join('\n\n');
 }
 
-/** Nothing while no curve is measured. */
+/** Nothing while no curve is measured whole. */
 function growthSection({ scenarios: all }: Data): string | undefined {
   const curves = [...new Set(scenarios.flatMap(({ point }) => point?.curve ?? []))];
   const pictures = curves.flatMap((curve) => {
-    const { measured } = all[`${curve.id} ${curve.sizes.at(-1)}`] ?? {};
-    return measured === undefined ? [] : [`![${curve.title}](${pictureOf(curve)})`, `**${curve.id}.** ${measured}`];
+    const points = curve.sizes.map((size) => all[`${curve.id} ${size}`]?.measured);
+    const measured = points.at(-1);
+    return measured === undefined || points.includes(undefined)
+      ? []
+      : [`![${curve.title}](${pictureOf(curve)})`, `**${curve.id}.** ${measured}`];
   });
   if (pictures.length === 0) return undefined;
   return ['### Growth', 'How cost grows with size. Both scales of a picture are logarithmic.', ...pictures].join(

@@ -83,14 +83,14 @@ export function measuresOf(rows: readonly Row[]): Readonly<Record<string, Readon
 
 const rounded = (value: number) => Number(value.toPrecision(3));
 
-/** The curves among the results, each with its points. */
+/** The curves among the results that were measured whole, each with its points. */
 export function curvesOf(results: readonly ScenarioResult[]): Map<Curve, ScenarioResult[]> {
   const curves = new Map<Curve, ScenarioResult[]>();
   for (const result of results) {
     const { point } = result.scenario;
     if (point !== undefined) curves.set(point.curve, [...(curves.get(point.curve) ?? []), result]);
   }
-  return curves;
+  return new Map([...curves].filter(([{ sizes }, points]) => points.length === sizes.length));
 }
 
 /** The name of the picture of a curve, beside the page. */

@@ -59,9 +59,14 @@ export interface Scenario {
   readonly goals?: readonly Goal[];
 }
 
-/** Whether the option --scenario selects it: by its id, or by its number alone, which selects all variants. */
-export function isNamed({ id }: Scenario, name: string): boolean {
-  return id === name || id.replace(/[a-z]$/, '') === name;
+/** The id of a scenario; of a point of a curve, with the size: `9a 10000`. */
+export const nameOf = ({ id, point }: Pick<Scenario, 'id' | 'point'>) =>
+  point === undefined ? id : `${id} ${point.size}`;
+
+/** Whether the option --scenario selects it: by its name, by its id, or by its number alone, which selects all variants. */
+export function isNamed(scenario: Scenario, name: string): boolean {
+  const { id } = scenario;
+  return [nameOf(scenario), id, id.replace(/[a-z]$/, '')].includes(name);
 }
 
 const OURS = ['spin', 'pub-sub', 'fair'];
@@ -89,7 +94,7 @@ const CONTENDED = [
  * Warm-ups: a service runs for hours, so its code is compiled. V8 compiles a function after some thousand runs. These are
  * the points after which the CPU time for each acquisition fell no further, of the candidate that took the longest.
  */
-const ALTERNATING = { warmUp: 4_000, enough: 20_000, window: 100, slices: 12 };
+const ALTERNATING = { warmUp: 6_000, enough: 20_000, window: 100, slices: 12 };
 /** Calls that go together run a function once for many of them. */
 const MANY_CALLERS = { ...ALTERNATING, enough: 200_000 };
 /** Four processes that share a CPU take about ten seconds for that. */
