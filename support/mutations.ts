@@ -628,7 +628,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',
-    test: '__tests__/replicas/acknowledged.test.ts',
+    simulation: ['spin', 'pub-sub', 'fair'],
     replacements: [['const givenBack = givingBack.within(limit, hold);', 'const givenBack = Promise.resolve();']],
   },
   'too-few-replicas': {

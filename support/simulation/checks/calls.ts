@@ -166,7 +166,7 @@ export class CallChecks {
 
   #checkClaim(key: string): void {
     const { server, violations, timeline } = this.#world;
-    const owner = this.#vacancies.isUnclaimed(key) ? ownerOf(server, lockName(key)) : undefined;
+    const owner = this.#vacancies.isUntaken(key) ? ownerOf(server, lockName(key)) : undefined;
     const host = hostOf(this.#world, owner);
     const since = owner === this.#unclaimed.get(key)?.owner ? this.#unclaimed.get(key)?.since : undefined;
     this.#unclaimed.set(key, { owner, since: since ?? timeline.now });

@@ -68,11 +68,16 @@ export class Vacancies {
 
   /** It was handed over to a ticket that nobody has entered with. */
   isUnclaimed(key: string): boolean {
-    const { server } = this.#world;
+    return ownerOf(this.#world.server, lockName(key))?.includes('@') === true && this.isUntaken(key);
+  }
+
+  /** It was granted, and nobody has entered. */
+  isUntaken(key: string): boolean {
+    const { server, plan } = this.#world;
     const owner = ownerOf(server, lockName(key));
     return (
-      this.#world.plan.lockType !== 'multi' &&
-      owner?.includes('@') === true &&
+      plan.lockType !== 'multi' &&
+      owner !== undefined &&
       !isWithoutHolder(owner) &&
       !this.#leases.wasOpened(owner) &&
       !this.#isOfUnreachableHolder(key)
