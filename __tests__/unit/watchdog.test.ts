@@ -201,6 +201,16 @@ describe('The watchdog', () => {
     expect(protocol.requests.length).toBeLessThanOrEqual(110);
   });
 
+  it('The watchdog asks at once about a lease that is suspect, also after the wall clock was set back before (P12)', async () => {
+    const lease = grant(60_000);
+    time.wallNow -= 10_000;
+    await time.advance(21_000);
+    time.wallNow += 10_000;
+    expect(lease.remaining).toBe(0);
+    await time.advance(1);
+    expect(lease.remaining).toBeGreaterThan(59_000);
+  });
+
   it('The watchdog, late by a pause of the process, never renews what is over (P5)', async () => {
     const over = grant(3_000);
     const alive = grant(60_000);

@@ -36,7 +36,6 @@ export class Watchdog {
 
   /** A renewal of it may be in flight already. */
   add(hold: Hold, now: number): void {
-    this.#leastDrift = Math.min(this.#leastDrift, hold.drift);
     const interval = renewalInterval(hold);
     // Sooner when the reply that granted it came late, so that the renewal has time to be answered.
     if (hold.unread === 0) this.#schedule(hold, Math.min(now + interval, hold.until - interval));
@@ -112,6 +111,7 @@ export class Watchdog {
 
   /** Puts it where its next time says, and sees to it that the timer fires then, or at `soonest`. */
   #file(hold: Hold, soonest = Number.NEGATIVE_INFINITY): void {
+    this.#leastDrift = Math.min(this.#leastDrift, hold.drift);
     const { renewAt, until, unread } = hold;
     const isWaiting = unread === 0 && renewAt !== undefined;
     const time = isWaiting ? Math.min(until, renewAt) : until;
