@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Hold } from '../../lib/core/hold';
+import { Hold, type LeaseOfHold } from '../../lib/core/hold';
 import { RedisLease } from '../../lib/core/lease';
 import type { RedisLock } from '../../lib/core/lock';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
@@ -251,6 +251,33 @@ describe('The watchdog', () => {
     }
     expect(long.isHeld).toBe(true);
     expect(long.until).toBeGreaterThan(time.now + 5_000);
+  });
+
+  it('The watchdog asks once more about a lease that may have been released while its renewal was in flight', async () => {
+    const since = time.now;
+    const lease = grant(60_000);
+    protocol.latency = 30;
+    await time.advance(20_010);
+    // The renewal was answered before the release.
+    lease.confirmNow();
+    await time.advance(100);
+    expect(timesOf(lease, since)).toEqual([20_000, 20_030]);
+    await time.advance(20_000);
+    expect(timesOf(lease, since)).toHaveLength(3);
+  });
+
+  it('The watchdog asks about a hold that may have been released while it was confirmed for its next lease', async () => {
+    const since = time.now;
+    const hold = grant(60_000);
+    const next = hold.lease as LeaseOfHold;
+    await time.advance(1_000);
+    hold.unlocked();
+    hold.confirmNow();
+    await time.advance(5);
+    expect(timesOf(hold, since)).toEqual([]);
+    hold.passedOn(next, false, time.now);
+    await time.advance(5);
+    expect(timesOf(hold, since)).toHaveLength(1);
   });
 
   it('The watchdog asks about every lease at once after a reconnect, and extends only those that may be renewed', async () => {

@@ -273,6 +273,7 @@ export class Hold implements Timed {
   unlocked(): void {
     if (this.#state !== 'held') return;
     this.#watchdog?.remove(this);
+    this.renewAt = undefined;
     this.#become('unlocked');
   }
 
@@ -326,7 +327,7 @@ export class Hold implements Timed {
 
   /** Asks Redis now whether it is still held: it must not be relied on, or somebody else may have released it. */
   confirmNow(): void {
-    if (this.isHeld) this.#watchdog?.askAbout(this);
+    this.#watchdog?.askAbout(this);
   }
 
   /**
@@ -334,7 +335,7 @@ export class Hold implements Timed {
    * asked when its last confirmation is not fresh any more.
    */
   confirmSoon(): void {
-    if (this.isHeld) this.#watchdog?.askAbout(this, this.sentAt + FRESH);
+    this.#watchdog?.askAbout(this, this.sentAt + FRESH);
   }
 
   /** Asks Redis about all holds that must not be relied on, as soon as the watchdog allows it. */

@@ -49,7 +49,7 @@ export class Watchdog {
     if (!isConfirmed && isOverdue(hold, now)) this.#onOverdue();
     const interval = renewalInterval(hold);
     const retry = Math.min(interval, hold.until - sentAt) / 6;
-    this.#schedule(hold, sentAt + Math.max(isConfirmed ? interval : retry, LEAST_INTERVAL));
+    this.#schedule(hold, sentAt + (isConfirmed ? interval : retry), sentAt + LEAST_INTERVAL);
     // At once where it is due: after the next tick of the event loop a busy process may block it again.
     if (hold.unread === 0 && hold.renewAt !== undefined && hold.renewAt <= now && now < hold.until)
       this.#renew(hold, now, drift(now));
@@ -73,10 +73,10 @@ export class Watchdog {
     this.#timer.by(Math.max(clock.now(), this.#askedAt + LEAST_INTERVAL));
   }
 
-  /** Somebody else may have released the lock: asks about this hold now, or at this time if that is later. */
+  /** Somebody else may have released the lock: asks about this hold now, or at this time, or after what is in flight. */
   askAbout(hold: Hold, at = 0): void {
     hold.renewAt = Math.floor(Math.min(Math.max(clock.now(), at), hold.renewAt ?? Number.POSITIVE_INFINITY));
-    this.#file(hold);
+    this.moved(hold);
   }
 
   /**
@@ -103,9 +103,12 @@ export class Watchdog {
     return [...this.#waiting.members, ...this.#ending.members];
   }
 
-  #schedule(hold: Hold, renewAt: number): void {
+  /** Sooner if it was asked about meanwhile, but not before `soonest`. */
+  #schedule(hold: Hold, renewAt: number, soonest = 0): void {
+    const next = hold.mayRenewAt(renewAt) ? renewAt : Number.POSITIVE_INFINITY;
+    const at = Math.max(Math.min(next, hold.renewAt ?? next), soonest);
     // Rounded up: no interval is shorter than the least one.
-    hold.renewAt = hold.mayRenewAt(renewAt) ? Math.ceil(renewAt) : undefined;
+    hold.renewAt = at === Number.POSITIVE_INFINITY ? undefined : Math.ceil(at);
     this.#file(hold);
   }
 
@@ -177,6 +180,7 @@ export class Watchdog {
 
   #renew(hold: Hold, now: number, driftNow: number): void {
     this.#askedAt = now;
+    hold.renewAt = undefined;
     // Half of what is left, so that there is time for another try.
     const timeout = Math.min(Math.max((hold.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
     // If Redis confirms the hold, this entry stays.
