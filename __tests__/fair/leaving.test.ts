@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
+import type { Lease, RedisLockRegistry } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
@@ -124,6 +124,21 @@ describePrivate('What a fair lock leaves behind', () => {
     const granted = await waiting;
     expect(granted?.fencingToken).toBeGreaterThan(lease.fencingToken as number);
     await granted?.unlock();
+  });
+
+  it.each([
+    ['is kept until its minHold ends', (lease: Lease) => lease.unlock()],
+    ['is detached', (lease: Lease) => lease.detach()],
+    ['is lost', () => a.obtain(KEY).forceUnlock()],
+  ])('What a fair lock leaves behind is no channel where the last lease that was passed on %s (P8)', async (_, end) => {
+    const channels = () => fixture.admin.pubSubChannels(`*${fixture.registryKey}*`);
+    const first = await a.obtain(KEY).lock();
+    const next = a.obtain(KEY).lock({ minHold: 1_000 });
+    await first.unlock();
+    const last = await next;
+    await until(async () => (await channels()).length > 0);
+    await end(last);
+    await until(async () => (await channels()).length === 0);
   });
 
   const dead = Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`dead ${i}`, '1:1:message']));

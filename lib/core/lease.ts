@@ -276,6 +276,7 @@ export class RedisLease implements HeldLease {
       throw notDetached(this.key, reasonOf(cause), cause);
     } finally {
       this.#lock.leaseOver(this);
+      hold.protocol.leaseLost?.();
     }
     const { format } = traitsOf(lockType as LockType);
     return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });

@@ -168,7 +168,7 @@ export interface LockSharing {
    * `release`.
    */
   exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
-  /** A lease of this process was lost: the lock may be free. */
+  /** A lease of this process was lost, or detached: the lock may be free. */
   leaseLost?(): void;
 }
 

@@ -173,6 +173,7 @@ export class FairProtocol implements LockProtocol {
 
   /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
   release(ownerOrTicket: string, timeout: number, keep?: Keep, now = clock.now()): Promise<Released> {
+    this.#presence?.leave(false);
     if (keep !== undefined) {
       // The waiter of this process learns at once when the key ends, though messages may not arrive.
       return this.end(ownerOrTicket, undefined, keep, timeout, now, ({ found }) => {
@@ -180,7 +181,6 @@ export class FairProtocol implements LockProtocol {
         return found;
       });
     }
-    this.#presence?.leave(false);
     const use = (reply: QueueReply) => this.take(reply, timeout)?.then(() => reply.found) ?? reply.found;
     return this.end(ownerOrTicket, undefined, undefined, timeout, now, use);
   }
@@ -266,6 +266,7 @@ export class FairProtocol implements LockProtocol {
 
   /** The lock may be free: a poll hands it over to the next ticket. */
   leaseLost(): void {
+    this.#presence?.leave(false);
     this.#presence?.poll();
   }
 
