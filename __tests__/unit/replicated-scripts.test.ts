@@ -9,7 +9,7 @@ import { ReplicatedScripts } from '../../lib/redis/replicas';
 import { LockScript } from '../../lib/redis/script';
 import { Line, Silence } from '../../lib/redis/silence';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, noScript } from '../support/mock-redis';
+import { lateReply, mockRedis, noScript, silence } from '../support/mock-redis';
 
 const time = FakeClock.install();
 const GRANTED = 1;
@@ -94,6 +94,16 @@ describe('An acquisition with minReplicas', () => {
     expect(own.wait.mock.calls).toEqual([[2, 51]]);
     await run('c').outcome();
     expect(own.wait).toHaveBeenCalledTimes(2);
+  });
+
+  it('An acquisition with minReplicas that goes out is no answer to those before it', async () => {
+    const { run, line } = opened(plainClient(ownClient({ evalSha: silence })));
+    const since = time.now;
+    for (let i = 0; i < 3; i++) {
+      run();
+      await time.advance(1_000);
+      expect(line.unansweredSince).toBe(since);
+    }
   });
 
   it('An acquisition with minReplicas that is refused waits for no replica', async () => {

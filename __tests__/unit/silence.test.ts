@@ -73,6 +73,8 @@ it('What is unanswered counts from the first command since the last answer, also
   line.asked(1, 6);
   expect(since()).toEqual([5]);
   line.settled(1);
+  expect(since()).toEqual([5]);
+  line.settled(1, 6);
   expect(since()).toEqual([undefined]);
   line.asked(1, 7);
   line.settled(1, 7, new Error('Socket closed unexpectedly'));
@@ -100,6 +102,14 @@ it('A command that was answered is not kept, and one that was lost with its conn
   expect(isHeldBack()).toBe(false);
   line.settled(1, 1_000, new Error('Socket closed unexpectedly'));
   expect(silence.outdatedUntil).toBe(Number.NEGATIVE_INFINITY);
+});
+
+it('A command that was not sent says nothing of the server: what is held back stays, and so does the silence', async () => {
+  line.asked(201, time.now);
+  await time.advance(501);
+  expect(isHeldBack()).toBe(true);
+  line.settled(1);
+  expect([sentAt, isHeldBack(), line.unansweredSince]).toEqual([[], true, 1_000]);
 });
 
 it.each([

@@ -92,13 +92,15 @@ export class Line {
 
   /** The client does not keep a command any more. `sentAt`: it was answered, or failed; else it was not sent. */
   settled(keys: number, sentAt?: number, error?: unknown): void {
+    this.#unanswered -= keys;
+    // Nothing was heard of the server, which has others to answer.
+    if (sentAt === undefined && this.#unanswered > 0) return;
     if (sentAt !== undefined) {
       const askedAt = Math.min(sentAt, this.#lostSince ?? sentAt);
       const isAnswered = error === undefined || isErrorReply(error);
       this.#lostSince = isAnswered ? undefined : askedAt;
       if (isAnswered) this.#silence.answered(askedAt);
     }
-    this.#unanswered -= keys;
     this.#askedAt = undefined;
     this.#pause = TICK;
     if (this.#held.length === 0) return;
