@@ -38,6 +38,16 @@ describeReal('The readers of a process', () => {
   const members = () => fixture.members('key');
   const readOf = (registry: RedisLockRegistry) => registry.readWrite('key').read;
 
+  it('The readers of a process that close() gave up keep writers out until the last of them has left', async () => {
+    const registry = await fixture.registry();
+    const [first, second] = (await together(readOf(registry), {}, {})) as [Lease, Lease];
+    await registry.close({ timeout: 0 });
+    await expect(first.unlock()).rejects.toMatchObject({ reason: 'closed' });
+    expect(await (await fixture.registry()).readWrite('key').write.tryLock({ waitTime: 100 })).toBeNull();
+    await expect(second.unlock()).rejects.toMatchObject({ reason: 'closed' });
+    await until(async () => (await members()).length === 0);
+  });
+
   it('The readers of a process have one hold: further ones enter without a command, and the last one gives it back', async () => {
     const registry = await fixture.registry();
     const read = readOf(registry);

@@ -102,6 +102,8 @@ export class Hold implements Timed {
   position = -1;
   /** Renewals in flight whose answer has not been read. */
   unread = 0;
+  /** Leases of it whose callers have not given them back. */
+  leases = 0;
   /** Scripts of the application's that run under it and are not answered. */
   evals = 0;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */

@@ -76,6 +76,7 @@ export class RedisLease implements HeldLease {
     const { maxHold } = settings;
     this.#lock = lock;
     this.#hold = hold;
+    hold.leases++;
     this.ttl = Math.ceil(ttl);
     this.fencingToken = hold.takeToken();
     this.endsAt = isPassedOn && !renew ? endOfLease(now, this.ttl) : Number.POSITIVE_INFINITY;
@@ -325,6 +326,7 @@ export class RedisLease implements HeldLease {
     this.endHold = undefined;
     this.#lock.services.longHolds?.remove(this);
     this.#become('unlocked');
+    this.#hold.leases--;
     this.#unlocking = DONE;
     this.#unlockedAt = Math.floor(now);
   }
@@ -338,8 +340,8 @@ export class RedisLease implements HeldLease {
   #unlockLost(): Promise<void> {
     this.#become('lost, unlocked');
     this.#unlocking = Promise.reject(this.lossError());
-    // The key may still be there. Where another lease of it was unlocked, that sees to it.
-    if (this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
+    // The key may still be there. Others that had the hold too may still run: the last one sees to it.
+    if (--this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
     return this.#unlocking;
   }
 
