@@ -59,7 +59,9 @@ export class Adoptions {
     const { minHold, owner: from } = passport;
     const ttl = Math.max(given, minHold);
     const adopted = new AdoptedLock(lock, from, adoption.owner, this.#services, this.#locks);
-    const lease = await adopted.tryLock({ ttl, renew, minHold });
+    // Else the lock may be evicted meanwhile, and `close` would not find the lease.
+    lock.runs++;
+    const lease = await adopted.tryLock({ ttl, renew, minHold }).finally(() => lock.runs--);
     if (lease === null) return adopted.reason;
     // What this process had of the key was lost before: another one has detached what is adopted.
     for (const { hold } of lock.leases) hold.lose('stolen');

@@ -135,6 +135,17 @@ export function travelling(fixture: LockFixture): void {
       expect(await fixture.isInRedis('key')).toBe(false);
     });
 
+    it('close() ends an adopted lease also where its lock was to be dropped from the cache while it was adopted', async () => {
+      const registry = fixture.registry();
+      const text = await (await registry.obtain('key').lock()).detach();
+      const adopting = registry.adopt(text);
+      registry.expireUnusedOlderThan(-1);
+      const adopted = await adopting;
+      await registry.close({ timeout: 0 });
+      expect(adopted.signal.reason).toMatchObject({ reason: 'closed' });
+      await expect(adopted.unlock()).rejects.toThrow(LockLostError);
+    });
+
     it('close() leaves a detached lease to those that adopt it, and ends an adopted one that is not unlocked', async () => {
       const [one, other] = [fixture.registry(), fixture.otherRegistry()];
       const text = await (await one.obtain('key').lock({ ttl: 60_000 })).detach();
