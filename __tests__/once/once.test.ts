@@ -193,6 +193,15 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
     await expect(call({ ...KEPT, waitTime: 0 })).rejects.toThrow(RangeError);
     await expect(call({ ...KEPT, ttl: 5 })).rejects.toThrow('Unknown option `ttl` (5)');
     await expect(call(KEPT, 5)).rejects.toThrow('Expected `task` to be a function, got 5 (number)');
+    const refused = /^Expected the braces in ".*a\{b" to make a hash tag/;
+    await expect(one.once('a{b', () => 1, KEPT)).rejects.toMatchObject({
+      name: 'RangeError',
+      message: expect.stringMatching(refused),
+    });
+    await expect(one.forget('a{b')).rejects.toMatchObject({
+      name: 'RangeError',
+      message: expect.stringMatching(refused),
+    });
     await expect(call({ ...KEPT, signal: AbortSignal.abort(new Error('early')) })).rejects.toThrow('early');
     const waiting = other.once('key', () => other.obtain('other').lock(), KEPT);
     const lease = await one.obtain('held').lock();

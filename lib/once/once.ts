@@ -104,14 +104,12 @@ export class Once {
 
   /** Resolves to whether there was a result. */
   async forget(lock: RedisLock): Promise<boolean> {
-    try {
-      const wasThere = await this.#results.forget(resultOf(lock), this.#timeout);
-      // What a flight has read before is not for later callers.
-      this.#flights.delete(lock.key);
-      return wasThere;
-    } catch (error) {
+    const wasThere = await this.#results.forget(resultOf(lock), this.#timeout).catch((error: unknown) => {
       throw mayNotBe('forgotten', lock.key, error);
-    }
+    });
+    // What a flight has read before is not for later callers.
+    this.#flights.delete(lock.key);
+    return wasThere;
   }
 
   /** `undefined`: the wait is over. The caller whose own task runs waits for that. */
@@ -201,11 +199,9 @@ export class Once {
   }
 
   async #read(lock: RedisLock): Promise<string | undefined> {
-    try {
-      return await this.#results.read(resultOf(lock), this.#timeout);
-    } catch (error) {
+    return this.#results.read(resultOf(lock), this.#timeout).catch((error: unknown) => {
       throw cannotAcquire(lock.key, reasonOf(error), error);
-    }
+    });
   }
 }
 
