@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
-import { fromPs, ProcessTree, processes } from '../../lib/cli/process-tree';
+import { fromPs, type Listed, ProcessTree, processes } from '../../lib/cli/process-tree';
 import { until } from '../support/until';
 
 const ofThis = <T extends { readonly pid: number }>(all: readonly T[]) => all.find(({ pid }) => pid === process.pid);
@@ -49,6 +49,25 @@ describe('A tree of processes', () => {
     tree.send('SIGKILL');
     await until(() => tree.members().length === 0);
   });
+
+  // Elsewhere the environment of a process is not known.
+  (process.platform === 'linux' ? it : it.skip)(
+    'has a process whose parent has ended, by its environment',
+    async () => {
+      const env = { ...process.env, LOCK_OWNER: 'büro:1' };
+      const root = spawn('sh', ['-c', '(sleep 60 & echo $!); read end'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
+      const [line] = await once(root.stdout, 'data');
+      const tree = new ProcessTree(root.pid ?? 0, 'LOCK_OWNER=büro:1');
+      const parentOf = (all: readonly Listed[], child: number) => all.find(({ pid }) => pid === child)?.parent;
+      await until(() => {
+        const all = processes();
+        return parentOf(all, parentOf(all, Number(line)) ?? 0) !== root.pid;
+      });
+      await until(() => tree.members().some(({ pid }) => pid === Number(line)));
+      tree.send('SIGKILL');
+      await until(() => tree.members().length === 0);
+    },
+  );
 
   it('goes on when it is stopped, to get the signal that ends it', async () => {
     const root = spawn('sleep', ['60'], { stdio: 'ignore' });

@@ -44,7 +44,7 @@ function fromProc(): Listed[] {
 /** '': it has ended, or is another user's. */
 function textOf(file: string): string {
   try {
-    return readFileSync(file, 'latin1');
+    return readFileSync(file, 'utf8');
   } catch {
     return '';
   }
