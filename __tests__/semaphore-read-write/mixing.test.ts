@@ -62,6 +62,35 @@ describeReal('A key that is a semaphore here and something else there', () => {
       expect(await refusal(writing(one), other.obtain('key'))).toContain('It is a read/write lock in Redis');
     },
   );
+
+  it.each([
+    ['a semaphore', 'a permit', semaphore],
+    ['a read/write lock', 'reading', reading],
+    ['a read/write lock', 'writing', writing],
+  ])(
+    'A key that is a sorted set of the application stays as it is, and is an error where it is used as %s (%s)',
+    async (used, _for, asked) => {
+      const registry = await fixture.registry();
+      const name = `${fixture.registryKey}:key`;
+      const scores = ['job:7', 'anna', 'reader:8', 'z'].map((value, i) => ({
+        value,
+        score: i < 2 ? i : Date.now() + 60_000 * i,
+      }));
+      await fixture.client.zAdd(name, scores);
+      const lock = asked(registry);
+      for (const call of [() => lock.tryLock(), () => lock.lock(), () => lock.inspect(), () => lock.forceUnlock()]) {
+        await expect(call()).rejects.toThrow('WRONGTYPE');
+      }
+      await expect(lock.lock()).rejects.toThrow(`It is a key of type zset in Redis, and it is used as ${used} here`);
+      expect(await fixture.client.zRangeWithScores(name, 0, -1)).toEqual(scores);
+      await fixture.client.del(name);
+      const lease = await lock.lock();
+      await fixture.client.del(name);
+      await fixture.client.zAdd(name, scores);
+      await expect(lease.unlock()).rejects.toThrow('was lost');
+      expect(await fixture.client.zRangeWithScores(name, 0, -1)).toEqual(scores);
+    },
+  );
 });
 
 describeReal('A key in memory that is used as two things', () => {

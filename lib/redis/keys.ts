@@ -101,7 +101,7 @@ export class KeyPlacement {
  * What the key of a lock is.
  *
  * KEYS: lock
- * Returns its type; for a sorted set also the kind of its first member.
+ * Returns its type; of a shared lock the kind of its first member.
  */
 export const DESCRIBE = new Script(
   'describe a key',
@@ -109,7 +109,8 @@ export const DESCRIBE = new Script(
 local type = redis.call('TYPE', KEYS[1])
 type = type.ok or type
 if type ~= 'zset' then return type end
-return string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):') or type`,
+local kind = string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):')
+return string.find(' ${SHARED_KINDS.join(' ')} ', ' ' .. tostring(kind) .. ' ', 1, true) and kind or type`,
 );
 
 /** What has a key of this type, or a member of this kind. */

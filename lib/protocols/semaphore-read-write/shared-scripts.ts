@@ -41,6 +41,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Lua prints at most 14 digits by itself.
 local function digits(number) return string.format('%.0f', number) end
 
+-- Whether the lowest member is that of a sorted set of the application, of which no script removes anything.
+local function isForeign(lowest)
+  return lowest and not ({ semaphore = 1, read = 1, write = 1 })[string.match(lowest, '^(%a+):')]
+end
+
 local function expireWithLastLease()
   redis.call('PEXPIREAT', lock, redis.call('ZRANGE', lock, -1, -1, 'WITHSCORES')[2])
 end`;
@@ -106,6 +111,7 @@ end
 
 local function readHolders()
   local lowest = redis.call('ZRANGE', lock, 0, 1, 'WITHSCORES')
+  if isForeign(lowest[1]) then return nil end
   leases = redis.call('ZCARD', lock)
   held, firstHolder = leases, lowest[1]
   wasWritten = string.sub(firstHolder or '', 1, 6) == 'write:'
@@ -244,7 +250,9 @@ export const ENTER = new LockScript(
   `${LOCK}${QUEUE}
 -- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
-local hasEnded = readHolders() > 0
+local ended = readHolders()
+-- The error for a key of another type.
+if not ended then return redis.pcall('GET', lock) end
 local ending = ARGV[14]
 earlier = kind .. ':' .. ARGV[13]
 local leaseEnd = earlier ~= member and redis.call('ZSCORE', lock, earlier)
@@ -295,7 +303,7 @@ else
   own.leaseEnd = digits(now + ttl)
   sortQueue()
 end
-local makesRoom = found == 1 or hasEnded or isDropped or isMovedBack or stored and permits > stored
+local makesRoom = found == 1 or ended > 0 or isDropped or isMovedBack or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
 settle()
 
@@ -357,7 +365,7 @@ ${readScore('{ -1, 0 }')}
 redis.call('HDEL', waiters, member)
 local kept = kind .. ':${KEPT}' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
-readHolders()
+if not readHolders() then return { -1, 0 } end
 local found = removeLease(member)
 local keeps = left and found == 1
 local published = 0
@@ -429,6 +437,7 @@ export const INSPECTION = {
   inspect: new LockScript(
     'inspect (shared)',
     `${LOCK}
+if isForeign(redis.call('ZRANGE', lock, 0, 0)[1]) then return redis.pcall('GET', lock) end
 local leases = redis.call('ZRANGEBYSCORE', lock, '(' .. digits(now), '+inf', 'WITHSCORES')
 local count = #leases / 2
 local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
@@ -456,7 +465,7 @@ return { holder or '', remaining, token, waiting, count, table.concat(members, '
     'unlock by force (shared)',
     `${LOCK}${QUEUE}
 local ended = 0
-readHolders()
+if not readHolders() then return 0 end
 -- By force: the holders did not ask for this.
 for seen in string.gmatch(ARGV[1], '%S+') do ended = ended + removeLease(seen) end
 if ended == 0 then return 0 end
