@@ -1,5 +1,11 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { type ListedLock, LockInspectionError, type LockType, type RedisClient } from '../../lib';
+import {
+  type ListedLock,
+  LockInspectionError,
+  type LockType,
+  type RedisClient,
+  type RedisLockRegistry,
+} from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startCluster } from '../support/cluster';
 import { silence } from '../support/mock-redis';
@@ -135,6 +141,33 @@ describePrivate('Inspecting', () => {
     expect(() => registry.list({ count: 0 })).toThrow(/`count`.*0/);
     expect(() => registry.list({ match: 7 as never })).toThrow(/`match`.*7/);
     expect(() => registry.list({ pattern: '*' } as never)).toThrow(/pattern/);
+  });
+
+  it('Inspecting a list without a registryKey has no data of the application', async () => {
+    const [client] = clients;
+    await client.flushAll();
+    const fixed = { registryKey: '', lockType: 'redisson-fair' } as const;
+    const [registry, other] = [0, 1].map(() => createRegistry(client, fixed).registry) as [
+      RedisLockRegistry,
+      RedisLockRegistry,
+    ];
+    await client.hSet('session', { user: '7', token: 'secret' });
+    await client.zAdd('delayed', { score: Date.now() + 60_000, value: 'job:secret' });
+    const java = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11:31';
+    await client.hSet('java', java, '1');
+    const lease = await registry.obtain('key').lock();
+    const permit = await registry.semaphore('seats', { permits: 3 }).lock();
+    const waiting = other.run('key', () => undefined);
+    await until(async () => ((await registry.obtain('key').inspect()).waiting ?? 0) > 0);
+    const found: ListedLock[] = [];
+    for await (const lock of registry.list()) found.push(lock);
+    const owners = found.map(({ key, isOurs, owner }) => [key, isOurs || owner]);
+    expect(owners.toSorted()).toEqual([
+      ['java', java],
+      ['key', true],
+      ['seats', true],
+    ]);
+    await Promise.all([lease.unlock(), permit.unlock(), waiting]);
   });
 
   it('Inspecting a list has the locks of all masters of a cluster', async () => {

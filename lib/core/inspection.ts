@@ -1,6 +1,6 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
-import { acquiredAtIn, isOfRegistry, nameIn } from '../api/owner-name';
+import { acquiredAtIn, isOfRegistry, isOwner, nameIn } from '../api/owner-name';
 import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockPrefix } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
@@ -75,7 +75,8 @@ export class Inspection {
   async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
     try {
       const state = await this.inspect(key, new LockNames(registryKey, key));
-      return state.held ? { key, ...state } : undefined;
+      // Without a registryKey, every hash is looked at, and may be data of the application.
+      return state.held && (registryKey !== '' || isOwner(state.owner ?? '')) ? { key, ...state } : undefined;
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.
       const { cause = error } = error as Error;
