@@ -130,6 +130,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/waiting:LONGEST_SLEEP': 'unit/subscriber',
   'redis/channels:FIRST_RETRY': 'unit/bun',
   'redis/channels:LONGEST_RETRY': 'unit/bun',
+  'redis/cluster:INTERVAL': 'because it only says how soon a list follows a connection',
   'redis/cluster:POLYNOMIAL': 'segmented/names',
   'redis/cluster:SLOTS': 'segmented/names',
   'redis/hand-offs:CONNECTIONS': 'because a client makes fewer connections between two hand-offs by far',

@@ -6,8 +6,11 @@ import {
   type RedisClient,
   type RedisLockRegistry,
 } from '../../lib';
+import { fromIoredis } from '../../lib/ioredis';
+import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { startCluster } from '../support/cluster';
+import { packageNamed } from '../support/ioredis-packages';
 import { silence } from '../support/mock-redis';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
@@ -183,6 +186,24 @@ describePrivate('Inspecting', () => {
       await registry.close({ timeout: 0 });
     } finally {
       client.destroy();
+      await cluster.stop();
+    }
+  });
+
+  it('Inspecting a list of a cluster rejects while a master is away, whose locks would seem to be free', async () => {
+    const cluster = await startCluster();
+    const ioredis = packageNamed('ioredis 5').cluster(cluster.masters.map(({ address }) => ({ ...address })));
+    const connected = () => (ioredis as ClusterIoredis).nodes('master').length;
+    try {
+      const { registry } = createRegistry(fromIoredis(ioredis), { commandTimeout: 1_000 });
+      // It connects to each master.
+      expect(await registry.list().next()).toMatchObject({ done: true });
+      await cluster.masters[1]?.kill();
+      await until(() => connected() < cluster.masters.length);
+      await expect(registry.list().next()).rejects.toBeInstanceOf(LockInspectionError);
+      await registry.close({ timeout: 0 });
+    } finally {
+      ioredis.disconnect();
       await cluster.stop();
     }
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it, jest } from '@jest/globals';
 import type { RedisClient } from '../../lib';
-import { addressOf, canScan, isClusterClient, masterOf, scan } from '../../lib/redis/cluster';
+import { addressOf, canScan, isClusterClient, masterOf, SLOTS, scan } from '../../lib/redis/cluster';
 import { isPool, PooledCommands } from '../../lib/redis/pool';
 import { mockRedis, silence } from '../support/mock-redis';
 
@@ -90,16 +90,24 @@ describe('A cluster', () => {
         return { cursor: cursor === '0' ? Buffer.from('7') : 0, keys: [Buffer.from(`${name}:${cursor}`)] };
       },
     });
-    const pagesOf = async (client: object) => {
+    const pagesOf = async (client: object, timeout = 1_000) => {
       const pages: string[][] = [];
-      for await (const page of scan(client as RedisClient, 'orders:*', 50, 1_000)) pages.push(page);
+      for await (const page of scan(client as RedisClient, 'orders:*', 50, timeout)) pages.push(page);
       return pages;
     };
     const nodeClient = ({ host }: { host: string }) => server(host);
-    const cluster = { ...mockRedis(), ...parts, ...server('cluster'), nodeClient };
+    const slots = Array.from({ length: SLOTS }, (_, slot) => ({ master: nodes[slot % 2] }));
+    const cluster = { ...mockRedis(), ...parts, ...server('cluster'), slots, nodeClient };
     const single = { ...mockRedis(), ...server('single') };
     expect(await pagesOf(cluster)).toEqual([['a:0'], ['a:7'], ['b:0'], ['b:7']]);
     expect(asked[1]).toEqual(['a', '7', { MATCH: 'orders:*', COUNT: 50 }]);
+    for (const master of [undefined, { host: 'c', port: 3 }]) {
+      const incomplete = { ...cluster, slots: slots.with(9, { master }) };
+      await expect(pagesOf(incomplete, 10)).rejects.toThrow('No node serves slot 9 of the cluster');
+      const listing = pagesOf(incomplete);
+      incomplete.slots = slots;
+      expect(await listing).toHaveLength(4);
+    }
     expect(await pagesOf(single)).toEqual([['single:0'], ['single:7']]);
     expect([mockRedis(), single, { ...mockRedis(), ...parts } as RedisClient].map(canScan)).toEqual([
       false,

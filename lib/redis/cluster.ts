@@ -1,3 +1,4 @@
+import { clock, pause } from '../internal/clock';
 import type { RedisClient } from './client';
 import { answered } from './failure';
 import { hashTag } from './names';
@@ -72,7 +73,7 @@ export async function* scan(
   count: number,
   timeout: number,
 ): AsyncGenerator<string[], void, undefined> {
-  for (const server of await serversOf(client)) {
+  for (const server of await serversOf(client, timeout)) {
     let cursor = '0';
     do {
       const page = await answered(server.scan(cursor, { MATCH: pattern, COUNT: count }), timeout);
@@ -82,10 +83,21 @@ export async function* scan(
   }
 }
 
-async function serversOf(client: RedisClient): Promise<ScanningClient[]> {
+/** ms between two looks at the masters of a cluster. */
+const INTERVAL = 20;
+
+/**
+ * The servers that have the keys: of a cluster, once its client has a connection to the master of each slot. Else locks
+ * would seem to be free. Throws after `timeout` ms.
+ */
+async function serversOf(client: RedisClient, timeout: number): Promise<ScanningClient[]> {
   // SCAN is about one server.
-  if (isClusterClient<ScanningClient>(client)) {
-    return Promise.all(client.masters.map((master) => client.nodeClient(master)));
+  if (!isClusterClient<ScanningClient>(client)) return [client as RedisClient & ScanningClient];
+  for (const endsAt = clock.now() + timeout; ; await pause(INTERVAL)) {
+    const masters = new Set(client.masters.map(addressOf));
+    let slot = 0;
+    while (slot < SLOTS && masters.has(addressOf(masterOf(client, slot)))) slot++;
+    if (slot === SLOTS) return Promise.all(client.masters.map((master) => client.nodeClient(master)));
+    if (clock.now() >= endsAt) throw new Error(`No node serves slot ${slot} of the cluster`);
   }
-  return [client as RedisClient & ScanningClient];
 }
