@@ -154,6 +154,17 @@ describePrivate('The channels', () => {
     });
   });
 
+  it('The channels report that a lease was detached, and not the text that adopts it', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    const messages = record();
+    const text = await (await registry.obtain('key').lock()).detach();
+    expect(messages.release).toEqual([expect.objectContaining({ outcome: 'detached', isHandedOver: false })]);
+    expect(Object.values(messages.release[0] as object)).not.toContain(text);
+    await (await registry.adopt(text)).unlock();
+    await expect(registry.adopt(text)).rejects.toThrow('was lost');
+    expect(messages.release.map(({ outcome }) => outcome)).toEqual(['detached', 'released']);
+  });
+
   it('The channels report a local wait and a hand-over within the process', async () => {
     const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
     const messages = record();

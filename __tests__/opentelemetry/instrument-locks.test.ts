@@ -316,6 +316,16 @@ describePrivate('Instrumented locks', () => {
     ]);
   });
 
+  it('Instrumented locks end the section of a lease that is detached, and begin another one where it is adopted', async () => {
+    const { registry, sections } = await traced();
+    instrument();
+    const text = await (await registry.obtain('key').lock()).detach();
+    expect(outcomesOf(sections())).toEqual(['ended']);
+    await (await registry.adopt(text)).unlock();
+    await registry.run('key', (lease) => lease.detach());
+    expect(outcomesOf(sections())).toEqual(['ended', 'ended', 'ended']);
+  });
+
   it('Instrumented locks end a section that is being released when the instrumentation ends', async () => {
     const { registry, sections } = await traced();
     instrument();

@@ -62,7 +62,7 @@ export interface HoldMessage extends LockMessage {
   error?: unknown;
 }
 
-/** What `redis-lock-registry:release` publishes: from `unlock` until Redis has answered. */
+/** What `redis-lock-registry:release` publishes: from `unlock` or `detach` until Redis has answered. */
 export interface ReleaseMessage extends LockMessage {
   readonly lease: Lease;
   readonly owner: string;
@@ -70,7 +70,7 @@ export interface ReleaseMessage extends LockMessage {
   /** The lock went to the next caller of this process. */
   isHandedOver: boolean;
   /** `lost`: it was not ours any more. `failed`: Redis did not confirm it. */
-  outcome: 'released' | 'lost' | 'failed' | undefined;
+  outcome: 'released' | 'detached' | 'lost' | 'failed' | undefined;
   error?: unknown;
 }
 

@@ -241,7 +241,9 @@ export class RedisLease implements HeldLease {
     if (this.#loss !== undefined) return this.#unlockLost();
     if (reading !== undefined) return reading.then(() => this.unlock());
     this.#end(now);
-    this.#unlocking = isTraced(releaseChannel) ? this.#tracedRelease(now) : this.#release(now);
+    this.#unlocking = isTraced(releaseChannel)
+      ? this.#traced('released', () => this.#release(now))
+      : this.#release(now);
     return this.#unlocking;
   }
 
@@ -263,22 +265,25 @@ export class RedisLease implements HeldLease {
     hold.unlocked();
     const endsAt = now + this.#timeToGiveBack(now);
     const ask = () => travel.detach(hold.owner, owner, ttl, Math.max(1, endsAt - clock.now()));
-    try {
-      const found = await repeated(ask, () => endsAt);
-      if (found !== 'released') throw this.#foundLost(found);
-      // An attempt that may be executed later is of the owner before: its release does not find this one.
-      if (!hold.isCertain) givingBack.follow(hold);
-    } catch (error) {
-      if (error instanceof LockLostError) throw error;
-      // The key may have either value.
-      hold.owner = owner;
-      givingBack.follow(hold);
-      const cause = causeOf(error, connection);
-      throw notDetached(this.key, reasonOf(cause), cause);
-    } finally {
-      this.#lock.leaseOver(this);
-      hold.protocol.leaseLost?.();
-    }
+    const detaching = async (): Promise<void> => {
+      try {
+        const found = await repeated(ask, () => endsAt);
+        if (found !== 'released') throw this.#foundLost(found);
+        // An attempt that may be executed later is of the owner before: its release does not find this one.
+        if (!hold.isCertain) givingBack.follow(hold);
+      } catch (error) {
+        if (error instanceof LockLostError) throw error;
+        // The key may have either value.
+        hold.owner = owner;
+        givingBack.follow(hold);
+        const cause = causeOf(error, connection);
+        throw notDetached(this.key, reasonOf(cause), cause);
+      } finally {
+        this.#lock.leaseOver(this);
+        hold.protocol.leaseLost?.();
+      }
+    };
+    await (isTraced(releaseChannel) ? this.#traced('detached', detaching) : detaching());
     const { format } = traitsOf(lockType as LockType);
     return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });
   }
@@ -345,15 +350,15 @@ export class RedisLease implements HeldLease {
     return this.#unlocking;
   }
 
-  #tracedRelease(now: number): Promise<void> {
+  #traced(outcome: 'released' | 'detached', end: () => Promise<void>): Promise<void> {
     const { owner, fencingToken } = this;
     const about = { ...this.#labels, lease: this, owner, fencingToken };
     const message: ReleaseMessage = { ...about, isHandedOver: false, outcome: undefined };
     this.#releaseTrace = message;
     return releaseChannel.tracePromise(async () => {
       try {
-        await this.#release(now);
-        message.outcome = 'released';
+        await end();
+        message.outcome = outcome;
       } catch (error) {
         message.outcome = this.#loss === undefined ? 'failed' : 'lost';
         throw error;
