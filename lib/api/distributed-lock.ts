@@ -202,7 +202,7 @@ export interface LockState {
    * `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the right to PUBSUB.
    */
   readonly waiting: number | undefined;
-  /** How many leases a semaphore or a read/write lock has. `owner` is that of the lease that lasts longest. */
+  /** How many permits of a semaphore, or leases of a read/write lock, are taken. The lease of `owner` lasts longest. */
   readonly holders?: number;
 }
 
