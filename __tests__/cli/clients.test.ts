@@ -1,7 +1,9 @@
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { findRedisBinary } from '../../support/redis-binary';
 import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { Node } from '../support/node';
@@ -32,6 +34,26 @@ const CLIENTS = [
   ['iovalkey', { iovalkey: 'iovalkey' }],
   ['redis 5', { redis: 'redis5' }],
 ] as const;
+
+/** Whether the server and OpenSSL can do what `certificate` is for. */
+function hasTls(): boolean {
+  const started = spawnSync(findRedisBinary() ?? 'redis-server', ['--port', '0', '--tls-port', '0'], {
+    encoding: 'utf8',
+    timeout: 5_000,
+  });
+  return /not listen anywhere/.test(started.stdout ?? '') && spawnSync('openssl', ['version']).error === undefined;
+}
+
+/** The files of a certificate that is of its own authority, and of its key. */
+async function certificate(): Promise<{ cert: string; key: string }> {
+  const folder = await mkdtemp(join(tmpdir(), 'redis-locks-'));
+  atTheEnd(() => rm(folder, { recursive: true }));
+  const files = { cert: join(folder, 'cert.pem'), key: join(folder, 'key.pem') };
+  const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-subj', '/CN=test'];
+  const named = ['-addext', 'subjectAltName=IP:127.0.0.1', '-keyout', files.key, '-out', files.cert];
+  execFileSync('openssl', [...made, ...named], { stdio: 'pipe' });
+  return files;
+}
 
 ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
   let server: Node;
@@ -76,6 +98,29 @@ ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
       const { exitCode, stderr } = await ask(['ls', '--url', 'redis://who:wrong@127.0.0.1:1'], {}, main);
       expect([exitCode, stderr]).toEqual([69, expect.stringMatching(/127\.0\.0\.1:1 cannot be reached: .*REFUSED/)]);
       expect(stderr).not.toContain('wrong');
+    });
+  });
+
+  (hasTls() ? describe : describe.skip)('by TLS', () => {
+    const env: NodeJS.ProcessEnv = {};
+
+    beforeAll(async () => {
+      const { cert, key } = await certificate();
+      const files = [
+        ['tls-cert-file', cert],
+        ['tls-key-file', key],
+        ['tls-ca-cert-file', cert],
+      ] as const;
+      const encrypted = await startSentinel({
+        tls: [...files, ['tls-auth-clients', 'no'], ['tls-replication', 'yes']],
+      });
+      atTheEnd(() => encrypted.stop());
+      env.REDIS_URL = `rediss://127.0.0.1:${encrypted.tlsPort}`;
+      env.NODE_EXTRA_CA_CERTS = cert;
+    });
+
+    it.each(CLIENTS)('%s asks a sentinel, and the master that it names', async (_name, packages) => {
+      expect(await ask(['run', 'nightly', '--', 'echo', 'ran'], env, await installedWith(packages))).toEqual(RAN);
     });
   });
 

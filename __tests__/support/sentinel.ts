@@ -39,6 +39,8 @@ function isListening(port: number): Promise<boolean> {
 export interface SentinelServers {
   /** The address of the sentinel, and the name that it has for the master. */
   readonly sentinel: { readonly host: string; readonly port: number };
+  /** That of the sentinel, with `tls`. */
+  readonly tlsPort: number | undefined;
   readonly name: string;
   /** The address of the first master. */
   readonly master: { readonly host: string; readonly port: number };
@@ -52,14 +54,17 @@ export interface SentinelServers {
   stop(): Promise<void>;
 }
 
-/** Starts one master with replicas, and one sentinel. */
+/** Starts one master with replicas, and one sentinel. `tls`: settings of both, which then speak TLS to clients too. */
 export async function startSentinel({
   replicas = 0,
   downAfter = DOWN_AFTER,
   args = [] as readonly string[],
+  tls = [] as readonly (readonly [name: string, value: string])[],
 } = {}): Promise<SentinelServers> {
+  const [tlsPort, tlsPortOfMaster] = tls.length > 0 ? [await freePort(), await freePort()] : [];
+  const tlsOfMaster = tlsPortOfMaster === undefined ? [] : [['tls-port', String(tlsPortOfMaster)] as const, ...tls];
   const settingsOfAll = ['--repl-diskless-sync-delay', '0', ...args];
-  const master = await Node.start(...settingsOfAll);
+  const master = await Node.start(...settingsOfAll, ...tlsOfMaster.flatMap(([name, value]) => [`--${name}`, value]));
   const { host, port: masterPort } = master.address;
   const nodes = [master];
   for (let i = 0; i < replicas; i++) {
@@ -73,7 +78,8 @@ export async function startSentinel({
     `port ${port}`,
     `bind ${host}`,
     `dir ${dir}`,
-    `sentinel monitor ${NAME} ${host} ${masterPort} 1`,
+    ...(tlsPort === undefined ? [] : [`tls-port ${tlsPort}`, ...tls.map((setting) => setting.join(' '))]),
+    `sentinel monitor ${NAME} ${host} ${tlsPortOfMaster ?? masterPort} 1`,
     `sentinel down-after-milliseconds ${NAME} ${downAfter}`,
     `sentinel failover-timeout ${NAME} 5000`,
   ];
@@ -85,6 +91,7 @@ export async function startSentinel({
   await until(async () => ((await ask('REPLICAS', NAME)) as unknown[]).length >= replicas, { within: 20_000 });
   return {
     sentinel: { host, port },
+    tlsPort,
     name: NAME,
     master: master.address,
     nodes,

@@ -43,6 +43,7 @@ type Target = ReturnType<typeof targetOf>;
 
 function withNodeRedis(redis: typeof import('redis'), topology: Topology, target: Target): Connection {
   const { address, connected, database, isEncrypted, node, pause, secrets, url } = target;
+  const each = { ...secrets, socket: { connectTimeout: TIMEOUT, ...(isEncrypted && { tls: true as const }) } };
   const client =
     topology === 'server'
       ? redis.createClient({
@@ -54,13 +55,13 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
             rootNodes: [{ url }],
             // Else it connects to all nodes at once, and waits for one that is not there.
             minimizeConnections: true,
-            defaults: { ...secrets, socket: { connectTimeout: TIMEOUT, ...(isEncrypted && { tls: true as const }) } },
+            defaults: each,
           })
         : redis.createSentinel({
             name: topology.master,
             sentinelRootNodes: [node],
-            sentinelClientOptions: secrets,
-            nodeClientOptions: { ...secrets, database },
+            sentinelClientOptions: each,
+            nodeClientOptions: { ...each, database },
           });
   client.on('error', () => undefined);
   client.on('ready', connected);
@@ -96,7 +97,8 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Top
         ? new Cluster([node], { redisOptions: common, lazyConnect: true, slotsRefreshTimeout: TIMEOUT })
         : new Redis({
             ...{ ...single, sentinels: [node], name: topology.master },
-            ...{ sentinelUsername: secrets.username, sentinelPassword: secrets.password },
+            ...{ sentinelUsername: secrets.username, sentinelPassword: secrets.password, sentinelTLS: common.tls },
+            enableTLSForSentinelMode: isEncrypted,
           });
   let last: unknown;
   redis.on('error', (error) => {
