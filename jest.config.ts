@@ -1,5 +1,6 @@
 /** @jest-config-loader esbuild-register */
 import type { Config } from 'jest';
+import { CLIENTS } from './scripts/jest-clients';
 import { LONG_TESTS } from './scripts/long-tests';
 
 const config: Config = {
@@ -26,6 +27,7 @@ const config: Config = {
       },
     ],
   },
+  moduleNameMapper: CLIENTS,
   // Most tests wait for most of their time. Each worker has its own servers, except with REDIS_URL.
   maxWorkers: process.env.REDIS_URL ? 1 : 3,
   waitForUnhandledRejections: true,

@@ -6,6 +6,7 @@ import { type EmbeddedRedis, installEmbeddedRedis, startEmbeddedRedis } from '..
 import { type RedisServer, startRedis } from '../support/redis';
 import { findRedisBinary, howToGetRedis } from '../support/redis-binary';
 import { installRedis } from '../support/redis-install';
+import { bundleClients } from './jest-clients';
 
 declare global {
   /** What the teardown stops. */
@@ -20,6 +21,7 @@ const CACHE = join(__dirname, '../node_modules/.cache');
  */
 export default async function setup({ maxWorkers }: Config.GlobalConfig): Promise<void> {
   const { env } = process;
+  await bundleClients();
   const url = env.REDIS_URL;
   const real = url ? [] : await startReal(maxWorkers);
   if (!url && real.length === 0 && isSet('CI', 'REQUIRE_REAL_REDIS')) {

@@ -4,7 +4,7 @@ import type { Config } from 'jest';
 import base from '../../jest.config';
 
 /** `npm run test:interop`: with the real Java libraries. Separate, because the other tests need no Java. */
-const { globalTeardown: _, ...rest } = base;
+const { globalTeardown: _teardown, moduleNameMapper: _clients, ...rest } = base;
 
 const config: Config = {
   ...rest,
