@@ -13,13 +13,11 @@ export interface Mutant {
   readonly isFound: boolean;
 }
 
-/** Why a mutant changes nothing that anybody can observe. Without line numbers, so that it outlives other changes. */
-export interface Reason {
-  readonly file: string;
-  readonly original: string;
-  readonly replacement: string;
-  readonly why: string;
-}
+/**
+ * By file: why mutants change nothing that anybody can observe, and the mutants of each reason. Without line numbers, so
+ * that it outlives other changes.
+ */
+export type Reasons = Record<string, Record<string, readonly (readonly [original: string, replacement: string])[]>>;
 
 interface Position {
   readonly line: number;
@@ -67,14 +65,10 @@ function textBetween(source: string, start: Position, end: Position): string {
 }
 
 /** What no test found, apart from what is listed with a reason. */
-export function survivorsOf(
-  left: readonly Mutant[],
-  reasons: readonly Reason[],
-): { harmless: Mutant[]; survivors: Mutant[] } {
-  const isHarmless = (mutant: Mutant): boolean =>
-    reasons.some(
-      ({ file, original, replacement }) =>
-        file === mutant.file && original === mutant.original && replacement === mutant.replacement,
-    );
+export function survivorsOf(left: readonly Mutant[], reasons: Reasons): { harmless: Mutant[]; survivors: Mutant[] } {
+  const isHarmless = ({ file, original, replacement }: Mutant): boolean =>
+    Object.values(reasons[file] ?? {})
+      .flat()
+      .some(([text, by]) => text === original && by === replacement);
   return { harmless: left.filter(isHarmless), survivors: left.filter((mutant) => !isHarmless(mutant)) };
 }

@@ -20,6 +20,6 @@ it('`npm run mutate` lists the mutants that no test found, apart from those that
   expect(judged.map(({ isFound }) => isFound)).toEqual([true, true, false, false]);
   const left = judged.filter(({ isFound }) => !isFound);
   expect(left[0]).toMatchObject({ span: 'lib/a.ts:2:6-3:3', original: 'b &&\n  c' });
-  const reason = { file: 'lib/a.ts', original: 'b &&\n  c', replacement: 'false', why: 'd does nothing' };
-  expect(survivorsOf(left, [reason])).toEqual({ harmless: [left[0]], survivors: [left[1]] });
+  const reasons = { 'lib/a.ts': { 'd does nothing': [['b &&\n  c', 'false']] } } as const;
+  expect(survivorsOf(left, reasons)).toEqual({ harmless: [left[0]], survivors: [left[1]] });
 });

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config } from '@jest/types';
-import { type Mutant, type Reason, readReport, survivorsOf } from '../../support/mutants';
+import { type Mutant, type Reasons, readReport, survivorsOf } from '../../support/mutants';
 import { runMain } from '../../support/run-main';
 import setup from '../jest-global-setup';
 import teardown from '../jest-global-teardown';
@@ -57,7 +57,7 @@ function report(places: readonly string[], tests: string, also: string | undefin
     const again = judge([...spans], also, atOnce);
     left = left.filter(({ id }) => !again.some((mutant) => mutant.id === id && mutant.isFound));
   }
-  const reasons: Reason[] = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
+  const reasons: Reasons = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
   const { harmless, survivors } = survivorsOf(left, reasons);
   for (const { span, original, replacement } of survivors) {
     console.log(`\n${span}\n  - ${original}\n  + ${replacement}`);
