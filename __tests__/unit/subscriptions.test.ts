@@ -1,6 +1,6 @@
 import { channel as diagnostics } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
-import { describe, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { LockWarning, RedisClient } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { isSubscriber, Subscriber, type Subscription } from '../../lib/redis/subscriber';
@@ -70,403 +70,415 @@ function opened(owns: readonly Connection[], options: object = {}, client: objec
 /** A subscriber whose client listens itself, as that of a cluster. */
 const listeningItself = (client: object) => opened([], {}, Object.assign(client, { socketEpoch: undefined }));
 
-describe('A subscription', () => {
-  it('A subscription gets each message as text, and wakes its listeners until they leave', async () => {
-    const own = connection();
-    const { listen, woken } = opened([own]);
-    const messages: unknown[] = [];
-    const subscription = await listen('x', (message) => messages.push(message));
-    expect([subscription.isOpen, woken]).toEqual([true, ['x']]);
-    own.listeners.get('x')?.(Buffer.from('released') as never);
-    expect(messages).toEqual(['released']);
-    const waker = jest.fn();
-    const stop = subscription.onWake(waker);
-    subscription.wake();
-    stop();
-    subscription.wake();
-    expect(waker).toHaveBeenCalledTimes(1);
-  });
-
-  it('A subscription is not open until Redis has confirmed it', async () => {
-    const { listen } = opened([connection({ subscribe: silence })]);
-    expect((await listen('x')).isOpen).toBe(false);
-  });
-
-  it('A subscription ends a second after the last listener has left, and keeps no process alive for that', async () => {
-    const own = connection();
-    const { listen } = opened([own]);
-    const subscription = await listen('x');
-    subscription.join();
-    subscription.leave();
-    expect(time.pending).toBe(0);
-    subscription.leave();
-    expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
-    await time.advance(500);
-    subscription.join();
-    subscription.leave();
-    await time.advance(999);
-    expect(subscription.isOver).toBe(false);
-    await time.advance(1);
-    expect([subscription.isOver, own.told]).toEqual([true, ['+x', '-x']]);
-    subscription.join();
-    subscription.leave();
-    expect(time.pending).toBe(0);
-  });
-
-  it('A subscription to which a listener comes back in time stays', async () => {
-    const { listen } = opened([connection()]);
-    const subscription = await listen('x');
-    subscription.leave();
-    subscription.join();
-    await time.advance(5_000);
-    expect([subscription.isOver, time.pending]).toEqual([false, 0]);
-  });
-
-  it('A subscription that has ended leaves nothing of its channel: the next one has another listener at the client', async () => {
-    const own = connection();
-    const { listen } = opened([own]);
-    const first = await listen('x');
-    const listener = own.listeners.get('x');
-    const second = await listen('x');
-    first.leave();
-    await time.advance(1_000);
-    // Another one needs the channel.
-    expect([own.listeners.get('x') === listener, own.told]).toEqual([true, ['+x']]);
-    second.leave();
-    await time.advance(1_000);
-    await listen('x');
-    expect(own.told).toEqual(['+x', '-x', '+x']);
-    expect(own.listeners.get('x')).not.toBe(listener);
-  });
-
-  it('A subscription that Redis does not confirm is warned of once, after the timeout', async () => {
-    const { listen, warnings } = opened([connection({ subscribe: silence })]);
-    await listen('x');
-    await listen('y');
-    expect(time.keepingAlive).toBe(0);
-    await time.advance(4_999);
-    expect(warnings).toEqual([]);
-    await time.advance(1);
-    const message = 'Waiting for locks falls back to polling: no answer to SUBSCRIBE';
-    expect(warnings).toMatchObject([
-      { code: 'SUBSCRIBER_UNAVAILABLE', message, cause: new Error('no answer to SUBSCRIBE') },
-    ]);
-  });
-
-  it('A subscription that ended before Redis has answered is not warned of', async () => {
-    const { listen, subscriber, reasons } = opened([connection({ subscribe: silence }), connection()]);
-    const subscription = await listen('x');
-    subscriber.renew();
-    await time.advance(10_000);
-    expect([subscription.isOver, reasons()]).toEqual([true, []]);
-  });
-
-  it('A subscription works where timers are numbers, as in the fake timers of an application', async () => {
-    const set = clock.setTimeout;
-    clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);
-    const ping = jest.fn(async () => undefined);
-    const { listen } = opened([connection({ ping })], {}, { options: { socket: { socketTimeout: 3_000 } } });
-    expect((await listen('x')).isOpen).toBe(true);
-    await time.advance(2_000);
-    expect(ping).toHaveBeenCalledTimes(2);
-  });
+it('A subscription gets each message as text, and wakes its listeners until they leave', async () => {
+  const own = connection();
+  const { listen, woken } = opened([own]);
+  const messages: unknown[] = [];
+  const subscription = await listen('x', (message) => messages.push(message));
+  expect([subscription.isOpen, woken]).toEqual([true, ['x']]);
+  own.listeners.get('x')?.(Buffer.from('released') as never);
+  expect(messages).toEqual(['released']);
+  const waker = jest.fn();
+  const stop = subscription.onWake(waker);
+  subscription.wake();
+  stop();
+  subscription.wake();
+  expect(waker).toHaveBeenCalledTimes(1);
 });
 
-describe('A command about a channel', () => {
-  it('A command about a channel that fails leaves it to those that wait for it, and one that cannot end it too', async () => {
-    const given = connection({ unsubscribe: failing(CUT) });
-    given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(REFUSED);
-    const { listen, subscriber } = opened([], { connection: given });
-    subscriber.subscribe(['x'], () => undefined);
-    const second = await listen('x');
-    await time.advance(10_000);
-    expect([second.isOpen, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
-    second.leave();
-    await time.advance(1_000);
-    expect([second.isOver, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
-  });
+it('A subscription is not open until Redis has confirmed it', async () => {
+  const { listen } = opened([connection({ subscribe: silence })]);
+  expect((await listen('x')).isOpen).toBe(false);
+});
 
-  it('A command about a channel that fails after its connection takes nothing from the channel of the next one', async () => {
-    const { promise, reject } = lateReply();
-    const next = connection();
-    const { listen, subscriber } = opened([connection({ subscribe: () => promise }), next]);
-    await listen('x');
-    subscriber.renew();
-    await listen('x');
-    reject(CUT);
-    await time.advance(0);
-    await listen('x');
-    expect(next.told.filter((command) => command === '+x')).toHaveLength(1);
-  });
+it('A subscription ends a second after the last listener has left, and keeps no process alive for that', async () => {
+  const own = connection();
+  const { listen } = opened([own]);
+  const subscription = await listen('x');
+  subscription.join();
+  subscription.leave();
+  expect(time.pending).toBe(0);
+  subscription.leave();
+  expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
+  await time.advance(500);
+  subscription.join();
+  subscription.leave();
+  await time.advance(999);
+  expect(subscription.isOver).toBe(false);
+  await time.advance(1);
+  expect([subscription.isOver, own.told]).toEqual([true, ['+x', '-x']]);
+  subscription.join();
+  subscription.leave();
+  expect(time.pending).toBe(0);
+});
 
-  it('A command about a channel that is answered after the subscriber was closed makes no connection', async () => {
-    const { promise, resolve } = lateReply();
-    const client = connection({ subscribe: () => promise });
-    const { listen, subscriber, reasons } = listeningItself(client);
-    await listen('x');
-    void subscriber.close();
-    await time.advance(1_000);
-    resolve(undefined);
-    await time.advance(10_000);
-    expect([client.eventNames(), reasons()]).toEqual([[], []]);
-  });
+it('A subscription to which a listener comes back in time stays', async () => {
+  const { listen } = opened([connection()]);
+  const subscription = await listen('x');
+  subscription.leave();
+  subscription.join();
+  await time.advance(5_000);
+  expect([subscription.isOver, time.pending]).toEqual([false, 0]);
+});
 
-  it('A command about a channel that failed with its connection is sent once more', async () => {
+it('A subscription that has ended leaves nothing of its channel: the next one has another listener at the client', async () => {
+  const own = connection();
+  const { listen } = opened([own]);
+  const first = await listen('x');
+  const listener = own.listeners.get('x');
+  const second = await listen('x');
+  first.leave();
+  await time.advance(1_000);
+  // Another one needs the channel.
+  expect([own.listeners.get('x') === listener, own.told]).toEqual([true, ['+x']]);
+  second.leave();
+  await time.advance(1_000);
+  await listen('x');
+  expect(own.told).toEqual(['+x', '-x', '+x']);
+  expect(own.listeners.get('x')).not.toBe(listener);
+});
+
+it('A subscription that Redis does not confirm is warned of once, after the timeout', async () => {
+  const { listen, warnings } = opened([connection({ subscribe: silence })]);
+  await listen('x');
+  await listen('y');
+  expect(time.keepingAlive).toBe(0);
+  await time.advance(4_999);
+  expect(warnings).toEqual([]);
+  await time.advance(1);
+  const message = 'Waiting for locks falls back to polling: no answer to SUBSCRIBE';
+  expect(warnings).toMatchObject([
+    { code: 'SUBSCRIBER_UNAVAILABLE', message, cause: new Error('no answer to SUBSCRIBE') },
+  ]);
+});
+
+it('A subscription that ended before Redis has answered is not warned of', async () => {
+  const { listen, subscriber, reasons } = opened([connection({ subscribe: silence }), connection()]);
+  const subscription = await listen('x');
+  subscriber.renew();
+  await time.advance(10_000);
+  expect([subscription.isOver, reasons()]).toEqual([true, []]);
+});
+
+it('A subscription works where timers are numbers, as in the fake timers of an application', async () => {
+  const set = clock.setTimeout;
+  clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);
+  const ping = jest.fn(async () => undefined);
+  const { listen } = opened([connection({ ping })], {}, { options: { socket: { socketTimeout: 3_000 } } });
+  expect((await listen('x')).isOpen).toBe(true);
+  await time.advance(2_000);
+  expect(ping).toHaveBeenCalledTimes(2);
+});
+
+it('A command about a channel that fails leaves it to those that wait for it, and one that cannot end it too', async () => {
+  const given = connection({ unsubscribe: failing(CUT) });
+  given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(REFUSED);
+  const { listen, subscriber } = opened([], { connection: given });
+  subscriber.subscribe(['x'], () => undefined);
+  const second = await listen('x');
+  await time.advance(10_000);
+  expect([second.isOpen, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
+  second.leave();
+  await time.advance(1_000);
+  expect([second.isOver, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
+});
+
+it('A command about a channel that fails after its connection takes nothing from the channel of the next one', async () => {
+  const { promise, reject } = lateReply();
+  const next = connection();
+  const { listen, subscriber } = opened([connection({ subscribe: () => promise }), next]);
+  await listen('x');
+  subscriber.renew();
+  await listen('x');
+  reject(CUT);
+  await time.advance(0);
+  await listen('x');
+  expect(next.told.filter((command) => command === '+x')).toHaveLength(1);
+});
+
+it('A command about a channel that is answered after the subscriber was closed makes no connection', async () => {
+  const { promise, resolve } = lateReply();
+  const client = connection({ subscribe: () => promise });
+  const { listen, subscriber, reasons } = listeningItself(client);
+  await listen('x');
+  void subscriber.close();
+  await time.advance(1_000);
+  resolve(undefined);
+  await time.advance(10_000);
+  expect([client.eventNames(), reasons()]).toEqual([[], []]);
+});
+
+it('A command about a channel that failed with its connection is sent once more', async () => {
+  const given = connection();
+  given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(CUT);
+  const { listen, reasons } = opened([], { connection: given });
+  expect((await listen('x')).isOpen).toBe(true);
+  expect([given.told, reasons()]).toEqual([['+x'], []]);
+});
+
+it.each([
+  ['no rights', REFUSED],
+  ['no such command', UNKNOWN],
+])('A command about a channel is not repeated after an answer of the server: %s', async (_, error) => {
+  const subscribe = failing(error);
+  const { listen, reasons, woken } = opened([], { connection: connection({ subscribe }) });
+  expect((await listen('x')).isOver).toBe(true);
+  expect([subscribe.mock.calls.length, reasons(), woken]).toEqual([1, [error.message], ['x']]);
+});
+
+it('A command about a channel that nobody needs any more is not repeated', async () => {
+  const unsubscribe = failing(CUT);
+  const { listen } = opened([], { connection: connection({ unsubscribe }) });
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  expect(unsubscribe).toHaveBeenCalledTimes(1);
+});
+
+it('A command about a sharded channel needs a client with both, and says so', async () => {
+  for (const parts of [{}, { sSubscribe: silence }, { sUnsubscribe: silence }]) {
+    const { listen, reasons } = opened([], { connection: connection(parts), isSharded: true });
+    expect([(await listen('x')).isOver, reasons()]).toEqual([true, ['the client has no sharded pub/sub']]);
+  }
+});
+
+it('A command about a sharded channel is one about a plain channel where the server is too old, from then on', async () => {
+  const sSubscribe = failing(UNKNOWN);
+  const given = connection({ sSubscribe, sUnsubscribe: silence });
+  const { listen } = opened([], { connection: given, isSharded: true, orPlain: true });
+  expect([(await listen('x')).isOpen, (await listen('y')).isOpen, given.told]).toEqual([true, true, ['+x', '+y']]);
+  expect(sSubscribe).toHaveBeenCalledTimes(1);
+});
+
+it.each([
+  ['it may not be one', UNKNOWN, false],
+  ['the server has refused it', REFUSED, true],
+])('A command about a sharded channel is not one about a plain channel where %s', async (_, error, orPlain) => {
+  const given = connection({ sSubscribe: failing(error), sUnsubscribe: silence });
+  const { listen, reasons } = opened([], { connection: given, isSharded: true, orPlain });
+  expect([(await listen('x')).isOpen, given.told, reasons()]).toEqual([false, [], [error.message]]);
+});
+
+it('A command about a sharded channel goes to the client as such', async () => {
+  const told: string[] = [];
+  const sSubscribe = async (name: string) => void told.push(`+${name}`);
+  const sUnsubscribe = async (name: string) => void told.push(`-${name}`);
+  const { listen } = opened([], { connection: connection({ sSubscribe, sUnsubscribe }), isSharded: true });
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  expect(told).toEqual(['+x', '-x']);
+});
+
+it('Messages come over the connection that was given, also for a client without messages, or one that could be duplicated', async () => {
+  for (const parts of [{}, { pollInterval: 100, socketEpoch: undefined }]) {
     const given = connection();
-    given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(CUT);
-    const { listen, reasons } = opened([], { connection: given });
-    expect((await listen('x')).isOpen).toBe(true);
-    expect([given.told, reasons()]).toEqual([['+x'], []]);
-  });
-
-  it.each([
-    ['no rights', REFUSED],
-    ['no such command', UNKNOWN],
-  ])('A command about a channel is not repeated after an answer of the server: %s', async (_, error) => {
-    const subscribe = failing(error);
-    const { listen, reasons, woken } = opened([], { connection: connection({ subscribe }) });
-    expect((await listen('x')).isOver).toBe(true);
-    expect([subscribe.mock.calls.length, reasons(), woken]).toEqual([1, [error.message], ['x']]);
-  });
-
-  it('A command about a channel that nobody needs any more is not repeated', async () => {
-    const unsubscribe = failing(CUT);
-    const { listen } = opened([], { connection: connection({ unsubscribe }) });
-    (await listen('x')).leave();
-    await time.advance(1_000);
-    expect(unsubscribe).toHaveBeenCalledTimes(1);
-  });
-
-  it('A command about a sharded channel needs a client with both, and says so', async () => {
-    for (const parts of [{}, { sSubscribe: silence }, { sUnsubscribe: silence }]) {
-      const { listen, reasons } = opened([], { connection: connection(parts), isSharded: true });
-      expect([(await listen('x')).isOver, reasons()]).toEqual([true, ['the client has no sharded pub/sub']]);
-    }
-  });
-
-  it('A command about a sharded channel is one about a plain channel where the server is too old, from then on', async () => {
-    const sSubscribe = failing(UNKNOWN);
-    const given = connection({ sSubscribe, sUnsubscribe: silence });
-    const { listen } = opened([], { connection: given, isSharded: true, orPlain: true });
-    expect([(await listen('x')).isOpen, (await listen('y')).isOpen, given.told]).toEqual([true, true, ['+x', '+y']]);
-    expect(sSubscribe).toHaveBeenCalledTimes(1);
-  });
-
-  it.each([
-    ['it may not be one', UNKNOWN, false],
-    ['the server has refused it', REFUSED, true],
-  ])('A command about a sharded channel is not one about a plain channel where %s', async (_, error, orPlain) => {
-    const given = connection({ sSubscribe: failing(error), sUnsubscribe: silence });
-    const { listen, reasons } = opened([], { connection: given, isSharded: true, orPlain });
-    expect([(await listen('x')).isOpen, given.told, reasons()]).toEqual([false, [], [error.message]]);
-  });
-
-  it('A command about a sharded channel goes to the client as such', async () => {
-    const told: string[] = [];
-    const sSubscribe = async (name: string) => void told.push(`+${name}`);
-    const sUnsubscribe = async (name: string) => void told.push(`-${name}`);
-    const { listen } = opened([], { connection: connection({ sSubscribe, sUnsubscribe }), isSharded: true });
-    (await listen('x')).leave();
-    await time.advance(1_000);
-    expect(told).toEqual(['+x', '-x']);
-  });
+    const { listen, duplicate } = opened([], { connection: given }, parts);
+    await listen('x');
+    expect([given.told, duplicate.mock.calls]).toEqual([['+x'], []]);
+  }
+  const { subscriber } = opened([connection()], {}, { pollInterval: 100 });
+  expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
 });
 
-describe('Messages come', () => {
-  it('Messages come over the connection that was given, also for a client without messages, or one that could be duplicated', async () => {
-    for (const parts of [{}, { pollInterval: 100, socketEpoch: undefined }]) {
-      const given = connection();
-      const { listen, duplicate } = opened([], { connection: given }, parts);
-      await listen('x');
-      expect([given.told, duplicate.mock.calls]).toEqual([['+x'], []]);
-    }
-    const { subscriber } = opened([connection()], {}, { pollInterval: 100 });
-    expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
-  });
-
-  it('Messages come over a client that can listen itself; after a reconnect waiters look, and after it was closed subscribe anew', async () => {
-    const client = connection();
-    const { listen, woken } = listeningItself(client);
-    const subscription = await listen('x');
-    client.emit('ready');
-    expect([woken, subscription.isOpen, client.told]).toEqual([['x', 'x'], true, ['+x']]);
-    client.emit('end');
-    client.emit('ready');
-    await time.advance(0);
-    expect([woken.length, subscription.isOver, client.told]).toEqual([3, true, ['+x', '-x']]);
-    const again = await listen('x');
-    client.emit('ready');
-    expect(again.isOpen).toBe(true);
-  });
-
-  it('Messages come from a client with the methods subscribe and unsubscribe only, and a warning says so', async () => {
-    expect(
-      [connection(), { subscribe: silence }, { unsubscribe: silence }, {}, undefined, null].map(isSubscriber),
-    ).toEqual([...[true, false, false, false, false, false]]);
-    const { listen, reasons } = listeningItself({});
-    await listen('x');
-    expect(reasons()).toEqual([
-      'the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`',
-    ]);
-    const plain = opened([], {}, { duplicate: undefined });
-    await plain.listen('x');
-    expect(plain.reasons()).toEqual(['the client has no `duplicate()`']);
-  });
+it('Messages come over a client that can listen itself; after a reconnect waiters look, and after it was closed subscribe anew', async () => {
+  const client = connection();
+  const { listen, woken } = listeningItself(client);
+  const subscription = await listen('x');
+  client.emit('ready');
+  expect([woken, subscription.isOpen, client.told]).toEqual([['x', 'x'], true, ['+x']]);
+  client.emit('end');
+  client.emit('ready');
+  await time.advance(0);
+  expect([woken.length, subscription.isOver, client.told]).toEqual([3, true, ['+x', '-x']]);
+  const again = await listen('x');
+  client.emit('ready');
+  expect(again.isOpen).toBe(true);
 });
 
-describe('A connection of our own', () => {
-  it('A connection of our own is made without hand-offs, and ends with one of the client', async () => {
-    const owns = [connection(), connection()];
-    const { listen, duplicate, woken } = opened(owns);
-    const subscription = await listen('x');
-    expect(duplicate.mock.calls).toEqual([[{ maintNotifications: 'disabled' }]]);
-    diagnostics('node-redis:connection:handoff').publish({});
-    await time.advance(0);
-    expect([subscription.isOver, owns[0]?.told, woken]).toEqual([true, ['+x', 'destroy'], ['x', 'x']]);
-    await listen('x');
-    expect(owns[1]?.told).toEqual(['+x']);
-  });
-
-  it('A connection of our own ends once, also when a waiter has it renewed as it hears of the end', async () => {
-    const { listen, subscriber } = opened([connection(), connection()]);
-    const subscriptions = [await listen('x'), await listen('y')];
-    for (const one of subscriptions) one.onWake(() => subscriber.renew());
-    diagnostics('node-redis:connection:handoff').publish({});
-    await time.advance(0);
-    expect(subscriptions.map(({ isOver }) => isOver)).toEqual([true, true]);
-  });
-
-  it('A connection of our own that was made again has waiters look, and after an error that it survives nothing happens', async () => {
-    const own = connection();
-    const { listen, woken } = opened([own]);
-    await listen('x');
-    await listen('y');
-    own.emit('error', CUT);
-    expect(woken).toEqual(['x', 'y']);
-    own.emit('reconnecting');
-    own.emit('ready');
-    expect([woken, own.told]).toEqual([
-      ['x', 'y', 'x', 'y'],
-      ['+x', '+y'],
-    ]);
-  });
-
-  it('A connection of our own that is closed for good is made anew, once in 5 s; then waiters poll, and a warning says so', async () => {
-    const owns = [connection(), connection()];
-    const { listen, reasons, subscriber, woken } = opened(owns);
-    for (const [i, own] of owns.entries()) {
-      const subscription = await listen('x');
-      own.isOpen = false;
-      own.emit('error', CUT);
-      await time.advance(0);
-      expect([subscription.isOver, own.told, woken.length]).toEqual([true, ['+x', 'destroy'], 2 + 2 * i]);
-      // It is no longer the connection.
-      own.emit('error', CUT);
-      expect(reasons()).toEqual(['the pub/sub connection is closed for good'].slice(0, i));
-    }
-    expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
-    await time.advance(10_000);
-    expect(subscriber.subscribe(['x'], () => undefined)).toBeDefined();
-  });
-
-  it('A connection of our own is not made again for a client that was closed, which is no fault', async () => {
-    const owns = [connection(), connection()];
-    const { listen, reasons, plain } = opened(owns);
-    const subscription = await listen('x');
-    plain.isOpen = false;
-    owns[0]?.emit('reconnecting');
-    await time.advance(0);
-    expect([subscription.isOver, owns[0]?.told.includes('destroy'), reasons()]).toEqual([true, true, []]);
-    plain.isOpen = true;
-    expect((await listen('x')).isOpen).toBe(true);
-    // Of those that are lost while the client is open, this is the first in 5 s.
-    const [, second] = owns;
-    if (second !== undefined) second.isOpen = false;
-    second?.emit('error', CUT);
-    expect(reasons()).toEqual([]);
-  });
-
-  it('A connection of our own that another one has followed is destroyed when it connects, or tries to', async () => {
-    const { promise, resolve } = lateReply();
-    const late = connection({ connect: () => promise, isReady: false });
-    const next = connection();
-    const { listen, subscriber, reasons, woken } = opened([late, next]);
-    await listen('x');
-    subscriber.renew();
-    expect(late.told).toEqual([]);
-    await listen('x');
-    const before = woken.length;
-    late.emit('ready');
-    late.emit('reconnecting');
-    resolve(undefined);
-    await time.advance(0);
-    expect([late.told, woken.length, reasons()]).toEqual([['destroy', 'destroy'], before, []]);
-    expect(next.told).toEqual(['+x']);
-  });
-
-  it('A connection of our own that was closed while it connected is not listened to', async () => {
-    const { listen, reasons } = opened([connection({ isOpen: false })]);
-    expect((await listen('x')).isOver).toBe(true);
-    expect(reasons()).toEqual(['it was closed while it connected']);
-  });
-
-  it('A connection of our own is pinged only while it is the connection, with a socketTimeout, and if it can be', async () => {
-    const [first, second] = [connection({ ping: jest.fn(async () => undefined) }), connection()];
-    const { listen, subscriber } = opened([first, second], {}, { options: { socket: { socketTimeout: 3_000 } } });
-    await listen('x');
-    await time.advance(1_000);
-    expect(time.keepingAlive).toBe(0);
-    subscriber.renew();
-    await listen('x');
-    await time.advance(5_000);
-    expect([(first as unknown as { ping: jest.Mock }).ping.mock.calls.length, time.pending]).toEqual([1 + 1, 0]);
-    const without = opened([connection({ ping: silence })]);
-    await without.listen('x');
-    expect(time.pending).toBe(0);
-  });
-
-  it('A connection of our own stays when a channel is refused while another one is subscribed, and else it is closed', async () => {
-    const own = connection();
-    const { listen } = opened([own]);
-    await listen('x');
-    own.subscribe = failing(REFUSED) as never;
-    expect((await listen('y')).isOver).toBe(true);
-    expect([own.told, own.listeners.has('x')]).toEqual([['+x'], true]);
-    const alone = connection({ subscribe: failing(REFUSED) });
-    await opened([alone]).listen('y');
-    expect(alone.told).toEqual(['destroy']);
-  });
+it('Messages come from a client with the methods subscribe and unsubscribe only, and a warning says so', async () => {
+  expect(
+    [connection(), { subscribe: silence }, { unsubscribe: silence }, {}, undefined, null].map(isSubscriber),
+  ).toEqual([...[true, false, false, false, false, false]]);
+  const { listen, reasons } = listeningItself({});
+  await listen('x');
+  expect(reasons()).toEqual([
+    'the client has no pub/sub connection (a pool has none): pass one as the option `subscriber`',
+  ]);
+  const plain = opened([], {}, { duplicate: undefined });
+  await plain.listen('x');
+  expect(plain.reasons()).toEqual(['the client has no `duplicate()`']);
 });
 
-describe('A subscriber that is closed', () => {
-  it('A subscriber that is closed listens to nothing any more, wakes nobody, and warns of nothing', async () => {
-    const own = connection();
-    const { listen, subscriber, duplicate, woken, reasons } = opened([own, connection()]);
+it('A connection of our own is made without hand-offs, and ends with one of the client', async () => {
+  const owns = [connection(), connection()];
+  const { listen, duplicate, woken } = opened(owns);
+  const subscription = await listen('x');
+  expect(duplicate.mock.calls).toEqual([[{ maintNotifications: 'disabled' }]]);
+  diagnostics('node-redis:connection:handoff').publish({});
+  await time.advance(0);
+  expect([subscription.isOver, owns[0]?.told, woken]).toEqual([true, ['+x', 'destroy'], ['x', 'x']]);
+  await listen('x');
+  expect(owns[1]?.told).toEqual(['+x']);
+});
+
+it('A connection of our own ends once, also when a waiter has it renewed as it hears of the end', async () => {
+  const { listen, subscriber } = opened([connection(), connection()]);
+  const subscriptions = [await listen('x'), await listen('y')];
+  for (const one of subscriptions) one.onWake(() => subscriber.renew());
+  diagnostics('node-redis:connection:handoff').publish({});
+  await time.advance(0);
+  expect(subscriptions.map(({ isOver }) => isOver)).toEqual([true, true]);
+});
+
+it('A connection of our own that was made again has waiters look, and after an error that it survives nothing happens', async () => {
+  const own = connection();
+  const { listen, woken } = opened([own]);
+  await listen('x');
+  await listen('y');
+  own.emit('error', CUT);
+  expect(woken).toEqual(['x', 'y']);
+  own.emit('reconnecting');
+  own.emit('ready');
+  expect([woken, own.told]).toEqual([
+    ['x', 'y', 'x', 'y'],
+    ['+x', '+y'],
+  ]);
+});
+
+it('A connection of our own that is closed for good is made anew, once in 5 s; then waiters poll, and a warning says so', async () => {
+  const owns = [connection(), connection()];
+  const { listen, reasons, subscriber, woken } = opened(owns);
+  for (const [i, own] of owns.entries()) {
     const subscription = await listen('x');
-    await subscriber.close();
-    // Its own connection takes its channels with it.
-    expect([subscription.isOver, own.told, woken]).toEqual([true, ['+x', 'destroy'], ['x']]);
-    expect([subscriber.renew(), subscriber.subscribe(['x'], () => undefined)]).toEqual([false, undefined]);
     own.isOpen = false;
     own.emit('error', CUT);
-    await time.advance(10_000);
-    expect([reasons(), duplicate.mock.calls.length]).toEqual([[], 1]);
-  });
+    await time.advance(0);
+    expect([subscription.isOver, own.told, woken.length]).toEqual([true, ['+x', 'destroy'], 2 + 2 * i]);
+    // It is no longer the connection.
+    own.emit('error', CUT);
+    expect(reasons()).toEqual(['the pub/sub connection is closed for good'].slice(0, i));
+  }
+  const isTried = () => subscriber.subscribe(['x'], () => undefined) !== undefined;
+  await time.advance(9_900);
+  expect(isTried()).toBe(false);
+  await time.advance(100);
+  expect(isTried()).toBe(true);
+});
 
-  it('A subscriber that is closed leaves no channel at the connection that was given, and does not listen to its events', async () => {
-    const client = connection();
-    const { listen, subscriber } = listeningItself(client);
-    await listen('x');
-    await listen('y');
-    await subscriber.close();
-    expect([client.told, client.eventNames()]).toEqual([['+x', '+y', '-x', '-y'], []]);
-  });
+it('A connection that seems dead is renewed once in 5 s', async () => {
+  const { subscriber } = opened([], { connection: connection() });
+  expect([subscriber.renew(), subscriber.renew()]).toEqual([true, false]);
+  await time.advance(4_999);
+  expect(subscriber.renew()).toBe(false);
+  await time.advance(1);
+  expect(subscriber.renew()).toBe(true);
+});
 
-  it('A subscriber that is closed before its first command is sent makes no connection', async () => {
-    const { subscriber, duplicate, reasons } = opened([connection()]);
-    subscriber.subscribe(['x'], () => undefined);
-    await subscriber.close();
-    await time.advance(10_000);
-    expect([duplicate.mock.calls.length, reasons()]).toEqual([0, []]);
-  });
+it('A connection of our own is not made again for a client that was closed, which is no fault', async () => {
+  const owns = [connection(), connection()];
+  const { listen, reasons, plain } = opened(owns);
+  const subscription = await listen('x');
+  plain.isOpen = false;
+  owns[0]?.emit('reconnecting');
+  await time.advance(0);
+  expect([subscription.isOver, owns[0]?.told.includes('destroy'), reasons()]).toEqual([true, true, []]);
+  plain.isOpen = true;
+  expect((await listen('x')).isOpen).toBe(true);
+  // Of those that are lost while the client is open, this is the first in 5 s.
+  const [, second] = owns;
+  if (second !== undefined) second.isOpen = false;
+  second?.emit('error', CUT);
+  expect(reasons()).toEqual([]);
+});
+
+it('A connection of our own that another one has followed is destroyed when it connects, or tries to', async () => {
+  const { promise, resolve } = lateReply();
+  const late = connection({ connect: () => promise, isReady: false });
+  const next = connection();
+  const { listen, subscriber, reasons, woken } = opened([late, next]);
+  await listen('x');
+  subscriber.renew();
+  expect(late.told).toEqual([]);
+  await listen('x');
+  const before = woken.length;
+  late.emit('ready');
+  late.emit('reconnecting');
+  resolve(undefined);
+  await time.advance(0);
+  expect([late.told, woken.length, reasons()]).toEqual([['destroy', 'destroy'], before, []]);
+  expect(next.told).toEqual(['+x']);
+});
+
+it('A connection of our own that was closed while it connected is not listened to', async () => {
+  const { listen, reasons } = opened([connection({ isOpen: false })]);
+  expect((await listen('x')).isOver).toBe(true);
+  expect(reasons()).toEqual(['it was closed while it connected']);
+});
+
+it('A connection of our own is pinged only while it is the connection, with a socketTimeout, and if it can be', async () => {
+  const [first, second] = [connection({ ping: jest.fn(async () => undefined) }), connection()];
+  const { listen, subscriber } = opened([first, second], {}, { options: { socket: { socketTimeout: 3_000 } } });
+  await listen('x');
+  await time.advance(1_000);
+  expect(time.keepingAlive).toBe(0);
+  subscriber.renew();
+  await listen('x');
+  await time.advance(5_000);
+  expect([(first as unknown as { ping: jest.Mock }).ping.mock.calls.length, time.pending]).toEqual([1 + 1, 0]);
+  const without = opened([connection({ ping: silence })]);
+  await without.listen('x');
+  expect(time.pending).toBe(0);
+});
+
+it('A connection of our own stays when a channel is refused while another one is subscribed, and else it is closed', async () => {
+  const own = connection();
+  const { listen } = opened([own]);
+  await listen('x');
+  own.subscribe = failing(REFUSED) as never;
+  expect((await listen('y')).isOver).toBe(true);
+  expect([own.told, own.listeners.has('x')]).toEqual([['+x'], true]);
+  const alone = connection({ subscribe: failing(REFUSED) });
+  await opened([alone]).listen('y');
+  expect(alone.told).toEqual(['destroy']);
+});
+
+it('A subscriber that is closed listens to nothing any more, wakes nobody, and warns of nothing', async () => {
+  const own = connection();
+  const { listen, subscriber, duplicate, woken, reasons } = opened([own, connection()]);
+  const subscription = await listen('x');
+  await subscriber.close();
+  // Its own connection takes its channels with it.
+  expect([subscription.isOver, own.told, woken]).toEqual([true, ['+x', 'destroy'], ['x']]);
+  expect([subscriber.renew(), subscriber.subscribe(['x'], () => undefined)]).toEqual([false, undefined]);
+  own.isOpen = false;
+  own.emit('error', CUT);
+  await time.advance(10_000);
+  expect([reasons(), duplicate.mock.calls.length]).toEqual([[], 1]);
+});
+
+it('A subscriber that is closed leaves no channel at the connection that was given, and does not listen to its events', async () => {
+  const client = connection();
+  const { listen, subscriber } = listeningItself(client);
+  await listen('x');
+  await listen('y');
+  await subscriber.close();
+  expect([client.told, client.eventNames()]).toEqual([['+x', '+y', '-x', '-y'], []]);
+});
+
+it('A subscriber that is closed waits for a second for the connection of an application to be unsubscribed', async () => {
+  const { listen, subscriber } = opened([], { connection: connection({ unsubscribe: silence }) });
+  await listen('x');
+  const closed = jest.fn();
+  void subscriber.close().then(closed);
+  await time.advance(900);
+  expect(closed).not.toHaveBeenCalled();
+  await time.advance(200);
+  expect(closed).toHaveBeenCalled();
+});
+
+it('A subscriber that is closed before its first command is sent makes no connection', async () => {
+  const { subscriber, duplicate, reasons } = opened([connection()]);
+  subscriber.subscribe(['x'], () => undefined);
+  await subscriber.close();
+  await time.advance(10_000);
+  expect([duplicate.mock.calls.length, reasons()]).toEqual([0, []]);
 });
