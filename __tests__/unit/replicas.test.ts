@@ -6,13 +6,13 @@ import { createRegistry } from '../support/test-registry';
 const time = FakeClock.install();
 
 /** A registry with minReplicas 1. `own`: its connection for acquisitions. Every command over `client` is lost. */
-function replicated({ acknowledged = async () => 1, connect = async () => {} }) {
+function replicated(acknowledged: () => Promise<number>) {
   const own = Object.assign(mockRedis(), {
     socketEpoch: 1,
     isOpen: true,
     wait: acknowledged,
     on: () => own,
-    connect,
+    connect: async () => undefined,
     destroy: () => undefined,
   });
   const client = Object.assign(mockRedis(), { socketEpoch: 1, duplicate: () => own });
@@ -30,7 +30,7 @@ async function errorOf(call: Promise<unknown>, ms: number): Promise<unknown> {
 
 it('A grant that lacks replicas and is given back without an answer is asked for again under another owner value', async () => {
   let replicas = 0;
-  const { registry, own } = replicated({ acknowledged: async () => replicas++ });
+  const { registry, own } = replicated(async () => replicas++);
   expect(await errorOf(registry.obtain('key').lock({ waitTime: 2_000 }), 2_000)).toBe('none');
   const owners = own.calls.map((options) => options?.arguments?.[0]);
   expect(owners.length).toBe(2);
@@ -38,25 +38,11 @@ it('A grant that lacks replicas and is given back without an answer is asked for
 });
 
 it('A grant that lacks replicas and is given back without an answer is removed when Redis answers again', async () => {
-  const { registry, client, own } = replicated({ acknowledged: async () => 0 });
+  const { registry, client, own } = replicated(async () => 0);
   expect(await errorOf(registry.obtain('key').tryLock(), 1_000)).toBe('CannotAcquireLockError');
   const { length } = client.calls;
   client.evalSha.mockResolvedValue(1);
   await time.advance(2_000);
   const removed = client.calls.slice(length).map((options) => options?.arguments?.[0]);
   expect(removed).toContain(own.calls[0]?.arguments?.[0]);
-});
-
-it('A WAIT proves nothing that was answered over another connection than the acquisition', async () => {
-  const { registry, own } = replicated({ acknowledged: async () => own.socketEpoch++ });
-  expect(await errorOf(registry.obtain('key').tryLock(), 2_000)).toBe('CannotAcquireLockError');
-});
-
-it('An acquisition whose caller has left is not sent when the connection for it is made', async () => {
-  let connected = (): void => undefined;
-  const { registry, own } = replicated({ connect: () => new Promise<void>((resolve) => (connected = resolve)) });
-  expect(await errorOf(registry.obtain('key').tryLock(), 1_000)).toBe('CannotAcquireLockError');
-  connected();
-  await time.advance(100);
-  expect(own.sent).toBe(0);
 });

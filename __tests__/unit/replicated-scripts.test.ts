@@ -1,6 +1,6 @@
 import { channel } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
-import { afterAll, afterEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, expect, it, jest } from '@jest/globals';
 import { NotReplicatedError, type RedisClient } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
 import { NotSentError } from '../../lib/redis/failure';
@@ -32,6 +32,11 @@ function ownClient(parts: object = {}) {
 }
 
 type Own = ReturnType<typeof ownClient>;
+
+function orThrown<T>(answer: T | Error): T {
+  if (answer instanceof Error) throw answer;
+  return answer;
+}
 
 const sentOver = ({ evalSha }: Pick<Own, 'evalSha'>): number => evalSha.mock.calls.length;
 
@@ -78,285 +83,269 @@ function opened(client: object, minReplicas = 1) {
   return { scripts, line, run };
 }
 
-describe('An acquisition with minReplicas', () => {
-  it('An acquisition with minReplicas goes over a connection of our own without hand-offs, and one WAIT serves all of one time', async () => {
+/** The outcome of one acquisition over this connection. */
+const outcomeOver = (own: Own): Promise<unknown[]> => opened(plainClient(own)).run().outcome();
+
+it('An acquisition with minReplicas goes over a connection of our own without hand-offs, and one WAIT serves all of one time', async () => {
+  const own = ownClient();
+  const client = plainClient(own);
+  const { run, line } = opened(client, 2);
+  own.wait.mockResolvedValue('2');
+  const both = [run('a'), run('b')];
+  // The connection may be long in the making.
+  expect(line.unansweredSince).toBe(time.now);
+  for (const one of both) expect(await one.outcome()).toEqual([GRANTED]);
+  expect(line.unansweredSince).toBeUndefined();
+  expect(client.duplicate.mock.calls).toEqual([[{ maintNotifications: 'disabled' }]]);
+  expect([own.connect.mock.calls.length, own.unref.mock.calls.length]).toEqual([1, 1]);
+  expect(own.wait.mock.calls).toEqual([[2, 51]]);
+  await run('c').outcome();
+  expect(own.wait).toHaveBeenCalledTimes(2);
+});
+
+it('An acquisition with minReplicas that goes out is no answer to those before it', async () => {
+  const { run, line } = opened(plainClient(ownClient({ evalSha: silence })));
+  const since = time.now;
+  for (let i = 0; i < 3; i++) {
+    run();
+    await time.advance(1_000);
+    expect(line.unansweredSince).toBe(since);
+  }
+});
+
+it('An acquisition with minReplicas that is refused waits for no replica', async () => {
+  const own = ownClient();
+  own.evalSha.mockResolvedValue(0);
+  expect(await outcomeOver(own)).toEqual([0]);
+  expect(own.wait).not.toHaveBeenCalled();
+});
+
+it('An acquisition with minReplicas has replies of their own types, and no timeout of the client', async () => {
+  const [own, commands] = [ownClient(), ownClient()];
+  const withCommandOptions = jest.fn(() => commands);
+  await outcomeOver(Object.assign(own, { withCommandOptions }));
+  expect(withCommandOptions.mock.calls).toEqual([[{ timeout: 0, typeMapping: {} }]]);
+  expect([sentOver(commands), commands.wait.mock.calls.length, sentOver(own)]).toEqual([1, 1, 0]);
+});
+
+it.each<[string, number | Error]>([
+  ['too few have it', 0],
+  ['the master became a replica during WAIT', new Error('UNBLOCKED force')],
+  ['the master became a replica before WAIT', new Error('ERR WAIT cannot be')],
+])('An acquisition with minReplicas lacks replicas where %s', async (_, answer) => {
+  const [error] = await outcomeOver(ownClient({ wait: async () => orThrown(answer) }));
+  expect(error).toMatchObject({ name: 'NotReplicatedError', wanted: 1, acknowledged: 0 });
+  expect((error as Error).cause).toBe(answer === 0 ? undefined : answer);
+});
+
+it.each([CUT, new Error('The command UNBLOCKED nothing')])(
+  'An acquisition with minReplicas has an unknown outcome where WAIT fails otherwise: %p',
+  async (error) => {
+    expect(await outcomeOver(ownClient({ wait: async () => orThrown(error) }))).toEqual([error]);
+  },
+);
+
+it('An acquisition with minReplicas of a batch lacks them for those that were granted, and others were refused', async () => {
+  const own = ownClient();
+  const { run } = opened(plainClient(own));
+  const replies = [GRANTED, 0, new Error('WRONGTYPE no')];
+  own.evalSha.mockResolvedValue(replies);
+  own.wait.mockResolvedValueOnce(0);
+  const [answer] = await run('key', acquire.forMany).outcome();
+  expect(answer).toEqual([expect.any(NotReplicatedError), 0, replies[2]]);
+  own.wait.mockRejectedValueOnce(CUT);
+  expect(await run('key', acquire.forMany).outcome()).toEqual([CUT]);
+  own.evalSha.mockResolvedValue([0, new Error('WRONGTYPE no')]);
+  own.wait.mockClear();
+  await run('key', acquire.forMany).outcome();
+  expect(own.wait).not.toHaveBeenCalled();
+});
+
+it('An acquisition with minReplicas is not sent by a client that is closed', async () => {
+  const client = Object.assign(plainClient(ownClient()), { isOpen: false });
+  expect(await opened(client).run().outcome()).toMatchObject([
+    { name: 'ClientClosedError', message: 'The client is closed' },
+  ]);
+  expect(client.duplicate).not.toHaveBeenCalled();
+});
+
+it('An acquisition with minReplicas whose time is over when the connection is made is not sent', async () => {
+  const { promise, resolve } = lateReply();
+  const own = ownClient({ connect: () => promise });
+  const { run } = opened(plainClient(own));
+  const command = run();
+  await time.advance(700);
+  command.isOver = true;
+  resolve(undefined);
+  expect(await command.outcome()).toEqual([new NotSentError(700)]);
+  expect(sentOver(own)).toBe(0);
+});
+
+it('A connection for minReplicas brings no script to the server whose caller has left', async () => {
+  const own = ownClient();
+  const { run } = opened(plainClient(own));
+  own.evalSha.mockImplementationOnce(async () => {
+    command.isOver = true;
+    throw noScript();
+  });
+  const command = run();
+  expect(await command.outcome()).toEqual([noScript()]);
+  expect(own.eval).not.toHaveBeenCalled();
+});
+
+it('A connection for minReplicas that cannot be made is tried again by the next acquisition', async () => {
+  // node-redis' client is closed when it could not connect.
+  const failing = ownClient({ connect: () => Promise.reject(CUT), isOpen: false });
+  const client = plainClient(failing, ownClient());
+  client.duplicate.mockImplementationOnce(() => {
+    throw CUT;
+  });
+  const { run, line } = opened(client);
+  expect(await run().outcome()).toEqual([CUT]);
+  expect(line.unansweredSince).toBeUndefined();
+  expect(await run().outcome()).toEqual([CUT]);
+  expect(await run().outcome()).toEqual([GRANTED]);
+});
+
+it('A connection for minReplicas that was closed is followed by another one', async () => {
+  const owns = [ownClient(), ownClient()];
+  const client = plainClient(...owns);
+  const { run } = opened(client);
+  await run().outcome();
+  (owns[0] as Own).isOpen = false;
+  expect([await run('a').outcome(), await run('b').outcome()]).toEqual([[GRANTED], [GRANTED]]);
+  expect([client.duplicate.mock.calls.length, sentOver(owns[1] as Own)]).toEqual([2, 2]);
+  expect(client.listenerCount('end')).toBe(1);
+});
+
+it('A connection for minReplicas is lost with its socket, by a hand-off, or by what a sentinel client reports', async () => {
+  const lost = new Error('The connection was lost before the replicas acknowledged the lock');
+  const losses: ((own: Own) => unknown)[] = [
+    (own) => (own.socketEpoch = 2),
+    () => channel('node-redis:connection:handoff').publish({}),
+  ];
+  for (const loss of losses) {
+    const own = ownClient();
+    own.wait.mockImplementation(async () => {
+      loss(own);
+      return 1;
+    });
+    expect(await outcomeOver(own)).toEqual([lost]);
+  }
+  for (const event of ['error', 'client-error', 'topology-change']) {
+    const own = ownClient({ socketEpoch: undefined });
+    own.wait.mockImplementation(async () => Number(own.emit(event, CUT)));
+    expect([event, await outcomeOver(own)]).toEqual([event, [lost]]);
+  }
+});
+
+it('A connection for minReplicas of a sentinel client has one socket to the master, for all commands', async () => {
+  const own = ownClient();
+  const { duplicate } = plainClient(own);
+  const client = Object.assign(new EventEmitter(), mockRedis(), { duplicate, getMasterNode: () => undefined });
+  expect(await opened(client).run().outcome()).toEqual([GRANTED]);
+  const pools = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true };
+  expect(duplicate.mock.calls).toEqual([[{ ...pools, passthroughClientErrorEvents: true }]]);
+});
+
+it('A connection for minReplicas is made again by itself only while it is of use', async () => {
+  const destroyed = async (change: (client: ReturnType<typeof plainClient>, scripts: ReplicatedScripts) => unknown) => {
     const own = ownClient();
     const client = plainClient(own);
-    const { run, line } = opened(client, 2);
-    own.wait.mockResolvedValue('2');
-    const both = [run('a'), run('b')];
-    // The connection may be long in the making.
-    expect(line.unansweredSince).toBe(time.now);
-    for (const one of both) expect(await one.outcome()).toEqual([GRANTED]);
-    expect(line.unansweredSince).toBeUndefined();
-    expect(client.duplicate.mock.calls).toEqual([[{ maintNotifications: 'disabled' }]]);
-    expect([own.connect.mock.calls.length, own.unref.mock.calls.length]).toEqual([1, 1]);
-    expect(own.wait.mock.calls).toEqual([[2, 51]]);
-    await run('c').outcome();
-    expect(own.wait).toHaveBeenCalledTimes(2);
-  });
-
-  it('An acquisition with minReplicas that goes out is no answer to those before it', async () => {
-    const { run, line } = opened(plainClient(ownClient({ evalSha: silence })));
-    const since = time.now;
-    for (let i = 0; i < 3; i++) {
-      run();
-      await time.advance(1_000);
-      expect(line.unansweredSince).toBe(since);
-    }
-  });
-
-  it('An acquisition with minReplicas that is refused waits for no replica', async () => {
-    const own = ownClient();
-    own.evalSha.mockResolvedValue(0);
-    expect(await opened(plainClient(own)).run().outcome()).toEqual([0]);
-    expect(own.wait).not.toHaveBeenCalled();
-  });
-
-  it('An acquisition with minReplicas has replies of their own types, and no timeout of the client', async () => {
-    const [own, commands] = [ownClient(), ownClient()];
-    const withCommandOptions = jest.fn(() => commands);
-    await opened(plainClient(Object.assign(own, { withCommandOptions })))
-      .run()
-      .outcome();
-    expect(withCommandOptions.mock.calls).toEqual([[{ timeout: 0, typeMapping: {} }]]);
-    expect([sentOver(commands), commands.wait.mock.calls.length, sentOver(own)]).toEqual([1, 1, 0]);
-  });
-
-  it.each([
-    ['too few have it', async () => 0, new NotReplicatedError(1, 0, 50.5)],
-    ['the master became a replica during WAIT', () => Promise.reject(new Error('UNBLOCKED force')), 'UNBLOCKED force'],
-    [
-      'the master became a replica before WAIT',
-      () => Promise.reject(new Error('ERR WAIT cannot be')),
-      'ERR WAIT cannot be',
-    ],
-  ])('An acquisition with minReplicas lacks replicas where %s', async (_, wait, reason) => {
-    const own = ownClient({ wait });
-    const [error] = await opened(plainClient(own)).run().outcome();
-    expect(error).toMatchObject({ name: 'NotReplicatedError', wanted: 1, acknowledged: 0 });
-    if (typeof reason === 'string') expect((error as Error).cause).toMatchObject({ message: reason });
-  });
-
-  it('An acquisition with minReplicas has an unknown outcome where WAIT fails otherwise', async () => {
-    const own = ownClient({ wait: () => Promise.reject(CUT) });
-    expect(await opened(plainClient(own)).run().outcome()).toEqual([CUT]);
-    const other = new Error('The command UNBLOCKED nothing');
-    expect(
-      await opened(plainClient(ownClient({ wait: () => Promise.reject(other) })))
-        .run()
-        .outcome(),
-    ).toEqual([other]);
-  });
-
-  it('An acquisition with minReplicas of a batch lacks them for those that were granted, and others were refused', async () => {
-    const own = ownClient();
-    const { run } = opened(plainClient(own));
-    const replies = [GRANTED, 0, new Error('WRONGTYPE no')];
-    own.evalSha.mockResolvedValue(replies);
-    own.wait.mockResolvedValueOnce(0);
-    const [answer] = await run('key', acquire.forMany).outcome();
-    expect(answer).toEqual([expect.any(NotReplicatedError), 0, replies[2]]);
-    own.wait.mockRejectedValueOnce(CUT);
-    expect(await run('key', acquire.forMany).outcome()).toEqual([CUT]);
-    own.evalSha.mockResolvedValue([0, new Error('WRONGTYPE no')]);
-    own.wait.mockClear();
-    await run('key', acquire.forMany).outcome();
-    expect(own.wait).not.toHaveBeenCalled();
-  });
-
-  it('An acquisition with minReplicas is not sent by a client that is closed', async () => {
-    const client = Object.assign(plainClient(ownClient()), { isOpen: false });
-    expect(await opened(client).run().outcome()).toMatchObject([
-      { name: 'ClientClosedError', message: 'The client is closed' },
-    ]);
-    expect(client.duplicate).not.toHaveBeenCalled();
-  });
-
-  it('An acquisition with minReplicas whose time is over when the connection is made is not sent', async () => {
-    const { promise, resolve } = lateReply();
-    const own = ownClient({ connect: () => promise });
-    const { run } = opened(plainClient(own));
-    const command = run();
-    await time.advance(700);
-    command.isOver = true;
-    resolve(undefined);
-    expect(await command.outcome()).toEqual([new NotSentError(700)]);
-    expect(sentOver(own)).toBe(0);
-  });
-});
-
-describe('A connection for minReplicas', () => {
-  it('A connection for minReplicas brings no script to the server whose caller has left', async () => {
-    const own = ownClient();
-    const { run } = opened(plainClient(own));
-    own.evalSha.mockImplementationOnce(async () => {
-      command.isOver = true;
-      throw noScript();
-    });
-    const command = run();
-    expect(await command.outcome()).toEqual([noScript()]);
-    expect(own.eval).not.toHaveBeenCalled();
-  });
-
-  it('A connection for minReplicas that cannot be made is tried again by the next acquisition', async () => {
-    // node-redis' client is closed when it could not connect.
-    const failing = ownClient({ connect: () => Promise.reject(CUT), isOpen: false });
-    const client = plainClient(failing, ownClient());
-    client.duplicate.mockImplementationOnce(() => {
-      throw CUT;
-    });
-    const { run, line } = opened(client);
-    expect(await run().outcome()).toEqual([CUT]);
-    expect(line.unansweredSince).toBeUndefined();
-    expect(await run().outcome()).toEqual([CUT]);
-    expect(await run().outcome()).toEqual([GRANTED]);
-  });
-
-  it('A connection for minReplicas that was closed is followed by another one', async () => {
-    const owns = [ownClient(), ownClient()];
-    const client = plainClient(...owns);
-    const { run } = opened(client);
-    await run().outcome();
-    (owns[0] as Own).isOpen = false;
-    expect([await run('a').outcome(), await run('b').outcome()]).toEqual([[GRANTED], [GRANTED]]);
-    expect([client.duplicate.mock.calls.length, sentOver(owns[1] as Own)]).toEqual([2, 2]);
-    expect(client.listenerCount('end')).toBe(1);
-  });
-
-  it('A connection for minReplicas is lost with its socket, by a hand-off, or by what a sentinel client reports', async () => {
-    const lost = new Error('The connection was lost before the replicas acknowledged the lock');
-    const losses: ((own: Own) => unknown)[] = [
-      (own) => (own.socketEpoch = 2),
-      () => channel('node-redis:connection:handoff').publish({}),
-    ];
-    for (const loss of losses) {
-      const own = ownClient();
-      own.wait.mockImplementation(async () => {
-        loss(own);
-        return 1;
-      });
-      expect(await opened(plainClient(own)).run().outcome()).toEqual([lost]);
-    }
-    for (const event of ['error', 'client-error', 'topology-change']) {
-      const own = ownClient({ socketEpoch: undefined });
-      own.wait.mockImplementation(async () => Number(own.emit(event, CUT)));
-      expect([event, await opened(plainClient(own)).run().outcome()]).toEqual([event, [lost]]);
-    }
-  });
-
-  it('A connection for minReplicas of a sentinel client has one socket to the master, for all commands', async () => {
-    const own = ownClient();
-    const { duplicate } = plainClient(own);
-    const client = Object.assign(new EventEmitter(), mockRedis(), { duplicate, getMasterNode: () => undefined });
-    expect(await opened(client).run().outcome()).toEqual([GRANTED]);
-    const pools = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true };
-    expect(duplicate.mock.calls).toEqual([[{ ...pools, passthroughClientErrorEvents: true }]]);
-  });
-
-  it('A connection for minReplicas is made again by itself only while it is of use', async () => {
-    const destroyed = async (
-      change: (client: ReturnType<typeof plainClient>, scripts: ReplicatedScripts) => unknown,
-    ) => {
-      const own = ownClient();
-      const client = plainClient(own);
-      const { run, scripts } = opened(client);
-      await run().outcome();
-      change(client, scripts);
-      await time.advance(0);
-      const before = own.destroy.mock.calls.length;
-      own.emit('reconnecting');
-      return [before, own.destroy.mock.calls.length - before];
-    };
-    expect(await destroyed(() => undefined)).toEqual([0, 0]);
-    expect(await destroyed((client) => (client.isOpen = false))).toEqual([0, 1]);
-    expect(await destroyed(() => channel('node-redis:connection:handoff').publish({}))).toEqual([0, 1]);
-    expect(await destroyed((_, scripts) => scripts.close())).toEqual([1, 1]);
-    // A sentinel client would stay connected.
-    expect(await destroyed((client) => client.emit('end'))).toEqual([1, 0]);
-  });
-
-  it('A connection for minReplicas listens to the client once, until it is closed', async () => {
-    const client = plainClient(ownClient(), ownClient());
     const { run, scripts } = opened(client);
     await run().outcome();
-    client.emit('end');
-    await run().outcome();
-    expect(client.listenerCount('end')).toBe(1);
-    scripts.close();
-    expect(client.listenerCount('end')).toBe(0);
-  });
+    change(client, scripts);
+    await time.advance(0);
+    const before = own.destroy.mock.calls.length;
+    own.emit('reconnecting');
+    return [before, own.destroy.mock.calls.length - before];
+  };
+  expect(await destroyed(() => undefined)).toEqual([0, 0]);
+  expect(await destroyed((client) => (client.isOpen = false))).toEqual([0, 1]);
+  expect(await destroyed(() => channel('node-redis:connection:handoff').publish({}))).toEqual([0, 1]);
+  expect(await destroyed((_, scripts) => scripts.close())).toEqual([1, 1]);
+  // A sentinel client would stay connected.
+  expect(await destroyed((client) => client.emit('end'))).toEqual([1, 0]);
 });
 
-describe('On a cluster', () => {
-  it('On a cluster, an acquisition goes to the master of its key, and to the node that this one redirects to', async () => {
-    const [a, b] = [ownClient(), ownClient()];
-    const client = cluster(a, b);
-    const { run } = opened(client);
-    expect(await run().outcome()).toEqual([GRANTED]);
-    expect([sentOver(a), sentOver(b)]).toEqual([1, 0]);
-    a.evalSha.mockRejectedValueOnce(moved('MOVED', 'b:2'));
-    expect(await run().outcome()).toEqual([GRANTED]);
-    expect([sentOver(a), sentOver(b), b.sendCommand.mock.calls.length]).toEqual([2, 1, 0]);
-    // The caller's client learns of the move by being redirected itself.
-    expect(client.eval.mock.calls).toEqual([['return 1', { keys: ['key'] }]]);
-    a.evalSha.mockRejectedValueOnce(moved('ASK', 'b:2'));
-    b.sendCommand.mockRejectedValueOnce(CUT);
-    expect(await run().outcome()).toEqual([GRANTED]);
-    expect([sentOver(b), b.sendCommand.mock.calls]).toEqual([2, [[['ASKING']]]]);
-    const node = (await client.nodeClient.mock.results[0]?.value) as EventEmitter;
-    expect([client.listenerCount('end'), node.listenerCount('end')]).toEqual([0, 0]);
-  });
+it('A connection for minReplicas listens to the client once, until it is closed', async () => {
+  const client = plainClient(ownClient(), ownClient());
+  const { run, scripts } = opened(client);
+  await run().outcome();
+  client.emit('end');
+  await run().outcome();
+  expect(client.listenerCount('end')).toBe(1);
+  scripts.close();
+  expect(client.listenerCount('end')).toBe(0);
+});
 
-  it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {
-    const [a, b] = [ownClient(), ownClient()];
-    const client = cluster(a, b);
-    client.eval.mockRejectedValue(CUT);
-    const { run } = opened(client);
-    const [first, second] = [moved('MOVED', 'b:2'), moved('MOVED', 'a:1')];
-    a.evalSha.mockRejectedValueOnce(first);
-    b.evalSha.mockRejectedValueOnce(second);
-    expect(await run().outcome()).toEqual([second]);
-    const unknown = moved('MOVED', 'c:3');
-    a.evalSha.mockRejectedValueOnce(unknown);
-    expect(await run().outcome()).toEqual([unknown]);
-    const sent = sentOver(b);
-    a.evalSha.mockImplementationOnce(async () => {
-      late.isOver = true;
-      throw first;
-    });
-    const late = run();
-    expect([await late.outcome(), sentOver(b) - sent]).toEqual([[first], 0]);
-    a.evalSha.mockRejectedValueOnce(CUT);
-    client.eval.mockClear();
-    expect(await run().outcome()).toEqual([CUT]);
-    const told = new Error('ERR MOVED 1234 b:2');
-    a.evalSha.mockRejectedValueOnce(told);
-    expect(await run().outcome()).toEqual([told]);
-    // These were no redirections.
-    expect(client.eval).not.toHaveBeenCalled();
-  });
+it('On a cluster, an acquisition goes to the master of its key, and to the node that this one redirects to', async () => {
+  const [a, b] = [ownClient(), ownClient()];
+  const client = cluster(a, b);
+  const { run } = opened(client);
+  expect(await run().outcome()).toEqual([GRANTED]);
+  expect([sentOver(a), sentOver(b)]).toEqual([1, 0]);
+  a.evalSha.mockRejectedValueOnce(moved('MOVED', 'b:2'));
+  expect(await run().outcome()).toEqual([GRANTED]);
+  expect([sentOver(a), sentOver(b), b.sendCommand.mock.calls.length]).toEqual([2, 1, 0]);
+  // The caller's client learns of the move by being redirected itself.
+  expect(client.eval.mock.calls).toEqual([['return 1', { keys: ['key'] }]]);
+  a.evalSha.mockRejectedValueOnce(moved('ASK', 'b:2'));
+  b.sendCommand.mockRejectedValueOnce(CUT);
+  expect(await run().outcome()).toEqual([GRANTED]);
+  expect([sentOver(b), b.sendCommand.mock.calls]).toEqual([2, [[['ASKING']]]]);
+  const node = (await client.nodeClient.mock.results[0]?.value) as EventEmitter;
+  expect([client.listenerCount('end'), node.listenerCount('end')]).toEqual([0, 0]);
+});
 
-  it('On a cluster, an acquisition says so where no node has its slot, and a connection ends whose node is gone', async () => {
-    const [a, b] = [ownClient(), ownClient()];
-    const client = cluster(a, b);
-    const { run } = opened(client);
-    const message = `No node serves slot ${hashSlot('unserved')} of the cluster`;
-    expect(await run('unserved').outcome()).toEqual([new Error(message)]);
-    await run().outcome();
-    a.emit('reconnecting');
-    expect(a.destroy).not.toHaveBeenCalled();
-    client.masters.shift();
-    a.emit('reconnecting');
-    expect(a.destroy).toHaveBeenCalledTimes(1);
+it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {
+  const [a, b] = [ownClient(), ownClient()];
+  const client = cluster(a, b);
+  client.eval.mockRejectedValue(CUT);
+  const { run } = opened(client);
+  const [first, second] = [moved('MOVED', 'b:2'), moved('MOVED', 'a:1')];
+  a.evalSha.mockRejectedValueOnce(first);
+  b.evalSha.mockRejectedValueOnce(second);
+  expect(await run().outcome()).toEqual([second]);
+  const unknown = moved('MOVED', 'c:3');
+  a.evalSha.mockRejectedValueOnce(unknown);
+  expect(await run().outcome()).toEqual([unknown]);
+  const sent = sentOver(b);
+  a.evalSha.mockImplementationOnce(async () => {
+    late.isOver = true;
+    throw first;
   });
+  const late = run();
+  expect([await late.outcome(), sentOver(b) - sent]).toEqual([[first], 0]);
+  a.evalSha.mockRejectedValueOnce(CUT);
+  client.eval.mockClear();
+  expect(await run().outcome()).toEqual([CUT]);
+  const told = new Error('ERR MOVED 1234 b:2');
+  a.evalSha.mockRejectedValueOnce(told);
+  expect(await run().outcome()).toEqual([told]);
+  // These were no redirections.
+  expect(client.eval).not.toHaveBeenCalled();
+});
 
-  it('Without a cluster, a redirection is an error like any other', async () => {
-    const own = ownClient();
-    const error = moved('MOVED', 'b:2');
-    own.evalSha.mockRejectedValueOnce(error);
-    expect(await opened(plainClient(own)).run().outcome()).toEqual([error]);
-  });
+it('On a cluster, an acquisition says so where no node has its slot, and a connection ends whose node is gone', async () => {
+  const [a, b] = [ownClient(), ownClient()];
+  const client = cluster(a, b);
+  const { run } = opened(client);
+  const message = `No node serves slot ${hashSlot('unserved')} of the cluster`;
+  expect(await run('unserved').outcome()).toEqual([new Error(message)]);
+  await run().outcome();
+  a.emit('reconnecting');
+  expect(a.destroy).not.toHaveBeenCalled();
+  client.masters.shift();
+  a.emit('reconnecting');
+  expect(a.destroy).toHaveBeenCalledTimes(1);
+});
+
+it('Without a cluster, a redirection is an error like any other', async () => {
+  const own = ownClient();
+  const error = moved('MOVED', 'b:2');
+  own.evalSha.mockRejectedValueOnce(error);
+  expect(await outcomeOver(own)).toEqual([error]);
 });
 
 it('minReplicas needs a client that can make such a connection, and says so', () => {
