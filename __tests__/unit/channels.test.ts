@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
 import { type Channel, Channels, type Listening, PlacedChannels } from '../../lib/redis/channels';
 import { FakeClock } from '../support/fake-clock';
@@ -21,9 +21,9 @@ class Client extends PlacedChannels {
   /** Ends the last connection to an address. */
   readonly lose = new Map<string, () => void>();
 
-  /** Says once what happened since the last call. */
-  happened(): string[] {
-    return this.log.splice(0);
+  /** What happened since the last call, without the first events. */
+  happened(without = 0): string {
+    return this.log.splice(0).slice(without).join(', ');
   }
 
   isConnectedTo(address: string): boolean {
@@ -64,7 +64,7 @@ class Client extends PlacedChannels {
   }
 
   protected override retrying({ name }: Channel): void {
-    this.log.push(`retry, of ${name} first`);
+    this.log.push(`retry ${name} first`);
   }
 }
 
@@ -108,246 +108,226 @@ it('A client of words sends scripts with the number of their keys, and pages of 
   ]);
 });
 
-describe('A channel', () => {
-  it('A channel is subscribed once for all of its listeners, until the last one leaves', async () => {
-    await client.subscribe('x', one);
-    await client.subscribe('x', two);
-    expect(client.happened()).toEqual(['connect a', 'a: +x']);
-    client.arrive('first', 'x');
-    await client.unsubscribe('x', one);
-    client.arrive('second', 'x');
-    expect([one.mock.calls, two.mock.calls]).toEqual([
-      [['first', 'x']],
-      [
-        ['first', 'x'],
-        ['second', 'x'],
-      ],
-    ]);
-    expect(client.happened()).toEqual([]);
-    await client.unsubscribe('x', two);
-    await time.advance(0);
-    client.arrive('third', 'x');
-    expect([client.happened(), client.isConnectedTo('a'), two.mock.calls.length]).toEqual([['close a'], false, 2]);
-  });
-
-  it('A channel that is unsubscribed without a listener loses all; one that is not subscribed stays so', async () => {
-    await client.subscribe('x', one);
-    await client.subscribe('x', two);
-    await client.subscribe('y', two);
-    await client.unsubscribe('other');
-    await client.sUnsubscribe('x');
-    await client.unsubscribe('x');
-    client.arrive('message', 'x');
-    client.arrive('message', 'other');
-    expect([one.mock.calls.length, two.mock.calls.length]).toEqual([0, 0]);
-    expect(client.happened()).toEqual(['connect a', 'a: +x', 'a: +y', 'a: -x']);
-  });
-
-  it('A sharded channel is another one than a plain one of its name', async () => {
-    const channels: Channel[] = [];
-    client.subscribed = async (channel) => channels.push(channel);
-    await client.subscribe('x', one);
-    await client.sSubscribe('x', two);
-    expect(channels.map(({ isSharded }) => isSharded)).toEqual([false, true]);
-    client.arrive('message', 'x');
-    await client.unsubscribe('x', one);
-    client.arrive('message', 'x');
-    expect([one.mock.calls.length, two.mock.calls.length]).toEqual([1, 2]);
-    await client.sUnsubscribe('x', two);
-    await time.advance(0);
-    expect(client.happened()).toEqual(['connect a', 'a: +x', 'a: +x', 'a: -x', 'close a']);
-  });
-
-  it('A channel that is refused when another one of its name has followed leaves that one as it is', async () => {
-    const counting = new Counting();
-    void counting.subscribe('x', one).catch(() => undefined);
-    void counting.subscribe('x', two).catch(() => undefined);
-    expect(counting.begun).toHaveLength(1);
-    await counting.unsubscribe('x');
-    void counting.subscribe('x', two);
-    await counting.refuse(counting.begun[0] as Channel, SERVER_ANSWER);
-    counting.arrive('message', 'x');
-    expect([counting.begun.length, one.mock.calls.length, two.mock.calls.length]).toEqual([2, 0, 1]);
-  });
-
-  it('A channel that its server refuses leaves those of the same connection as they are', async () => {
-    await client.subscribe('x', one);
-    client.subscribed = () => Promise.reject(SERVER_ANSWER);
-    await expect(client.subscribe('y', two)).rejects.toBe(SERVER_ANSWER);
-    client.subscribed = () => Promise.reject(new TypeError('a channel has a name'));
-    await expect(client.subscribe('z', two)).rejects.toThrow('has a name');
-    client.subscribed = async () => undefined;
-    await client.subscribe('y', two);
-    expect(client.happened()).toEqual(['connect a', 'a: +x', 'a: +y', 'a: -y', 'a: +z', 'a: -z', 'a: +y']);
-    expect(time.pending).toBe(0);
-  });
-
-  it('A channel that cannot be subscribed at first is refused; those that were subscribed are tried again', async () => {
-    await client.subscribe('x', one);
-    client.subscribed = () => Promise.reject(CUT);
-    await expect(client.subscribe('y', two)).rejects.toBe(CUT);
-    client.subscribed = async () => undefined;
-    expect(client.happened()).toEqual(['connect a', 'a: +x', 'a: +y', 'close a']);
-    expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
-    await time.advance(49);
-    expect(client.happened()).toEqual([]);
-    await time.advance(1);
-    expect(client.happened()).toEqual(['connect a', 'retry, of x first', 'a: +x', 'restored']);
-    client.arrive('message', 'x');
-    expect(one).toHaveBeenCalledTimes(1);
-  });
-
-  it('A channel that was subscribed is given up when its server refuses it later', async () => {
-    await client.subscribe('x', one);
-    client.subscribed = () => Promise.reject(SERVER_ANSWER);
-    client.lose.get('a')?.();
-    await time.advance(50);
-    expect(client.happened()).toEqual([
-      'connect a',
-      'a: +x',
-      'close a',
-      'connect a',
-      'retry, of x first',
-      'a: +x',
-      'close a',
-    ]);
-    await time.advance(5_000);
-    expect([client.happened(), time.pending]).toEqual([[], 0]);
-  });
-
-  it('A channel that was subscribed is tried again after an error of the client about it', async () => {
-    await client.subscribe('x', one);
-    client.addressOf = () => 'b';
-    client.subscribed = () => Promise.reject(new TypeError('not now'));
-    client.lose.get('a')?.();
-    await time.advance(50);
-    client.subscribed = async () => undefined;
-    client.happened();
-    await time.advance(100);
-    expect(client.happened()).toEqual(['retry, of x first', 'b: +x', 'restored']);
-  });
-
-  it('A channel whose server is not known is looked for after 50 ms, twice that, and so on up to a second', async () => {
-    client.addressOf = () => undefined;
-    const retries: number[] = [];
-    const confirmed = client.subscribe('x', one);
-    const startedAt = time.now;
-    for (let ms = 0; ms < 4_000; ms += 10) {
-      await time.advance(10);
-      if (client.happened().length > 0) retries.push(time.now - startedAt);
-    }
-    expect(retries).toEqual([50, 150, 350, 750, 1_550, 2_550, 3_550]);
-    client.addressOf = () => 'a';
-    await time.advance(1_000);
-    await confirmed;
-    client.lose.get('a')?.();
-    client.happened();
-    await time.advance(50);
-    expect(client.happened()).toContain('connect a');
-  });
-
-  it('A channel that nobody wants any more is not tried again, and leaves no timer', async () => {
-    client.addressOf = () => undefined;
-    const confirmed = client.subscribe('x', one);
-    expect(time.pending).toBe(1);
-    await client.unsubscribe('x', one);
-    expect(time.pending).toBe(0);
-    await expect(confirmed).rejects.toBeUndefined();
-    await time.advance(1_000);
-    expect(client.happened()).toEqual([]);
-  });
-
-  it('A channel is tried again also where timers are numbers, as in the fake timers of an application', async () => {
-    const set = clock.setTimeout;
-    clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);
-    client.addressOf = () => undefined;
-    const confirmed = client.subscribe('x', one);
-    client.addressOf = () => 'a';
-    await time.advance(50);
-    await confirmed;
-  });
+it('A channel is subscribed once for all of its listeners, until the last one leaves', async () => {
+  await client.subscribe('x', one);
+  await client.subscribe('x', two);
+  expect(client.happened()).toBe('connect a, a: +x');
+  client.arrive('first', 'x');
+  await client.unsubscribe('x', one);
+  client.arrive('second', 'x');
+  expect([one, two].map(({ mock }) => mock.calls.join(' '))).toEqual(['first,x', 'first,x second,x']);
+  expect(client.happened()).toBe('');
+  await client.unsubscribe('x', two);
+  await time.advance(0);
+  client.arrive('third', 'x');
+  expect([client.happened(), client.isConnectedTo('a'), two.mock.calls.length]).toEqual(['close a', false, 2]);
 });
 
-describe('The channels of a connection', () => {
-  it('The channels of a connection that was lost are subscribed again over one, and messages may have been missed once', async () => {
-    await Promise.all(['x', 'y', 'z'].map((name) => client.subscribe(name, one)));
-    const over = client.lose.get('a');
-    over?.();
-    // An end that is told twice is one.
-    over?.();
-    await time.advance(50);
-    over?.();
-    await time.advance(1_000);
-    expect(client.happened().slice(4)).toEqual([
-      ...['close a', 'connect a', 'retry, of x first', 'a: +x', 'a: +y', 'a: +z', 'restored'],
-    ]);
-  });
+it('A channel that is unsubscribed without a listener loses all; one that is not subscribed stays so', async () => {
+  await client.subscribe('x', one);
+  await client.subscribe('x', two);
+  await client.subscribe('y', two);
+  await client.unsubscribe('other');
+  await client.sUnsubscribe('x');
+  await client.unsubscribe('x');
+  client.arrive('message', 'x');
+  client.arrive('message', 'other');
+  expect([one.mock.calls.length, two.mock.calls.length]).toEqual([0, 0]);
+  expect(client.happened()).toBe('connect a, a: +x, a: +y, a: -x');
+});
 
-  it('The channels of a connection stay when those of another one are lost', async () => {
-    client.addressOf = ({ name }) => name;
-    await client.subscribe('x', one);
-    await client.subscribe('y', one);
-    client.happened();
-    client.lose.get('y')?.();
-    await time.advance(50);
-    expect(client.happened()).toEqual(['close y', 'connect y', 'retry, of y first', 'y: +y', 'restored']);
-    // One without channels would keep the process alive.
-    await client.unsubscribe('x');
-    await time.advance(0);
-    expect(client.happened()).toEqual(['close x']);
-  });
+it('A sharded channel is another one than a plain one of its name', async () => {
+  const channels: Channel[] = [];
+  client.subscribed = async (channel) => channels.push(channel);
+  await client.subscribe('x', one);
+  await client.sSubscribe('x', two);
+  expect(channels.map(({ isSharded }) => isSharded)).toEqual([false, true]);
+  client.arrive('message', 'x');
+  await client.unsubscribe('x', one);
+  client.arrive('message', 'x');
+  expect([one.mock.calls.length, two.mock.calls.length]).toEqual([1, 2]);
+  await client.sUnsubscribe('x', two);
+  await time.advance(0);
+  expect(client.happened()).toBe('connect a, a: +x, a: +x, a: -x, close a');
+});
 
-  it('The channels of a connection that cannot be made are tried over another one, until it is made', async () => {
-    await client.subscribe('x', one);
-    client.connected = () => Promise.reject(CUT);
-    client.lose.get('a')?.();
-    await time.advance(150);
-    client.connected = async () => undefined;
-    client.happened();
-    await time.advance(200);
-    expect(client.happened()).toEqual(['connect a', 'retry, of x first', 'a: +x', 'restored']);
-  });
+it('A channel that is refused when another one of its name has followed leaves that one as it is', async () => {
+  const counting = new Counting();
+  void counting.subscribe('x', one).catch(() => undefined);
+  void counting.subscribe('x', two).catch(() => undefined);
+  expect(counting.begun).toHaveLength(1);
+  await counting.unsubscribe('x');
+  void counting.subscribe('x', two);
+  await counting.refuse(counting.begun[0] as Channel, SERVER_ANSWER);
+  counting.arrive('message', 'x');
+  expect([counting.begun.length, one.mock.calls.length, two.mock.calls.length]).toEqual([2, 0, 1]);
+});
 
-  it('The channels of a slot that has moved are subscribed where it is now, and left where it was', async () => {
-    await client.subscribe('x', one);
-    await client.subscribe('y', one);
-    client.addressOf = ({ name }) => (name === 'x' ? 'b' : 'a');
-    // Whatever has them placed again: here a new channel.
-    await client.subscribe('z', one);
-    await time.advance(0);
-    expect(client.happened().slice(3)).toEqual(['connect b', 'a: -x', 'a: +z', 'b: +x', 'restored']);
-  });
+it('A channel that its server refuses leaves those of the same connection as they are', async () => {
+  await client.subscribe('x', one);
+  client.subscribed = () => Promise.reject(SERVER_ANSWER);
+  await expect(client.subscribe('y', two)).rejects.toBe(SERVER_ANSWER);
+  client.subscribed = () => Promise.reject(new TypeError('a channel has a name'));
+  await expect(client.subscribe('z', two)).rejects.toThrow('has a name');
+  client.subscribed = async () => undefined;
+  await client.subscribe('y', two);
+  expect(client.happened()).toBe('connect a, a: +x, a: +y, a: -y, a: +z, a: -z, a: +y');
+  expect(time.pending).toBe(0);
+});
 
-  it('The channels of a connection that is late are not taken for those of the next one', async () => {
-    const late = lateReply();
-    client.subscribed = () => late.promise;
-    let isConfirmed = false;
-    client.subscribe('x', one).then(
-      () => (isConfirmed = true),
-      () => undefined,
-    );
-    await time.advance(0);
-    client.subscribed = () => new Promise(() => undefined);
-    client.lose.get('a')?.();
-    await time.advance(50);
-    late.resolve(undefined);
-    await time.advance(0);
-    expect(isConfirmed).toBe(false);
-    expect(client.happened().slice(2)).toEqual(['close a', 'connect a', 'retry, of x first', 'a: +x']);
-  });
+it('A channel that cannot be subscribed at first is refused; those that were subscribed are tried again', async () => {
+  await client.subscribe('x', one);
+  client.subscribed = () => Promise.reject(CUT);
+  await expect(client.subscribe('y', two)).rejects.toBe(CUT);
+  client.subscribed = async () => undefined;
+  expect(client.happened()).toBe('connect a, a: +x, a: +y, close a');
+  expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
+  await time.advance(49);
+  expect(client.happened()).toBe('');
+  await time.advance(1);
+  expect(client.happened()).toBe('connect a, retry x first, a: +x, restored');
+  client.arrive('message', 'x');
+  expect(one).toHaveBeenCalledTimes(1);
+});
 
-  it('The channels of a connection that fails late are not taken from the next one', async () => {
-    const late = lateReply();
-    client.subscribed = () => late.promise;
-    const confirmed = client.subscribe('x', one);
-    await time.advance(0);
-    client.subscribed = async () => undefined;
-    client.lose.get('a')?.();
-    await time.advance(50);
-    late.reject(CUT);
-    await confirmed;
-    await time.advance(1_000);
-    expect(client.happened().slice(2)).toEqual(['close a', 'connect a', 'retry, of x first', 'a: +x']);
-    expect(client.isConnectedTo('a')).toBe(true);
-  });
+it('A channel that was subscribed is given up when its server refuses it later', async () => {
+  await client.subscribe('x', one);
+  client.subscribed = () => Promise.reject(SERVER_ANSWER);
+  client.lose.get('a')?.();
+  await time.advance(50);
+  expect(client.happened()).toBe('connect a, a: +x, close a, connect a, retry x first, a: +x, close a');
+  await time.advance(5_000);
+  expect([client.happened(), time.pending]).toEqual(['', 0]);
+});
+
+it('A channel that was subscribed is tried again after an error of the client about it', async () => {
+  await client.subscribe('x', one);
+  client.addressOf = () => 'b';
+  client.subscribed = () => Promise.reject(new TypeError('not now'));
+  client.lose.get('a')?.();
+  await time.advance(50);
+  client.subscribed = async () => undefined;
+  client.happened();
+  await time.advance(100);
+  expect(client.happened()).toBe('retry x first, b: +x, restored');
+});
+
+it('A channel whose server is not known is looked for after 50 ms, twice that, and so on up to a second', async () => {
+  client.addressOf = () => undefined;
+  const retries: number[] = [];
+  const confirmed = client.subscribe('x', one);
+  const startedAt = time.now;
+  for (let ms = 0; ms < 4_000; ms += 10) {
+    await time.advance(10);
+    if (client.happened() !== '') retries.push(time.now - startedAt);
+  }
+  expect(retries).toEqual([50, 150, 350, 750, 1_550, 2_550, 3_550]);
+  client.addressOf = () => 'a';
+  await time.advance(1_000);
+  await confirmed;
+  client.lose.get('a')?.();
+  client.happened();
+  await time.advance(50);
+  expect(client.happened()).toContain('connect a');
+});
+
+it('A channel that nobody wants any more is not tried again, and leaves no timer', async () => {
+  client.addressOf = () => undefined;
+  const confirmed = client.subscribe('x', one);
+  expect(time.pending).toBe(1);
+  await client.unsubscribe('x', one);
+  expect(time.pending).toBe(0);
+  await expect(confirmed).rejects.toBeUndefined();
+  await time.advance(1_000);
+  expect(client.happened()).toBe('');
+});
+
+it('A channel is tried again also where timers are numbers, as in the fake timers of an application', async () => {
+  const set = clock.setTimeout;
+  clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);
+  client.addressOf = () => undefined;
+  const confirmed = client.subscribe('x', one);
+  client.addressOf = () => 'a';
+  await time.advance(50);
+  await confirmed;
+});
+
+it('The channels of a connection that was lost are subscribed again over one, and messages may have been missed once', async () => {
+  await Promise.all(['x', 'y', 'z'].map((name) => client.subscribe(name, one)));
+  const over = client.lose.get('a');
+  over?.();
+  // An end that is told twice is one.
+  over?.();
+  await time.advance(50);
+  over?.();
+  await time.advance(1_000);
+  expect(client.happened(4)).toBe('close a, connect a, retry x first, a: +x, a: +y, a: +z, restored');
+});
+
+it('The channels of a connection stay when those of another one are lost', async () => {
+  client.addressOf = ({ name }) => name;
+  await client.subscribe('x', one);
+  await client.subscribe('y', one);
+  client.happened();
+  client.lose.get('y')?.();
+  await time.advance(50);
+  expect(client.happened()).toBe('close y, connect y, retry y first, y: +y, restored');
+  // One without channels would keep the process alive.
+  await client.unsubscribe('x');
+  await time.advance(0);
+  expect(client.happened()).toBe('close x');
+});
+
+it('The channels of a connection that cannot be made are tried over another one, until it is made', async () => {
+  await client.subscribe('x', one);
+  client.connected = () => Promise.reject(CUT);
+  client.lose.get('a')?.();
+  await time.advance(150);
+  client.connected = async () => undefined;
+  client.happened();
+  await time.advance(200);
+  expect(client.happened()).toBe('connect a, retry x first, a: +x, restored');
+});
+
+it('The channels of a slot that has moved are subscribed where it is now, and left where it was', async () => {
+  await client.subscribe('x', one);
+  await client.subscribe('y', one);
+  client.addressOf = ({ name }) => (name === 'x' ? 'b' : 'a');
+  // Whatever has them placed again: here a new channel.
+  await client.subscribe('z', one);
+  await time.advance(0);
+  expect(client.happened(3)).toBe('connect b, a: -x, a: +z, b: +x, restored');
+});
+
+it('The channels of a connection that is late are not taken for those of the next one', async () => {
+  const late = lateReply();
+  client.subscribed = () => late.promise;
+  let isConfirmed = false;
+  client.subscribe('x', one).then(
+    () => (isConfirmed = true),
+    () => undefined,
+  );
+  await time.advance(0);
+  client.subscribed = () => new Promise(() => undefined);
+  client.lose.get('a')?.();
+  await time.advance(50);
+  late.resolve(undefined);
+  await time.advance(0);
+  expect(isConfirmed).toBe(false);
+  expect(client.happened(2)).toBe('close a, connect a, retry x first, a: +x');
+});
+
+it('The channels of a connection that fails late are not taken from the next one', async () => {
+  const late = lateReply();
+  client.subscribed = () => late.promise;
+  const confirmed = client.subscribe('x', one);
+  await time.advance(0);
+  client.subscribed = async () => undefined;
+  client.lose.get('a')?.();
+  await time.advance(50);
+  late.reject(CUT);
+  await confirmed;
+  await time.advance(1_000);
+  expect(client.happened(2)).toBe('close a, connect a, retry x first, a: +x');
+  expect(client.isConnectedTo('a')).toBe(true);
 });
