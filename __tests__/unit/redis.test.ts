@@ -26,6 +26,11 @@ const plain = (parts: object = {}) => client({ socketEpoch: 5, ...parts });
 const redisOf = (one: object, options?: { minReplicas: number; replicaTimeout: number }) =>
   new Redis(one as RedisClient, 'orders', 5_000, options);
 
+/** The method of a sentinel client. */
+function getMasterNode(this: { master: string }): string {
+  return this.master;
+}
+
 /** A cluster of the nodes `a:1`, for the key a, and `b:2`, for all others; `isReady`: that of the client of each. */
 function cluster(isReady: readonly [boolean, boolean] = [true, true]) {
   const [a, b] = isReady.map((one, i) => ({ host: 'ab'[i] as string, port: i + 1, client: { isReady: one } }));
@@ -41,99 +46,91 @@ function pool(...clients: object[]) {
 
 const run = (redis: Redis, key: string, timeout = 1_000) => redis.run(script, [key], [], timeout, asItIs);
 
-describe('The way to Redis', () => {
-  it('The way to Redis has an epoch where it is one connection, which a hand-off changes too', () => {
-    const single = redisOf(plain());
-    const before = single.connectionEpoch as number;
-    const disrupted = single.disruptions;
-    expect(before).toBe(5 + handOffs.epoch);
-    handOffs.epoch += 2 ** 32;
-    expect([(single.connectionEpoch as number) - before, single.disruptions - disrupted]).toEqual([2 ** 32, 2 ** 32]);
-    expect(redisOf(client()).connectionEpoch).toBeUndefined();
-    const replicated = redisOf(plain({ duplicate: silence }), { minReplicas: 1, replicaTimeout: 50 });
-    expect([replicated.connectionEpoch, replicated.isReplicated]).toEqual([undefined, true]);
-    const none = redisOf(plain(), { minReplicas: 0, replicaTimeout: 50 });
-    expect([none.connectionEpoch, none.isReplicated]).toEqual([single.connectionEpoch, false]);
-  });
+it('The way to Redis has an epoch where it is one connection, which a hand-off changes too', () => {
+  const single = redisOf(plain());
+  const before = single.connectionEpoch as number;
+  const disrupted = single.disruptions;
+  expect(before).toBe(5 + handOffs.epoch);
+  handOffs.epoch += 2 ** 32;
+  expect([(single.connectionEpoch as number) - before, single.disruptions - disrupted]).toEqual([2 ** 32, 2 ** 32]);
+  expect(redisOf(client()).connectionEpoch).toBeUndefined();
+  const replicated = redisOf(plain({ duplicate: silence }), { minReplicas: 1, replicaTimeout: 50 });
+  expect([replicated.connectionEpoch, replicated.isReplicated]).toEqual([undefined, true]);
+  const none = redisOf(plain(), { minReplicas: 0, replicaTimeout: 50 });
+  expect([none.connectionEpoch, none.isReplicated]).toEqual([single.connectionEpoch, false]);
+});
 
-  it('The way to Redis is disrupted by each connection that the client says was lost', () => {
-    const one = client();
-    const redis = redisOf(one);
-    redis.monitor.onReconnect(() => undefined);
-    const before = redis.disruptions;
-    one.emit('client-error');
-    expect([before, redis.disruptions - before]).toEqual([handOffs.epoch, 1]);
-  });
+it('The way to Redis is disrupted by each connection that the client says was lost', () => {
+  const one = client();
+  const redis = redisOf(one);
+  redis.monitor.onReconnect(() => undefined);
+  const before = redis.disruptions;
+  one.emit('client-error');
+  expect([before, redis.disruptions - before]).toEqual([handOffs.epoch, 1]);
+});
 
-  it('The way to Redis is cut where the client says so, and not where it is closed or has not been used', async () => {
-    const isDisconnected = (one: object, key = 'a') => redisOf(one).isDisconnected(key);
-    const ready = { isReady: true };
-    expect([isDisconnected(client()), isDisconnected(mockRedis()), isDisconnected(client({ isReady: false }))]).toEqual(
-      [...[false, false, true]],
-    );
-    const closed = redisOf(client({ isReady: false, isOpen: false }));
-    expect([closed.isDisconnected('a'), closed.isClientClosed, redisOf(client()).isClientClosed]).toEqual([
-      false,
-      true,
-      false,
-    ]);
-    // A sentinel client calls itself ready until it has been given a command.
-    expect(isDisconnected(client({ getMasterNode: () => undefined }))).toBe(true);
-    const sentinel = {
-      master: 'a:1',
-      getMasterNode(this: { master: string }) {
-        return this.master;
-      },
-    };
-    expect(isDisconnected(client({ ...sentinel, isReady: false }))).toBe(false);
-    expect(['a', 'b'].map((key) => isDisconnected(cluster([true, false]), key))).toEqual([false, true]);
-    expect(isDisconnected(Object.assign(cluster(), { slots: [] }))).toBe(false);
-    // The client has needed no connection to this node so far.
-    const unused = Array.from({ length: 16_384 }, () => ({ master: { host: 'a', port: 1 } }));
-    expect(isDisconnected(Object.assign(cluster(), { slots: unused }))).toBe(false);
-    expect(
-      isDisconnected(client({ slots: undefined, masterOf: () => ({ client: { isReady: false } }), ...ready })),
-    ).toBe(false);
-  });
+/** The slots of a cluster of one node, to which its client has made no connection so far. */
+const unused = Array.from({ length: 16_384 }, () => ({ master: { host: 'a', port: 1 } }));
 
-  it('The way to Redis is connected again unasked by a plain client and a cluster, and not by others', () => {
-    const isUnasked = [plain(), cluster(), client()].map((one) => redisOf(one).connectsUnasked);
-    expect(isUnasked).toEqual([true, true, false]);
-  });
+it.each<[string, boolean, object, string?]>([
+  ['that is ready', false, client()],
+  ['that does not say whether it is', false, mockRedis()],
+  ['that is not ready', true, client({ isReady: false })],
+  ['that is closed', false, client({ isReady: false, isOpen: false })],
+  // It calls itself ready until it has been given a command.
+  ['of a sentinel, without a master', true, client({ getMasterNode: () => undefined })],
+  ['of a sentinel, with a master', false, client({ isReady: false, master: 'a:1', getMasterNode })],
+  ['of a cluster, ready for the key', false, cluster([true, false])],
+  ['of a cluster, not ready for the key', true, cluster([true, false]), 'b'],
+  ['of a cluster without slots', false, Object.assign(cluster(), { slots: [] })],
+  ['of a cluster, without a connection so far', false, Object.assign(cluster(), { slots: unused })],
+  ['with a master of its own for the key', false, client({ masterOf: () => ({ client: { isReady: false } }) })],
+])('The way to Redis over a client %s is cut: %p', (_, isCut, one, key = 'a') => {
+  expect(redisOf(one).isDisconnected(key)).toBe(isCut);
+});
 
-  it('The way to Redis over a pool is cut when none of its clients is connected, and its last error counts until then', async () => {
-    const member = client();
-    const one = pool(member);
-    const redis = redisOf(one);
-    redis.monitor.onReconnect(() => undefined);
-    await run(redis, 'a');
-    one.emit('error', CUT);
-    expect([redis.isDisconnected('a'), redis.lastError]).toEqual([false, undefined]);
-    Object.assign(member, { isReady: false });
-    expect([redis.isDisconnected('a'), redis.lastError]).toEqual([true, CUT]);
-    const single = client();
-    const other = redisOf(single);
-    other.monitor.onReconnect(() => undefined);
-    single.emit('error', CUT);
-    expect(other.lastError).toBe(CUT);
-  });
+it('The way to Redis over a client that is closed says so', () => {
+  const clients = [client({ isReady: false, isOpen: false }), client()];
+  expect(clients.map((one) => redisOf(one).isClientClosed)).toEqual([true, false]);
+});
 
-  it('The way to Redis has slots on a cluster only', () => {
-    expect([redisOf(cluster()).slotOf('a'), redisOf(client()).slotOf('a')]).toEqual([hashSlot('a'), undefined]);
-  });
+it('The way to Redis is connected again unasked by a plain client and a cluster, and not by others', () => {
+  const isUnasked = [plain(), cluster(), client()].map((one) => redisOf(one).connectsUnasked);
+  expect(isUnasked).toEqual([true, true, false]);
+});
 
-  it('The way to Redis ends with the registry, and so do its own connections', async () => {
-    const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: jest.fn(), isOpen: true });
-    const redis = redisOf(plain({ duplicate: () => own }), { minReplicas: 1, replicaTimeout: 50 });
-    const acquire = new LockScript('acquire', 'return 1', undefined, () => true);
-    const late = redis.run(acquire, ['a'], [], 1_000, asItIs).catch(asItIs);
-    await time.advance(0);
-    expect(redis.isClosed).toBe(false);
-    redis.close();
-    await time.advance(1_000);
-    await late;
-    expect([redis.isClosed, own.destroy.mock.calls.length]).toEqual([true, 1]);
-  });
+it('The way to Redis over a pool is cut when none of its clients is connected, and its last error counts until then', async () => {
+  const member = client();
+  const one = pool(member);
+  const redis = redisOf(one);
+  redis.monitor.onReconnect(() => undefined);
+  await run(redis, 'a');
+  one.emit('error', CUT);
+  expect([redis.isDisconnected('a'), redis.lastError]).toEqual([false, undefined]);
+  Object.assign(member, { isReady: false });
+  expect([redis.isDisconnected('a'), redis.lastError]).toEqual([true, CUT]);
+  const single = client();
+  const other = redisOf(single);
+  other.monitor.onReconnect(() => undefined);
+  single.emit('error', CUT);
+  expect(other.lastError).toBe(CUT);
+});
+
+it('The way to Redis has slots on a cluster only', () => {
+  expect([redisOf(cluster()).slotOf('a'), redisOf(client()).slotOf('a')]).toEqual([hashSlot('a'), undefined]);
+});
+
+it('The way to Redis ends with the registry, and so do its own connections', async () => {
+  const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: jest.fn(), isOpen: true });
+  const redis = redisOf(plain({ duplicate: () => own }), { minReplicas: 1, replicaTimeout: 50 });
+  const acquire = new LockScript('acquire', 'return 1', undefined, () => true);
+  const late = redis.run(acquire, ['a'], [], 1_000, asItIs).catch(asItIs);
+  await time.advance(0);
+  expect(redis.isClosed).toBe(false);
+  redis.close();
+  await time.advance(1_000);
+  await late;
+  expect([redis.isClosed, own.destroy.mock.calls.length]).toEqual([true, 1]);
 });
 
 describe('A silence', () => {
@@ -180,18 +177,10 @@ describe('A silence', () => {
     expect(redis.mayBeOutdated(sentAt + 500, 'a')).toBe(false);
     await time.advance(1);
     const now = time.now;
-    expect([redis.mayBeOutdated(now, 'a'), redis.mayBeOutdated(now, 'b'), redis.mayBeOutdated(now)]).toEqual([
-      true,
-      false,
-      false,
-    ]);
+    expect(['a', 'b', undefined].map((key) => redis.mayBeOutdated(now, key))).toEqual([true, false, false]);
     late.resolve(1);
     await time.advance(0);
-    expect([redis.mayBeOutdated(now), redis.mayBeOutdated(now + 119), redis.mayBeOutdated(now + 120)]).toEqual([
-      true,
-      true,
-      false,
-    ]);
+    expect([0, 119, 120].map((ms) => redis.mayBeOutdated(now + ms))).toEqual([true, true, false]);
   });
 
   it.each([
@@ -226,102 +215,99 @@ describe('A silence', () => {
   });
 });
 
-describe('A call', () => {
-  it('A call that acquires goes alone over a client that may have several connections or servers', async () => {
-    const one = client();
-    one.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
-    const redis = redisOf(one);
-    const acquire = new LockScript('acquire', 'return 1');
-    for (let i = 0; i < 2; i++) {
-      const keys = Array.from({ length: 40 }, (_, j) => `key-${j}`);
-      await Promise.all(keys.map((key) => redis.run(acquire, [key], [], 1_000, asItIs)));
-    }
-    expect(new Set(one.evalSha.mock.calls.map(([, { keys = [] } = {}]) => keys.length))).toEqual(new Set([1]));
-  });
+it('A call that acquires goes alone over a client that may have several connections or servers', async () => {
+  const one = client();
+  one.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
+  const redis = redisOf(one);
+  const acquire = new LockScript('acquire', 'return 1');
+  for (let i = 0; i < 2; i++) {
+    const keys = Array.from({ length: 40 }, (_, j) => `key-${j}`);
+    await Promise.all(keys.map((key) => redis.run(acquire, [key], [], 1_000, asItIs)));
+  }
+  expect(new Set(one.evalSha.mock.calls.map(([, { keys = [] } = {}]) => keys.length))).toEqual(new Set([1]));
+});
 
-  it('A call has its own timeout, and at most the commandTimeout', async () => {
-    const one = client();
-    one.evalSha.mockImplementation(silence);
-    one.eval.mockImplementation(silence);
-    const redis = redisOf(one);
-    const endings: number[] = [];
-    const startedAt = time.now;
-    const ends = (call: Promise<unknown>) => void call.catch(() => endings.push(time.now - startedAt));
-    for (const timeout of [1_000, 9_000]) {
-      ends(run(redis, 'a', timeout));
-      ends(redis.runNow(script, ['a'], [], timeout, true, asItIs));
-    }
-    expect([one.eval.mock.calls.length, one.evalSha.mock.calls.length]).toEqual([2, 0]);
-    await time.advance(9_000);
-    expect([endings, one.evalSha.mock.calls.length]).toEqual([[1_000, 1_000, 5_000, 5_000], 2]);
-  });
+it('A call has its own timeout, and at most the commandTimeout', async () => {
+  const one = client();
+  one.evalSha.mockImplementation(silence);
+  one.eval.mockImplementation(silence);
+  const redis = redisOf(one);
+  const endings: number[] = [];
+  const startedAt = time.now;
+  const ends = (call: Promise<unknown>) => void call.catch(() => endings.push(time.now - startedAt));
+  for (const timeout of [1_000, 9_000]) {
+    ends(run(redis, 'a', timeout));
+    ends(redis.runNow(script, ['a'], [], timeout, true, asItIs));
+  }
+  expect([one.eval.mock.calls.length, one.evalSha.mock.calls.length]).toEqual([2, 0]);
+  await time.advance(9_000);
+  expect([endings, one.evalSha.mock.calls.length]).toEqual([[1_000, 1_000, 5_000, 5_000], 2]);
+});
 
-  it('A call that runs now goes by the digest of its script, or as text', async () => {
-    const one = client();
-    const redis = redisOf(one);
-    void redis.runNow(script, ['a'], ['b'], 1_000, false, asItIs);
-    expect(one.evalSha.mock.calls).toEqual([[script.sha1, { keys: ['a'], arguments: ['b'] }]]);
-    expect(one.eval).not.toHaveBeenCalled();
-  });
+it('A call that runs now goes by the digest of its script, or as text', async () => {
+  const one = client();
+  const redis = redisOf(one);
+  void redis.runNow(script, ['a'], ['b'], 1_000, false, asItIs);
+  expect(one.evalSha.mock.calls).toEqual([[script.sha1, { keys: ['a'], arguments: ['b'] }]]);
+  expect(one.eval).not.toHaveBeenCalled();
+});
 
-  it('A call after those that are made in order is not one of them, though making them has failed', async () => {
-    const redis = redisOf(Object.assign(cluster(), { isReady: true }));
-    const { evalSha } = redis.client as ReturnType<typeof client>;
-    evalSha.mockImplementation(async (_, { keys = [] } = {}) => (keys.length === 1 ? 1 : keys.map(() => 1)));
-    const failing = () =>
-      redis.inOrder(() => {
-        throw CUT;
-      });
-    expect(failing).toThrow(CUT);
-    await Promise.all(['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs)));
-    expect(evalSha.mock.calls.map(([sha]) => sha)).toEqual([release.forMany.sha1]);
-  });
+it('A call after those that are made in order is not one of them, though making them has failed', async () => {
+  const redis = redisOf(Object.assign(cluster(), { isReady: true }));
+  const { evalSha } = redis.client as ReturnType<typeof client>;
+  evalSha.mockImplementation(async (_, { keys = [] } = {}) => (keys.length === 1 ? 1 : keys.map(() => 1)));
+  const fail = () => {
+    throw CUT;
+  };
+  expect(() => redis.inOrder(fail)).toThrow(CUT);
+  await Promise.all(['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs)));
+  expect(evalSha.mock.calls.map(([sha]) => sha)).toEqual([release.forMany.sha1]);
+});
 
-  it.each([
-    ['NOPERM this key', 3],
-    ['LOADING Redis', 1],
-  ])(
-    'A call of a batch is sent alone after %s, if that may be about another one: %d commands',
-    async (message, commands) => {
-      const redis = redisOf(cluster());
-      const { evalSha } = redis.client as ReturnType<typeof client>;
-      evalSha.mockRejectedValueOnce(new Error(message));
-      const calls = ['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs));
-      const outcomes = await Promise.allSettled(calls);
-      expect([evalSha.mock.calls.length, new Set(outcomes.map(({ status }) => status)).size]).toEqual([commands, 1]);
-    },
-  );
-
-  it('A call of a batch whose time is over is not sent alone', async () => {
+it.each([
+  ['NOPERM this key', 3],
+  ['LOADING Redis', 1],
+])(
+  'A call of a batch is sent alone after %s, if that may be about another one: %d commands',
+  async (message, commands) => {
     const redis = redisOf(cluster());
     const { evalSha } = redis.client as ReturnType<typeof client>;
-    const late = lateReply();
-    evalSha.mockReturnValueOnce(late.promise);
-    const calls = Promise.allSettled([
-      redis.run(release, ['{tag}a'], [], 500, asItIs),
-      redis.run(release, ['{tag}b'], [], 1_000, asItIs),
-    ]);
-    await time.advance(500);
-    late.reject(new Error('CROSSSLOT Keys'));
-    expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    expect(evalSha).toHaveBeenCalledTimes(2);
-  });
+    evalSha.mockRejectedValueOnce(new Error(message));
+    const calls = ['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs));
+    const outcomes = await Promise.allSettled(calls);
+    expect([evalSha.mock.calls.length, new Set(outcomes.map(({ status }) => status)).size]).toEqual([commands, 1]);
+  },
+);
 
-  it('A call has its script run alone where it has another number of keys or arguments, or another script', async () => {
-    const redis = redisOf(cluster());
-    const { evalSha } = redis.client as ReturnType<typeof client>;
-    evalSha.mockImplementation(async (_, { keys = [] } = {}) => keys.map(() => 1));
-    const other = new LockScript('other', 'return 3', () => true);
-    const send = (one: LockScript, keys: string[], args: string[]) => redis.run(one, keys, args, 1_000, asItIs);
-    await Promise.all([
-      send(release, ['{t}a'], ['x']),
-      send(release, ['{t}b', '{t}c'], ['x']),
-      send(release, ['{t}d'], ['x', 'y']),
-      send(other, ['{t}e'], ['x']),
-      send(release, ['{t}f'], ['z']),
-    ]);
-    expect(evalSha.mock.calls.map(([, { keys } = {}]) => keys?.join())).toEqual([
-      ...['{t}a,{t}f', '{t}b,{t}c', '{t}d', '{t}e'],
-    ]);
-  });
+it('A call of a batch whose time is over is not sent alone', async () => {
+  const redis = redisOf(cluster());
+  const { evalSha } = redis.client as ReturnType<typeof client>;
+  const late = lateReply();
+  evalSha.mockReturnValueOnce(late.promise);
+  const calls = Promise.allSettled([
+    redis.run(release, ['{tag}a'], [], 500, asItIs),
+    redis.run(release, ['{tag}b'], [], 1_000, asItIs),
+  ]);
+  await time.advance(500);
+  late.reject(new Error('CROSSSLOT Keys'));
+  expect((await calls).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  expect(evalSha).toHaveBeenCalledTimes(2);
+});
+
+it('A call has its script run alone where it has another number of keys or arguments, or another script', async () => {
+  const redis = redisOf(cluster());
+  const { evalSha } = redis.client as ReturnType<typeof client>;
+  evalSha.mockImplementation(async (_, { keys = [] } = {}) => keys.map(() => 1));
+  const other = new LockScript('other', 'return 3', () => true);
+  const send = (one: LockScript, keys: string[], args: string[]) => redis.run(one, keys, args, 1_000, asItIs);
+  await Promise.all([
+    send(release, ['{t}a'], ['x']),
+    send(release, ['{t}b', '{t}c'], ['x']),
+    send(release, ['{t}d'], ['x', 'y']),
+    send(other, ['{t}e'], ['x']),
+    send(release, ['{t}f'], ['z']),
+  ]);
+  expect(evalSha.mock.calls.map(([, { keys } = {}]) => keys?.join())).toEqual([
+    ...['{t}a,{t}f', '{t}b,{t}c', '{t}d', '{t}e'],
+  ]);
 });
