@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type DistributedLock, LockRegistry, type SemaphoreOptions } from '../../lib';
+import type { DistributedLock } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLocks } from '../../lib/testing';
@@ -130,51 +130,4 @@ describeReal('A key in memory that is used as two things', () => {
 
   const pairsInSpin = pairsInMemory({ lockType: 'spin' });
   const pairsInRedisson = pairsInMemory({ lockType: 'redisson' });
-});
-
-describeReal('Bad input', () => {
-  const fixture = SharedFixture.install();
-
-  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY])(
-    'Bad input of %p permits is a RangeError',
-    async (permits) => {
-      const registry = await fixture.registry();
-      expect(() => registry.semaphore('key', { permits })).toThrow(RangeError);
-      expect(() => registry.semaphore('key', { permits })).toThrow('whole number from 1');
-    },
-  );
-
-  it.each([
-    ['permits', { permits: '3' }],
-    ['permits', {}],
-    ['options', undefined],
-    ['options', 3],
-    ['limit', { permits: 3, limit: 4 }],
-  ])('Bad input in %s is a TypeError: %p', async (name, options) => {
-    const registry = await fixture.registry();
-    expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(TypeError);
-    expect(() => registry.semaphore('key', options as unknown as SemaphoreOptions)).toThrow(`\`${name}\``);
-  });
-
-  it.each(['', 42, undefined, '\uD800'])('Bad input as a key %p is a TypeError', async (key) => {
-    const registry = await fixture.registry();
-    expect(() => registry.semaphore(key as string, { permits: 1 })).toThrow(TypeError);
-    expect(() => registry.readWrite(key as string)).toThrow(TypeError);
-  });
-
-  it('Bad input in a key whose companions would be in another hash slot is a RangeError', async () => {
-    const registry = await fixture.registry();
-    expect(() => registry.semaphore('{}x', { permits: 1 })).toThrow(RangeError);
-    expect(() => registry.readWrite('{}x')).toThrow(RangeError);
-  });
-
-  it('Bad input is to ask a registry that has none for a shared lock', () => {
-    class Other extends LockRegistry {
-      obtain(): DistributedLock {
-        throw new Error('not used');
-      }
-    }
-    expect(() => new Other().semaphore('key', { permits: 1 })).toThrow('Other has no semaphores');
-    expect(() => new Other().readWrite('key')).toThrow('Other has no read/write locks');
-  });
 });

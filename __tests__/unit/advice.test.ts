@@ -86,103 +86,82 @@ describePrivate('An error of an acquisition says what to do', () => {
   });
 });
 
-describe('An adapter', () => {
-  it.each([
-    ['fromIoredis', fromIoredis],
-    ['fromGlide', fromGlide],
-    ['fromBun', fromBun],
-  ])('An adapter that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
-    const message = errorThrown(() => adapt(createClient() as never)).message;
-    expect(message).toContain('needs no adapter');
-    expect(message).toContain('pass it to RedisLockRegistry as it is');
-  });
+it.each([
+  ['fromIoredis', fromIoredis],
+  ['fromGlide', fromGlide],
+  ['fromBun', fromBun],
+])('An adapter that is given a client of node-redis says that it needs none: %s', (_name, adapt) => {
+  const message = errorThrown(() => adapt(createClient() as never)).message;
+  expect(message).toContain('needs no adapter');
+  expect(message).toContain('pass it to RedisLockRegistry as it is');
+});
 
-  it('An adapter that is given a client of another kind names its adapter', () => {
-    const redis = new Redis({ lazyConnect: true });
-    expect(errorThrown(() => fromGlide(redis as never)).message).toContain('fromIoredis(redis)');
-    redis.disconnect();
-  });
+it('An adapter that is given a client of another kind names its adapter', () => {
+  const redis = new Redis({ lazyConnect: true });
+  expect(errorThrown(() => fromGlide(redis as never)).message).toContain('fromIoredis(redis)');
+  redis.disconnect();
 });
 
 it('A lost lease whose key is gone says that Redis may have restarted without it', () => {
   expect(new LockLostError('order:42', 'expired').message).toMatch(/or Redis restarted without it$/);
 });
 
-describe('A wrong client', () => {
-  const opened: Redis[] = [];
-
-  afterEach(() => {
-    for (const client of opened.splice(0)) client.disconnect();
-  });
-
-  const ioredis = () => {
-    const client = new Redis(URL, { lazyConnect: true });
-    opened.push(client);
-    return client;
-  };
-
-  const sentinels = { name: 'locks', sentinelRootNodes: [{ host: '127.0.0.1', port: 26_379 }] };
-  it.each<[string, (keyPrefix: string) => unknown]>([
-    ['client', (keyPrefix) => createClient({ keyPrefix })],
-    ['pool', (keyPrefix) => createClientPool({ keyPrefix })],
-    ['cluster', (keyPrefix) => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1' }], keyPrefix })],
-    ['sentinel', (keyPrefix) => createSentinel({ ...sentinels, keyPrefix })],
-  ])(
-    'A wrong client that is a %s of node-redis with a keyPrefix is refused, with what to use instead',
-    (_name, make) => {
-      const error = refusal(make('app:'));
-      expect(error).toBeInstanceOf(TypeError);
-      expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
-      create(make(''));
-    },
-  );
-
-  const notAClient = /`client`.*createClient\(\{ url \}\)/;
-  it.each<[string, () => [client: unknown, options?: Record<string, unknown>], says: RegExp]>([
-    ['a URL as client', () => [URL], /`client`.*string.*createClient\(\{ url \}\)/],
-    ['options as client', () => [{ url: URL, password: PASSWORD }], notAClient],
-    ['nested options', () => [{ socket: { host: 'redis.internal' }, password: PASSWORD }], notAClient],
-    ['an ioredis client', () => [ioredis()], /fromIoredis/],
-    ['a URL as subscriber', () => [mockRedis(), { subscriber: URL }], /`subscriber`/],
-    ['options as subscriber', () => [mockRedis(), { subscriber: { url: URL, password: PASSWORD } }], /`subscriber`/],
-    ['options of a client among those of the registry', () => [mockRedis(), { url: URL, password: PASSWORD }], /`url`/],
-    ['a password as an unknown option', () => [mockRedis(), { password: PASSWORD }], /`password`/],
-  ])('%s: the message says what to do, and quotes no URL and no password', (_name, argumentsOf, says) => {
-    const error = refusal(...argumentsOf());
-    expect(error).toBeInstanceOf(TypeError);
-    expect(error.message).toMatch(says);
-    expect(`${error.message}\n${error.stack}`).not.toContain(PASSWORD);
-    expect(error.message).not.toContain('redis.internal');
-  });
+const sentinels = { name: 'locks', sentinelRootNodes: [{ host: '127.0.0.1', port: 26_379 }] };
+it.each<[string, (keyPrefix: string) => unknown]>([
+  ['client', (keyPrefix) => createClient({ keyPrefix })],
+  ['pool', (keyPrefix) => createClientPool({ keyPrefix })],
+  ['cluster', (keyPrefix) => createCluster({ rootNodes: [{ url: 'redis://127.0.0.1' }], keyPrefix })],
+  ['sentinel', (keyPrefix) => createSentinel({ ...sentinels, keyPrefix })],
+])('A wrong client that is a %s of node-redis with a keyPrefix is refused, with what to use instead', (_name, make) => {
+  const error = refusal(make('app:'));
+  expect(error).toBeInstanceOf(TypeError);
+  expect(error.message).toMatch(/`client`.*keyPrefix.*channels.*registryKey/);
+  create(make(''));
 });
 
-describe('An unknown option', () => {
-  it.each([
-    ['expiresAfter', 'expireAfter'],
-    ['idleBetweenTry', 'idleBetweenTries'],
-    ['locktype', 'lockType'],
-    ['maxhold', 'maxHold'],
-    ['minReplica', 'minReplicas'],
-    ['ttl', 'expireAfter'],
-  ])('%s is answered with the one that was probably meant: %s', (given, meant) => {
-    expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
-      `Unknown option \`${given}\` (1); did you mean \`${meant}\`?; known are `,
-    );
-  });
+it.each<[string, () => [client: unknown, options?: Record<string, unknown>], says: RegExp]>([
+  [
+    'options as client',
+    () => [{ socket: { host: 'redis.internal' }, password: PASSWORD }],
+    /`client`.*createClient\(\{ url \}\)/,
+  ],
+  ['a URL as subscriber', () => [mockRedis(), { subscriber: URL }], /`subscriber`/],
+  ['options as subscriber', () => [mockRedis(), { subscriber: { url: URL, password: PASSWORD } }], /`subscriber`/],
+  ['options of a client among those of the registry', () => [mockRedis(), { url: URL, password: PASSWORD }], /`url`/],
+  ['a password as an unknown option', () => [mockRedis(), { password: PASSWORD }], /`password`/],
+])('%s: the message says what to do, and quotes no URL and no password', (_name, argumentsOf, says) => {
+  const error = refusal(...argumentsOf());
+  expect(error).toBeInstanceOf(TypeError);
+  expect(error.message).toMatch(says);
+  expect(`${error.message}\n${error.stack}`).not.toContain(PASSWORD);
+  expect(error.message).not.toContain('redis.internal');
+});
 
-  it.each(['retryCount', 'url'])('%s, which is like none, is answered with the list alone', (given) => {
-    expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
-      `Unknown option \`${given}\` (1); known are registryKey, `,
-    );
-  });
+it.each([
+  ['expiresAfter', 'expireAfter'],
+  ['idleBetweenTry', 'idleBetweenTries'],
+  ['locktype', 'lockType'],
+  ['maxhold', 'maxHold'],
+  ['minReplica', 'minReplicas'],
+  ['ttl', 'expireAfter'],
+])('%s is answered with the one that was probably meant: %s', (given, meant) => {
+  expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
+    `Unknown option \`${given}\` (1); did you mean \`${meant}\`?; known are `,
+  );
+});
 
-  it('An unknown option of a call is answered so too', async () => {
-    const registry = create(mockRedis());
-    for (const name of ['waitTimes', 'timeout']) {
-      const locking = registry.obtain('order:42').lock({ [name]: 5 } as object);
-      expect(await messageOf(locking)).toContain('did you mean `waitTime`?');
-    }
-  });
+it.each(['retryCount', 'url'])('%s, which is like none, is answered with the list alone', (given) => {
+  expect(refusal(mockRedis(), { [given]: 1 }).message).toContain(
+    `Unknown option \`${given}\` (1); known are registryKey, `,
+  );
+});
+
+it('An unknown option of a call is answered so too', async () => {
+  const registry = create(mockRedis());
+  for (const name of ['waitTimes', 'timeout']) {
+    const locking = registry.obtain('order:42').lock({ [name]: 5 } as object);
+    expect(await messageOf(locking)).toContain('did you mean `waitTime`?');
+  }
 });
 
 describe('The compiler', () => {

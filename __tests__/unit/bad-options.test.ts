@@ -1,5 +1,12 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import {
+  type DistributedLock,
+  LockRegistry,
+  type RedisClient,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+  type SemaphoreOptions,
+} from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 import { badDurations, badStrings, expectRefusal, named, negative, untyped } from '../support/refusals';
 
@@ -99,9 +106,40 @@ it('The constructor treats undefined as an option that is not given', () => {
   constructWith({ expireAfter: undefined, lockType: undefined, onWarning: undefined });
 });
 
-it.each(badStrings)('A lock is not obtained by the key %p', async (key, kind, quoted) => {
-  await expectRefusal(() => registry.obtain(untyped<string>(key)), kind, quoted);
+it.each(badStrings)('A lock is not obtained by the key %p', async (bad, kind, quoted) => {
+  const key = untyped<string>(bad);
+  await expectRefusal(() => registry.obtain(key), kind, quoted);
+  await expectRefusal(() => registry.semaphore(key, { permits: 1 }), kind, quoted);
+  await expectRefusal(() => registry.readWrite(key), kind, quoted);
   expect(registry.size).toBe(0);
+});
+
+it('A shared lock is not made of a key whose companions would be in another hash slot', () => {
+  expect(() => registry.semaphore('{}x', { permits: 1 })).toThrow(RangeError);
+  expect(() => registry.readWrite('{}x')).toThrow(RangeError);
+});
+
+it.each([
+  ...[0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY].map(
+    (permits) => [{ permits }, RangeError, 'whole number from 1'] as const,
+  ),
+  [{ permits: '3' }, TypeError, '`permits`'],
+  [{}, TypeError, '`permits`'],
+  [undefined, TypeError, '`options`'],
+  [3, TypeError, '`options`'],
+  [{ permits: 3, limit: 4 }, TypeError, '`limit`'],
+] as const)('A semaphore is not made with %p', (options, kind, message) =>
+  expectRefusal(() => registry.semaphore('key', untyped<SemaphoreOptions>(options)), kind, message),
+);
+
+it('A registry of an application says that it has no shared locks', () => {
+  class Other extends LockRegistry {
+    obtain(): DistributedLock {
+      throw new Error('not used');
+    }
+  }
+  expect(() => new Other().semaphore('key', { permits: 1 })).toThrow('Other has no semaphores');
+  expect(() => new Other().readWrite('key')).toThrow('Other has no read/write locks');
 });
 
 it('A lock may have a key with characters beyond the basic plane', () => {
