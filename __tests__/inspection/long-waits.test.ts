@@ -1,8 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { LockTimeoutError, type LockType, RedisLockRegistry } from '../../lib';
+import { LockTimeoutError, type LockType } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
-import { mockRedis, refused, silence } from '../support/mock-redis';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -51,31 +50,31 @@ describePrivate('A caller that waits in vain', () => {
       expect(local.owner).toBe(owner);
       await lease.unlock();
     });
+  });
 
-    it('A caller that waits in vain for a lock that it holds itself reads that this process holds it, and since when', async () => {
-      const { waiter, warnings } = await two(lockType);
-      const lease = await waiter.obtain('key').lock();
-      const waiting = waiter.obtain('key').lock();
+  it('A caller that waits in vain for a lock that it holds itself reads that this process holds it, and since when', async () => {
+    const { waiter, warnings } = await two('pub-sub');
+    const lease = await waiter.obtain('key').lock();
+    const waiting = waiter.obtain('key').lock();
+    await until(() => warnings.length > 0);
+    expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: false });
+    expect(warnings[0]?.holder?.heldFor).toBeGreaterThan(150);
+    expect(warnings[0]?.message).toMatch(/this process holds it, for \d+ ms.*deadlock/);
+    await lease.unlock();
+    await (await waiting).unlock();
+  });
+
+  it('A caller that waits in vain for a lock, inside a run that holds it, reads that this is a deadlock', async () => {
+    const { holder, waiter, warnings } = await two('pub-sub');
+    await holder.run('key', async () => {
+      const stop = new AbortController();
+      const waiting = waiter.obtain('key').lock({ signal: stop.signal });
       await until(() => warnings.length > 0);
-      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: false });
-      expect(warnings[0]?.holder?.heldFor).toBeGreaterThan(150);
-      expect(warnings[0]?.message).toMatch(/this process holds it, for \d+ ms.*deadlock/);
-      await lease.unlock();
-      await (await waiting).unlock();
+      stop.abort(new Error('enough'));
+      await expect(waiting).rejects.toThrow('enough');
     });
-
-    it('A caller that waits in vain for a lock, inside a run that holds it, reads that this is a deadlock', async () => {
-      const { holder, waiter, warnings } = await two(lockType);
-      await holder.run('key', async () => {
-        const stop = new AbortController();
-        const waiting = waiter.obtain('key').lock({ signal: stop.signal });
-        await until(() => warnings.length > 0);
-        stop.abort(new Error('enough'));
-        await expect(waiting).rejects.toThrow('enough');
-      });
-      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
-      expect(warnings[0]?.message).toContain('deadlock');
-    });
+    expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
+    expect(warnings[0]?.message).toContain('deadlock');
   });
 
   it('A caller that waits in vain is warned of where it waits for its own re-entry', async () => {
@@ -104,24 +103,4 @@ describePrivate('A caller that waits in vain', () => {
     expect(warnings[0]?.message).toContain(`: a value that is no lock's is there, and its key ${end}`);
     expect(inspect([error, ...warnings])).not.toMatch(/hunter2|Infinity ms/);
   });
-});
-
-it('A long wait is warned of without a holder where Redis does not say who it is, and never with Infinity', async () => {
-  const redis = mockRedis();
-  const warnings: string[] = [];
-  const onWarning = ({ message }: { message: string }) => void warnings.push(message);
-  redis.evalSha.mockImplementation(async (_sha, options) =>
-    options?.arguments?.length === 2 && options.arguments[1] === '60000' ? refused(60_000) : silence(),
-  );
-  const settings = { registryKey: 'orders', commandTimeout: 50, onWarning };
-  const registry = new RedisLockRegistry(redis, { ...settings, warnAfter: 50 });
-  const quiet = new RedisLockRegistry(redis, { ...settings, warnAfter: Number.POSITIVE_INFINITY });
-  await expect(quiet.obtain('key').lock({ waitTime: 300 })).rejects.toThrow(LockTimeoutError);
-  expect(warnings).toEqual([]);
-  const waiting = registry.obtain('key').lock();
-  await until(() => warnings.length > 0);
-  expect(warnings).toEqual([expect.stringContaining('its holder is not known')]);
-  await registry.close({ timeout: 0 });
-  await expect(waiting).rejects.toMatchObject({ code: 'ERR_REGISTRY_CLOSED' });
-  await quiet.close();
 });
