@@ -6,7 +6,7 @@ import { createRealClient, describeReal, uniqueKey } from '../support/redis';
 const ID = 'h0pCmsO5S7mSQpHDOZJ1Sw';
 
 /** What `detach()` returns, with changes. */
-const text = (change: (fields: string[]) => void = () => undefined) => {
+const text = (change: (fields: string[]) => unknown = () => undefined) => {
   const fields = ['lease/1', 'spring', `detached@web-7:4121:${ID}:1700000000123456`, '60000', 'fixed', '0', 'test:key'];
   change(fields);
   return fields.join(' ');
@@ -18,23 +18,18 @@ describe('What adopt() refuses', () => {
     registry.adopt(passport as string, options).catch((error: unknown) => error as Error);
 
   it('a text that detach() did not return is refused with TypeError, and is not shown, since it may be a secret', async () => {
-    const secrets = ['redis://user:secret@host', 'secret', '', text((fields) => fields.pop())];
-    secrets.push(
-      text((fields) => fields.push('secret')),
-      text((fields) => (fields[2] = `secret:4121:${ID}:1`)),
-    );
-    secrets.push(
-      text((fields) => (fields[2] = 'detached@secret')),
-      text((fields) => (fields[6] = 'test:%')),
-    );
-    secrets.push(
-      text((fields) => (fields[3] = '0')),
-      text((fields) => (fields[3] = '1e3')),
-    );
-    secrets.push(
-      text((fields) => (fields[1] = 'secret')),
-      text((fields) => (fields[4] = 'secret')),
-    );
+    const changes: readonly ((fields: string[]) => unknown)[] = [
+      (fields) => fields.pop(),
+      (fields) => fields.push('secret'),
+      (fields) => (fields[2] = `secret:4121:${ID}:1`),
+      (fields) => (fields[2] = 'detached@secret'),
+      (fields) => (fields[6] = 'test:%'),
+      (fields) => (fields[3] = '0'),
+      (fields) => (fields[3] = '1e3'),
+      (fields) => (fields[1] = 'secret'),
+      (fields) => (fields[4] = 'secret'),
+    ];
+    const secrets = ['redis://user:secret@host', 'secret', '', ...changes.map(text)];
     for (const secret of secrets) {
       const error = await refusal(secret);
       expect(error).toBeInstanceOf(TypeError);
