@@ -1,8 +1,56 @@
 import { expect, it } from '@jest/globals';
+import { readArguments } from '../../lib/cli/arguments';
+import { completionOf, nextWords } from '../../lib/cli/completion';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { COMMAND } from './command';
 import { commandLine, LIMIT } from './command-line';
+
+it.each([
+  ['unknown command', ['frobnicate'], /no command "frobnicate"; there are run, ls/],
+  ['misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
+  ['unknown option', ['ls', '--bogus'], /'--bogus'$/],
+  ['misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
+  ['option with two letters swapped', ['run', 'a', '--wiat', '5'], /; did you mean --wait\?$/],
+  [
+    'key that begins with a dash',
+    ['inspect', '-key'],
+    /Unknown option '-k'; a KEY that begins with - stands behind --$/,
+  ],
+  ['option of another command', ['ls', '--grace', '1s'], /ls has no option --grace; it is one of run$/],
+  ['option of two others', ['ui', '--sort', 'held'], /ui has no option --sort; it is one of ls and watch$/],
+  ['option like one of another command', ['run', 'a', '--waiting'], /--waiting; did you mean --wait\?$/],
+  ['misspelt option of another command', ['ls', '--grac', '1s'], /Unknown option '--grac'$/],
+  [
+    'duration that begins with a dash',
+    ['run', 'a', '--wait', '-1', '--', 'true'],
+    /ambiguous\. Did you.*'--wait=-XYZ'/,
+  ],
+  ['option with a full stop', ['ls', '--a. b'], /Unknown option '--a\. b'$/],
+])('Words with a(n) %s are refused, in one line: %j', (_what, args, line) => {
+  const refused = expect(() => readArguments(args));
+  refused.toThrow(expect.objectContaining({ exitCode: 64, message: expect.stringMatching(line) }));
+  refused.not.toThrow(/\n/);
+});
+
+it('Commands, options and lock types are completed, as bash asks for them', async () => {
+  const next = async (...words: string[]) => {
+    const typed = ['redis-locks', ...words].join(' ');
+    const found = await nextWords(typed, ['redis-locks', words.at(-1) ?? '', words.at(-2) ?? 'redis-locks']);
+    return found.split('\n');
+  };
+  expect(await next('in')).toEqual(['inspect']);
+  expect(await next('help', 'wa')).toEqual(['watch']);
+  expect(await next('run', '--wa')).toEqual(['--wait']);
+  expect(await next('ls', '--type', 'redisson')).toEqual(['redisson', 'redisson-fair']);
+  expect(await next('completion', '')).toEqual(['bash', 'zsh', 'fish']);
+  expect(await next('run', 'nightly', '--', '')).toEqual(['']);
+  expect(await next('toString', '--url')).toEqual(['--url']);
+  for (const shell of ['bash', 'zsh', 'fish']) {
+    const text = completionOf({ command: 'completion', operands: [shell], rest: undefined, values: {} });
+    expect(text).toMatch(/^complete .*redis-locks/m);
+  }
+});
 
 describePrivate('The words of redis-locks', () => {
   const { start, launch, isHeld, send } = commandLine();
@@ -10,17 +58,6 @@ describePrivate('The words of redis-locks', () => {
   it.each([
     [64, 'unknown lock type', ['ls', '--type', 'foo'], /spin, pub-sub.*"foo"/],
     [64, 'URL that is none', ['ls', '--url', 'nonsense'], /--url is not a URL/],
-    [64, 'unknown command', ['frobnicate'], /no command "frobnicate"; there are run, ls/],
-    [64, 'misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
-    [64, 'unknown option', ['ls', '--bogus'], /'--bogus'\n$/],
-    [64, 'misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
-    [64, 'option with two letters swapped', ['run', 'a', '--wiat', '5'], /; did you mean --wait\?\n$/],
-    [
-      64,
-      'key that begins with a dash',
-      ['inspect', '-key'],
-      /Unknown option '-k'; a KEY that begins with - stands behind --\n$/,
-    ],
     [64, 'shell that is none', ['completion', 'csh'], /bash, zsh, fish, not "csh"/],
     [64, 'exit code that is none', ['run', 'a', '-E', '256', '--', 'true'], /--conflict-exit-code.*255, not "256"/],
     [
@@ -29,20 +66,9 @@ describePrivate('The words of redis-locks', () => {
       ['run', 'a', '--shared', '--permits', '2', '--', 'true'],
       /--shared and --permits exclude/,
     ],
-    [64, 'option of another command', ['ls', '--grace', '1s'], /ls has no option --grace; it is one of run\n$/],
-    [64, 'option of two others', ['ui', '--sort', 'held'], /ui has no option --sort; it is one of ls and watch\n$/],
-    [64, 'option like one of another command', ['run', 'a', '--waiting'], /--waiting; did you mean --wait\?\n$/],
-    [64, 'misspelt option of another command', ['ls', '--grac', '1s'], /Unknown option '--grac'\n$/],
     [64, 'missing key', ['inspect'], /takes one KEY/],
     [64, 'missing command', ['run', 'nightly'], /command is missing/],
     [64, 'duration that is none', ['run', 'nightly', '--wait', '30x', '--', 'true'], /--wait.*"30x"/],
-    [
-      64,
-      'duration that begins with a dash',
-      ['run', 'a', '--wait', '-1', '--', 'true'],
-      /ambiguous\. Did you.*'--wait=-XYZ'/,
-    ],
-    [64, 'option with a full stop', ['ls', '--a. b'], /Unknown option '--a\. b'\n$/],
     [64, 'key and no command', ['run', '--', 'nightly'], /command is missing/],
     [64, 'database that is none', ['ls', '--url', 'redis://localhost/abc'], /--url is not a URL/],
     [64, 'escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
@@ -83,26 +109,6 @@ describePrivate('The words of redis-locks', () => {
     expect(all.stdout.split('\n').filter((line) => line.length > 120)).toEqual([]);
   });
 
-  it('completes commands, options and lock types, called as bash does', async () => {
-    const next = async (...words: string[]) => {
-      const line = ['redis-locks', ...words].join(' ');
-      const args = ['completion', 'redis-locks', words.at(-1) ?? '', words.at(-2) ?? 'redis-locks'];
-      const asked = launch([...COMMAND, ...args], { COMP_LINE: line });
-      expect([await asked.ended, asked.stderr]).toEqual([0, '']);
-      return asked.stdout.trim().split('\n');
-    };
-    expect(await next('in')).toEqual(['inspect']);
-    expect(await next('help', 'wa')).toEqual(['watch']);
-    expect(await next('run', '--wa')).toEqual(['--wait']);
-    expect(await next('ls', '--type', 'redisson')).toEqual(['redisson', 'redisson-fair']);
-    expect(await next('completion', '')).toEqual(['bash', 'zsh', 'fish']);
-    expect(await next('run', 'nightly', '--', '')).toEqual(['']);
-    expect(await next('toString', '--url')).toEqual(['--url']);
-    const shells = [start('completion', 'bash'), start('completion', 'zsh'), start('completion', 'fish')];
-    for (const { ended } of shells) expect(await ended).toBe(0);
-    for (const { stdout } of shells) expect(stdout).toMatch(/^complete .*redis-locks/m);
-  });
-
   it('completes the KEY of a lock by what Redis has, and nothing that a shell would execute or that may be a secret', async () => {
     const owner = (name: string) => `${name}:${'A'.repeat(22)}:1`;
     const names = ['locks:nightly', 'locks:night:2', 'orders:order:42', 'orders:a b', 'orders:$(id)', '-x'];
@@ -131,6 +137,8 @@ describePrivate('The words of redis-locks', () => {
     expect(await next('inspect --url ')).toEqual(['']);
     expect(await next('inspect nightly --js')).toEqual(['--json']);
     expect(await next('inspect --url redis://127.0.0.1:1 loc')).toEqual(['']);
+    const shell = start('completion', 'bash');
+    expect([await shell.ended, shell.stdout]).toEqual([0, expect.stringMatching(/^complete .*redis-locks/)]);
   });
 
   it('a KEY that begins with a dash stands behind `--`', async () => {
