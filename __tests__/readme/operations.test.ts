@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { type DistributedLock, LockLostError, type LockType, type RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/api/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -10,11 +10,11 @@ const PAGE = 'docs/operations.md';
 const ID = `[\\w.-]+[:/]${process.pid}[:/][\\w-]{22}`;
 
 /** `spin`, `pub-sub` with `fencing` */
-const namesIn = (cell = '') => cell.replaceAll('`', '').replace(' with fencing', '').split(', ');
+const typesIn = (cell = '') => cell.replaceAll('`', '').replace(' with fencing', '').split(', ');
 const wordsIn = (cell = '') => codeSpans(cell).flatMap((span) => span.split(' '));
 
 const KEYS = tableBelow(PAGE, 'Keys and channels').map(([types = '', name = '', kind = '']) => ({
-  names: namesIn(types),
+  names: typesIn(types),
   onlyWithFencing: types.endsWith('with `fencing`'),
   row: { name: codeSpans(name)[0] as string, kind },
 }));
@@ -22,7 +22,7 @@ const KEYS = tableBelow(PAGE, 'Keys and channels').map(([types = '', name = '', 
 const RULES = ['ACL rules', 'Semaphores and read/write locks']
   .flatMap((heading) => tableBelow(PAGE, heading))
   .map(([types, rules, withFencing]) => ({
-    names: namesIn(types),
+    names: typesIn(types),
     rules: wordsIn(rules),
     withFencing: wordsIn(withFencing),
   }));
@@ -60,65 +60,91 @@ function asInTheTable(name: string): string {
   return name.replace(new RegExp(`(?<=:)${ID}:\\d+`), '<owner>').replace(new RegExp(`(?<=:)${ID}`), '<id>');
 }
 
-describePrivate(PAGE, () => {
-  const redis = PrivateRedis.install();
-  let contention: Contention | undefined;
+/** Makes a user with these rights and no others. */
+async function permit(redis: PrivateRedis, username: string, rules: readonly string[]) {
+  const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
+  await redis.admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
+  await redis.admin.sendCommand(['ACL', 'LOG', 'RESET']);
+  return { username, password: 'secret' };
+}
 
-  beforeEach(async () => {
-    await redis.admin.flushAll();
-    // Unknown scripts are sent by EVAL.
-    await redis.admin.scriptFlush();
-    await redis.admin.sendCommand(['ACL', 'LOG', 'RESET']);
-    await redis.admin.sendCommand(['CONFIG', 'RESETSTAT']);
+/** What users were refused. */
+async function denied(redis: PrivateRedis): Promise<string[]> {
+  const entries = (await redis.admin.aclLog()).filter(({ object }) => !object.startsWith('client'));
+  return entries.map(({ reason, object }) => `${reason} ${object}`);
+}
+
+interface NameInRedis {
+  readonly name: string;
+  readonly kind: string;
+}
+
+/** The names in Redis, as the table has them. */
+async function namesIn(redis: PrivateRedis): Promise<NameInRedis[]> {
+  const kinds: Record<string, string> = { zset: 'sorted set' };
+  const keys = (await redis.admin.keys('*')).map(async (name) => {
+    const type = await redis.admin.type(name);
+    const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
+    return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };
   });
+  const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));
+  return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
+}
 
-  afterEach(async () => {
-    await contention?.close();
-  });
+async function callsOf(redis: PrivateRedis, rule: string): Promise<number> {
+  const stats = await redis.admin.info('commandstats');
+  return Number(new RegExp(`^cmdstat_${rule.slice(1).replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+}
 
-  async function seen(): Promise<{ name: string; kind: string }[]> {
-    const kinds: Record<string, string> = { zset: 'sorted set' };
-    const keys = (await redis.admin.keys('*')).map(async (name) => {
-      const type = await redis.admin.type(name);
-      const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
-      return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };
+/** What Redis has while a lock is contended for by a user with the rights of the page, and what it says of these rights. */
+async function contend(redis: PrivateRedis, { name, fencing, lockType, more = [], lockOf }: Case) {
+  const row = RULES.find(({ names }) => names.includes(name));
+  const rules = [...(row?.rules ?? []), ...(fencing ? (row?.withFencing ?? []) : []), ...more];
+  const user = await permit(redis, 'locks', rules);
+  const contention = new Contention(redis, lockType, fencing, user, lockOf);
+  let found: NameInRedis[] = [];
+  try {
+    await contention.run(async () => {
+      found = await namesIn(redis);
     });
-    const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));
-    return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
+  } finally {
+    await contention.close();
   }
+  const unused = [];
+  for (const rule of rules) if (rule.startsWith('+') && (await callsOf(redis, rule)) === 0) unused.push(rule);
+  const { warnings } = contention;
+  return { found, warnings, denied: await denied(redis), unused };
+}
 
-  async function callsOf(rule: string): Promise<number> {
-    const stats = await redis.admin.info('commandstats');
-    return Number(new RegExp(`^cmdstat_${rule.slice(1).replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
-  }
+describePrivate(`${PAGE} under contention`, () => {
+  const servers = new Map(CASES.map((one) => [one, PrivateRedis.install()]));
+  let outcomes: Map<Case, ReturnType<typeof contend>>;
+
+  // A case takes more than a second, most of which it waits: each has a server of its own, and they run at once.
+  beforeAll(async () => {
+    outcomes = new Map([...servers].map(([one, redis]) => [one, contend(redis, one)]));
+    await Promise.allSettled(outcomes.values());
+  });
 
   it.each(CASES)(
     `${PAGE} has the keys and channels of $name under contention, and the rights that are needed, with fencing: $fencing`,
-    async ({ name, fencing, lockType, more = [], lockOf }) => {
-      const row = RULES.find(({ names }) => names.includes(name));
-      const rules = [...(row?.rules ?? []), ...(fencing ? (row?.withFencing ?? []) : []), ...more];
-      const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
-      await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', ...all]);
-
-      contention = new Contention(redis, lockType, fencing, { username: 'locks', password: 'secret' }, lockOf);
-      let found: { name: string; kind: string }[] = [];
-      await contention.run(async () => {
-        found = await seen();
-      });
-
+    async (one) => {
+      const { name, fencing } = one;
+      const { found = [], ...others } = (await outcomes.get(one)) ?? {};
       const expected = KEYS.filter(
         ({ names, onlyWithFencing }) => names.includes(name) && (fencing || !onlyWithFencing),
       );
-      const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name);
+      const byName = (a: NameInRedis, b: NameInRedis) => a.name.localeCompare(b.name);
       expect(found.sort(byName)).toEqual(expected.map(({ row }) => row).sort(byName));
-      expect(contention.warnings).toEqual([]);
-      const denied = (await redis.admin.aclLog()).filter(({ object }) => !object.startsWith('client'));
-      expect(denied.map(({ reason, object }) => `${reason} ${object}`)).toEqual([]);
-      const unused = [];
-      for (const rule of rules) if (rule.startsWith('+') && (await callsOf(rule)) === 0) unused.push(rule);
-      expect(unused).toEqual([]);
+      expect(others).toEqual({ warnings: [], denied: [], unused: [] });
     },
   );
+});
+
+describePrivate(PAGE, () => {
+  const redis = PrivateRedis.install();
+
+  beforeEach(() => redis.admin.flushAll());
 
   it(`${PAGE} is about every type of lock, and no other`, () => {
     const all = new Set(CASES.map(({ name }) => name));
@@ -126,12 +152,27 @@ describePrivate(PAGE, () => {
   });
 
   it(`${PAGE} has the names of a key with a hash tag, which share its slot`, async () => {
-    contention = new Contention(redis, 'fair', true);
-    const registry = await contention.registry();
+    const { registry } = createRegistry(redis.admin, { registryKey: REGISTRY_KEY, lockType: 'fair', fencing: true });
     const lease = await registry.obtain('{42}').lock();
     const names = await redis.admin.keys('*');
     expect(names.sort()).toEqual([`${REGISTRY_KEY}:{42}`, `{42}:fence:${REGISTRY_KEY}:{42}`].sort());
     await lease.unlock();
+  });
+
+  it.each(['spin', 'pub-sub', 'redisson'] as const)(`${PAGE} has the rights of once, with %s`, async (lockType) => {
+    const [, ofOnce] = /^- `once` and `forget` also need(.*)$/m.exec(readPage(PAGE)) ?? [];
+    const rules = RULES.find(({ names }) => names.includes(lockType))?.rules ?? [];
+    const user = await permit(redis, lockType, [...rules, ...wordsIn(ofOnce).filter((word) => /^[~&+]/.test(word))]);
+    const options = { registryKey: REGISTRY_KEY, lockType };
+    const calls = [1, 2].map(async (i) => {
+      const { registry } = createRegistry(await redis.connect(user), options);
+      const result = await registry.once(KEY, () => `by ${i}`, { keepFor: 60_000 });
+      return { registry, result };
+    });
+    const [one, other] = await Promise.all(calls);
+    expect(one?.result).toBe(other?.result);
+    expect(await one?.registry.forget(KEY)).toBe(true);
+    expect(await denied(redis)).toEqual([]);
   });
 
   /** A command of the section about stuck locks. */
@@ -159,7 +200,7 @@ describePrivate(PAGE, () => {
   it.each(LOCK_TYPES)(
     `${PAGE} has the command that frees a stuck lock, whose holder learns of the loss: %s`,
     async (lockType) => {
-      const held = await registry(lockType).obtain(KEY).lock({ ttl: 3_000, renew: true });
+      const held = await registry(lockType).obtain(KEY).lock({ ttl: 1_500, renew: true });
       const others = registry(lockType);
       expect(await others.obtain(KEY).tryLock()).toBeNull();
       expect(await carryOut('DEL')).toBe(1);
