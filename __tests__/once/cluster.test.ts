@@ -1,43 +1,34 @@
-import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import { beforeAll, expect, it } from '@jest/globals';
 import { type ClusterServers, startCluster } from '../support/cluster';
-import { describeReal, uniqueKey } from '../support/redis';
+import { atTheEnd, describePrivate } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 
-describeReal('Once on a cluster', () => {
+describePrivate('Once on a cluster', () => {
   let servers: ClusterServers;
-  const registries: RedisLockRegistry[] = [];
 
   beforeAll(async () => {
     servers = await startCluster();
+    atTheEnd(() => servers.stop());
   });
-
-  afterEach(async () => {
-    await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-  });
-
-  afterAll(() => servers?.stop());
 
   it.each(['spin', 'fair', 'redisson'] as const)(
     'Tasks of once on a cluster run once each, and their results are in the slots of their locks of type %s',
     async (lockType) => {
-      const registryKey = uniqueKey('once');
-      for (let i = 0; i < 2; i++) {
-        registries.push(new RedisLockRegistry(await servers.connect(), { registryKey, lockType }));
-      }
+      const options = { registryKey: uniqueKey('once'), lockType };
+      const registries = [1, 2].map(async () => createRegistry(await servers.connect(), options).registry);
       const runs: string[] = [];
       const keys = ['a', 'b', 'c', '{tag}:d'];
-      const callers = registries.flatMap((registry) => keys.map((key) => ({ registry, key })));
-      const call = ({ registry, key }: (typeof callers)[number]) =>
-        registry.once(
-          key,
-          () => {
+      const calls = [...registries, ...registries].flatMap((registry) =>
+        keys.map(async (key) => {
+          const task = () => {
             runs.push(key);
             return `result of ${key}`;
-          },
-          { keepFor: 60_000 },
-        );
-      const results = await Promise.all([...callers, ...callers].map(call));
-      expect(results).toEqual([...callers, ...callers].map(({ key }) => `result of ${key}`));
+          };
+          return [key, await (await registry).once(key, task, { keepFor: 60_000 })];
+        }),
+      );
+      for (const [key, result] of await Promise.all(calls)) expect(result).toBe(`result of ${key}`);
       expect(runs.sort()).toEqual([...keys].sort());
     },
   );

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockRegistry, LockTimeoutError } from '../../lib';
 import type { Results } from '../../lib/core/backend';
 import type { RedisLock } from '../../lib/core/lock';
@@ -297,36 +297,29 @@ describe('Once whose results are slow', () => {
 });
 
 describe('Once with locks in memory', () => {
+  afterEach(() => void jest.useRealTimers());
+
   const pairs = pairsInMemory();
   theSameEverywhere(async () => pairs());
 
   it('A result of once in memory is kept for keepFor by the fake timers of a test', async () => {
     jest.useFakeTimers();
-    try {
-      const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
-      let count = 0;
-      const next = () => registry.once('key', () => ++count, { keepFor: 1_000 });
-      expect([await next(), await next()]).toEqual([1, 1]);
-      jest.advanceTimersByTime(1_000);
-      expect(await next()).toBe(2);
-    } finally {
-      jest.useRealTimers();
-    }
+    const [one] = pairs();
+    let count = 0;
+    const next = () => one.once('key', () => ++count, { keepFor: 1_000 });
+    expect([await next(), await next()]).toEqual([1, 1]);
+    jest.advanceTimersByTime(1_000);
+    expect(await next()).toBe(2);
   });
 
   it('A caller of once whose own task runs waits for its end, longer than its waitTime', async () => {
     jest.useFakeTimers();
-    try {
-      const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
-      const { task, open } = gated('done');
-      const own = registry.once('key', task, { ...KEPT, waitTime: 50 });
-      const joined = registry.once('key', task, { ...KEPT, waitTime: 50 });
-      await Promise.all([jest.advanceTimersByTimeAsync(100), expect(joined).rejects.toThrow(LockTimeoutError)]);
-      open();
-      expect(await own).toBe('done');
-    } finally {
-      jest.useRealTimers();
-    }
+    const [one] = pairs();
+    const { task, open } = gated('done');
+    const [own, joined] = [1, 2].map(() => one.once('key', task, { ...KEPT, waitTime: 50 }));
+    await Promise.all([jest.advanceTimersByTimeAsync(100), expect(joined).rejects.toThrow(LockTimeoutError)]);
+    open();
+    expect(await own).toBe('done');
   });
 
   it('A registry of the application that knows no results says so', async () => {
