@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import type { RedisLockRegistry } from '../../lib';
 import { finderOf, findLocks } from '../../lib/inspection/find-locks';
 import {
   type ContractClients,
@@ -16,9 +16,9 @@ import { packageNamed } from '../support/ioredis-packages';
 import { connectToNode, Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
-const onWarning = (): void => undefined; // a pool has no connection for messages
 const ioredis = packageNamed('ioredis 5');
 
 const KINDS = [
@@ -34,8 +34,8 @@ describe.each(KINDS)('By $name', (kind) => {
   beforeAll(async () => {
     opened = await kind.open();
     for (const [i, client] of opened.clients.entries()) {
-      const name = `web-${i + 1}`;
-      registries.push(new RedisLockRegistry(client, { registryKey, lockType: 'fair', name, fencing: true, onWarning }));
+      const options = { registryKey, lockType: 'fair', name: `web-${i + 1}`, fencing: true } as const;
+      registries.push(createRegistry(client, options).registry);
     }
   });
 
@@ -71,13 +71,11 @@ describe.each(KINDS)('By $name', (kind) => {
   });
 });
 
-describe('By a cluster of valkey-glide', () => {
-  it('Through a cluster of valkey-glide, nothing is found, which says so', async () => {
-    const opened = await glideCluster.open();
-    const { locks, missing } = await findLocks(opened.clients[0]);
-    await opened.close();
-    expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
-  });
+it('Through a cluster of valkey-glide, nothing is found, which says so', async () => {
+  const opened = await glideCluster.open();
+  const { locks, missing } = await findLocks(opened.clients[0]);
+  await opened.close();
+  expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
 });
 
 describePrivate('A look', () => {
@@ -94,7 +92,15 @@ describePrivate('A look', () => {
   });
 
   const ID = 'AAAAAAAAAAAAAAAAAAAAAA';
+  const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
   const inAnHour = Date.now() + 3_600_000;
+
+  /** Commands, as redis-cli takes them. */
+  const send = async (...lines: readonly string[]) => {
+    for (const line of lines) await server.send(...line.split(' '));
+  };
+  /** What is in Redis, and nothing else: commands as above. */
+  const inRedis = (...lines: readonly string[]) => send('FLUSHALL', ...lines);
 
   it('A look says that a server refuses connections, and does not wait until a command is late', async () => {
     const away = await Node.start();
@@ -110,44 +116,44 @@ describePrivate('A look', () => {
   it('A look at a large database is not a search each time: it looks at what the last search has found', async () => {
     const data = Array.from({ length: 10_001 }, (_, i) => [`data:${i}`, 'text'] as [string, string]);
     await client.mSet(data);
-    await server.send('SET', 'orders:1', `web-7:1:${ID}:1`, 'PX', '60000');
+    await send(`SET orders:1 web-7:1:${ID}:1 PX 60000`);
     const find = finderOf(client, {});
     const searches = async () =>
       /cmdstat_scan:calls=(\d+)/.exec(String(await server.send('INFO', 'commandstats')))?.[1];
     expect((await find()).locks.map(({ lock }) => lock)).toEqual(['orders:1']);
     const before = await searches();
-    await server.send('DEL', 'orders:1');
+    await send('DEL orders:1');
     expect((await find()).locks).toEqual([]);
-    await server.send('SET', 'orders:1', `web-8:1:${ID}:1`, 'PX', '60000');
+    await send(`SET orders:1 web-8:1:${ID}:1 PX 60000`);
     const found = await find();
     expect([found.locks.map(({ holder }) => holder), found.keys]).toEqual([['web-8:1'], 1]);
     expect(await searches()).toBe(before);
-    await server.send('FLUSHALL');
+    await send('FLUSHALL');
     const again = finderOf(client, {});
     await again();
-    await server.send('SET', 'orders:2', `web-7:1:${ID}:1`, 'PX', '60000');
+    await send(`SET orders:2 web-7:1:${ID}:1 PX 60000`);
     expect((await again()).locks.map(({ lock }) => lock)).toEqual(['orders:2']);
-    await server.send('FLUSHALL');
   });
 
   it('A look finds the locks among other data on the server, with one command for 500 keys', async () => {
-    const uuid = '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e';
     const longest = `kept@${'n'.repeat(64)}:${ID}:1795557762000000@1795557764000000`;
+    await inRedis(
+      `SET ours ${longest} PX 60000`,
+      `SET spring ${JAVA} PX 60000`,
+      `HSET redisson ${JAVA}:31 1`,
+      'PEXPIRE redisson 60000',
+      `ZADD shared ${inAnHour} write:web-7:1:${ID}:1`,
+      `ZADD {waited}:queue 1 web-8:1:${ID}:1`,
+      `RPUSH redisson_lock_queue:{java} ${JAVA}:32`,
+      `HSET {entered}:waiters semaphore:web-8:1:${ID}:1 1:${inAnHour}`,
+      `SET data:uuid ${JAVA}-and-more PX 60000`,
+      `HSET data:cart ${JAVA}:31 1 other 1`,
+      'ZADD data:scores 1 reader',
+      'RPUSH data:list text',
+    );
     await client.mSet(
       Array.from({ length: 5_000 }, (_, i) => [`data:${i}`, 'text '.repeat(i % 99)] as [string, string]),
     );
-    await server.send('SET', 'ours', longest, 'PX', '60000');
-    await server.send('SET', 'spring', uuid, 'PX', '60000');
-    await server.send('HSET', 'redisson', `${uuid}:31`, '1');
-    await server.send('PEXPIRE', 'redisson', '60000');
-    await server.send('ZADD', 'shared', String(inAnHour), `write:web-7:1:${ID}:1`);
-    await server.send('ZADD', '{waited}:queue', '1', `web-8:1:${ID}:1`);
-    await server.send('RPUSH', 'redisson_lock_queue:{java}', `${uuid}:32`);
-    await server.send('HSET', '{entered}:waiters', `semaphore:web-8:1:${ID}:1`, `1:${inAnHour}`);
-    await server.send('SET', 'data:uuid', `${uuid}-and-more`, 'PX', '60000');
-    await server.send('HSET', 'data:cart', `${uuid}:31`, '1', 'other', '1');
-    await server.send('ZADD', 'data:scores', '1', 'reader');
-    await server.send('RPUSH', 'data:list', 'text');
     const sent: string[] = [];
     const counting = {
       eval: client.eval.bind(client),
@@ -158,7 +164,6 @@ describePrivate('A look', () => {
       },
     };
     const { locks, keys, missing } = await findLocks(counting as never);
-    await server.send('FLUSHALL');
     expect(locks.map(({ lock }) => lock)).toEqual([
       ...['entered', 'java', 'ours', 'redisson', 'shared', 'spring', 'waited'],
     ]);
@@ -169,15 +174,16 @@ describePrivate('A look', () => {
   });
 
   it('A look says of whom a lock is, and of what type as far as its key tells', async () => {
-    await server.send('SET', 'types:ours', `web-7:1:${ID}:1`, 'PX', '60000');
-    await server.send('HSET', 'types:ours:2', `web-7/1/${ID}:1`, '1');
-    await server.send('SET', 'types:spring', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e', 'PX', '60000');
-    await server.send('HSET', 'types:redisson', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e:31', '1');
-    await server.send('SET', 'types:other', 'by hand', 'PX', '60000');
-    await server.send('SET', 'types:fair', `kept@web-7:1:${ID}:1`, 'PX', '60000');
-    await server.send('ZADD', '{types:fair}:queue', '1', `web-8:1:${ID}:1`);
+    await inRedis(
+      `SET types:ours web-7:1:${ID}:1 PX 60000`,
+      `HSET types:ours:2 web-7/1/${ID}:1 1`,
+      `SET types:spring ${JAVA} PX 60000`,
+      `HSET types:redisson ${JAVA}:31 1`,
+      'SET types:other by-hand PX 60000',
+      `SET types:fair kept@web-7:1:${ID}:1 PX 60000`,
+      `ZADD {types:fair}:queue 1 web-8:1:${ID}:1`,
+    );
     const { locks } = await findLocks(client, { registryKey: 'types' });
-    await server.send('FLUSHALL');
     expect(locks.map(({ key, typeName }) => [key, typeName])).toEqual([
       ['fair', 'fair'],
       ['other', 'not known'],
@@ -189,23 +195,18 @@ describePrivate('A look', () => {
   });
 
   it('A look finds a lock that nobody holds while its queue has somebody', async () => {
-    const arrival = String((inAnHour - 7_200_000) * 1_000);
-    await server.send(
-      'ZADD',
-      '{orders:a}:queue',
-      arrival,
-      `web-1:${ID}:1`,
-      String(Number(arrival) + 1),
-      `web-2:${ID}:1`,
-    );
-    // A process that was killed while it waited.
-    await server.send('ZADD', '{orders:a}:queue', arrival, `web-0:${ID}:1`);
-    const lives = [`web-0:${ID}`, `${arrival.slice(0, -3)}:1:message`, `web-1:${ID}`, `${inAnHour}:1:message`];
-    await server.send('HSET', '{orders:a}:tickets', ...lives);
-    await server.send('RPUSH', 'redisson_lock_queue:{orders:b}', `web-3/${ID}:1`);
+    const anHourAgo = inAnHour - 7_200_000;
+    const arrival = anHourAgo * 1_000;
     const ticket = `${arrival}:${inAnHour}:${inAnHour}:${inAnHour}`;
-    await server.send('HSET', '{t}:waiters:orders:{t}', `write:web-4:${ID}:1`, ticket, 'read:gone', `${arrival}:1:1:1`);
-    await server.send('ZADD', 'orders:{t}', '1', `read:web-5:${ID}:1`);
+    await inRedis(
+      `ZADD {orders:a}:queue ${arrival} web-1:${ID}:1 ${arrival + 1} web-2:${ID}:1`,
+      // A process that was killed while it waited.
+      `ZADD {orders:a}:queue ${arrival} web-0:${ID}:1`,
+      `HSET {orders:a}:tickets web-0:${ID} ${anHourAgo}:1:message web-1:${ID} ${inAnHour}:1:message`,
+      `RPUSH redisson_lock_queue:{orders:b} web-3/${ID}:1`,
+      `HSET {t}:waiters:orders:{t} write:web-4:${ID}:1 ${ticket} read:gone ${arrival}:1:1:1`,
+      `ZADD orders:{t} 1 read:web-5:${ID}:1`,
+    );
     const found = [await findLocks(client), await findLocks(client, { registryKey: 'orders' })];
     for (const { locks } of found) {
       expect(locks.map(({ lock, holder, types }) => [lock, holder, types])).toEqual([
@@ -225,19 +226,19 @@ describePrivate('A look', () => {
   });
 
   it('A look leaves no WRONGTYPE at the server, whatever the application has there', async () => {
-    await server.send('FLUSHALL');
-    await server.send('SET', '{orders:1}:queue', 'text');
-    await server.send('LPUSH', '{orders:1}:waiters', 'text');
-    await server.send('SET', 'redisson_lock_queue:{orders:1}', 'text');
-    await server.send('XADD', 'stream', '*', 'a', 'b');
-    await server.send('SADD', 'orders:set', 'a');
-    await server.send('RPUSH', 'orders:list', 'a');
-    for (const [i, type] of ['HSET', 'ZADD', 'SET'].entries()) {
-      const words = { HSET: ['web', '1'], ZADD: ['1', 'a'], SET: ['x'] }[type] as string[];
-      await server.send(type, `orders:${i}`, ...words);
-    }
-    await server.send('SET', 'orders:lock', `web-1:${ID}:1`, 'PX', '60000');
-    await server.send('CONFIG', 'RESETSTAT');
+    await inRedis(
+      'SET {orders:1}:queue text',
+      'LPUSH {orders:1}:waiters text',
+      'SET redisson_lock_queue:{orders:1} text',
+      'XADD stream * a b',
+      'SADD orders:set a',
+      'RPUSH orders:list a',
+      'HSET orders:0 web 1',
+      'ZADD orders:1 1 a',
+      'SET orders:2 x',
+      `SET orders:lock web-1:${ID}:1 PX 60000`,
+      'CONFIG RESETSTAT',
+    );
     const { locks, missing } = await findLocks(client);
     expect([locks.map(({ lock }) => lock), missing]).toEqual([['orders:lock'], []]);
     expect((await findLocks(client, { key: '1' })).locks).toEqual([]);
@@ -245,11 +246,9 @@ describePrivate('A look', () => {
   });
 
   it('A look takes a glob as Redis does', async () => {
-    await server.send('FLUSHALL');
     const names = ['orders:a*b', 'orders:axb', 'orders:[c]', 'orders:d-e', 'orders:f?'];
-    for (const name of names) await server.send('SET', name, `web-1:${ID}:1`, 'PX', '60000');
     // Of other types SCAN is asked for more names, for those of queues.
-    await server.send('HSET', 'orders:axbc', `web-1/${ID}:1`, '1');
+    await inRedis(...names.map((name) => `SET ${name} web-1:${ID}:1 PX 60000`), `HSET orders:axbc web-1/${ID}:1 1`);
     const matching = async (match: string) => {
       const { locks } = await findLocks(client, { registryKey: 'orders', match });
       return locks.map(({ key }) => key);
@@ -262,11 +261,6 @@ describePrivate('A look', () => {
     expect(await matching('f?')).toEqual(['f?']);
   });
 
-  const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
-  const inRedis = async (...commands: readonly string[][]) => {
-    await server.send('FLUSHALL');
-    for (const command of commands) await server.send(...command);
-  };
   /** Of the keys that are found: whether they are sure to be locks, and what is shown of their holders. */
   const found = async (search = {}) => {
     const { locks } = await findLocks(client, search);
@@ -277,7 +271,7 @@ describePrivate('A look', () => {
 
   it('A look that waits for a slow answer says what is left of a shared lock, and how long it is held, after that', async () => {
     const [acquiredAt, end] = [Date.now() - 1_000, Date.now() + 60_000];
-    await inRedis(['ZADD', 'orders:1', String(end), `read:web-1:${ID}:${acquiredAt * 1_000}`]);
+    await inRedis(`ZADD orders:1 ${end} read:web-1:${ID}:${acquiredAt * 1_000}`);
     const sendCommand = async (command: string[]) => {
       if (command[0] === 'PUBSUB') await setTimeout(500);
       return client.sendCommand(command);
@@ -293,11 +287,11 @@ describePrivate('A look', () => {
 
   it('A look shows nothing of what only has the form of a lock, and nothing at all of what never expires', async () => {
     await inRedis(
-      ['SET', 'session:7', JAVA, 'PX', '60000'],
-      ['SET', 'user:1', JAVA],
-      ['HSET', 'cart:7', `${JAVA}:2`, '1'],
-      ['PEXPIRE', 'cart:7', '60000'],
-      ['HSET', 'cart:8', `${JAVA}:2`, '1'],
+      `SET session:7 ${JAVA} PX 60000`,
+      `SET user:1 ${JAVA}`,
+      `HSET cart:7 ${JAVA}:2 1`,
+      'PEXPIRE cart:7 60000',
+      `HSET cart:8 ${JAVA}:2 1`,
     );
     expect(await found()).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
     expect(await found({ key: '7' })).toEqual({ 'session:7': NOT_SHOWN, 'cart:7': NOT_SHOWN });
@@ -307,11 +301,11 @@ describePrivate('A look', () => {
 
   it('A look takes a form of Java for a lock by the registryKey, and no other value for one', async () => {
     await inRedis(
-      ['SET', 'orders:1', JAVA, 'PX', '60000'],
-      ['HSET', 'orders:2', `${JAVA}:2`, '1'],
-      ['PEXPIRE', 'orders:2', '60000'],
-      ['SET', 'orders:3', 'a secret', 'PX', '60000'],
-      ['SET', 'orders:4', JAVA],
+      `SET orders:1 ${JAVA} PX 60000`,
+      `HSET orders:2 ${JAVA}:2 1`,
+      'PEXPIRE orders:2 60000',
+      'SET orders:3 secret PX 60000',
+      `SET orders:4 ${JAVA}`,
     );
     expect(await found({ registryKey: 'orders' })).toEqual({
       'orders:1': [true, JAVA, JAVA],
@@ -322,28 +316,24 @@ describePrivate('A look', () => {
   });
 
   it('A look takes a form of Java for a lock beside a key that belongs to it', async () => {
-    const commands = ['fence', 'queue', 'token', 'list'].flatMap((name) => [
-      ['SET', `spring:${name}`, JAVA, 'PX', '60000'],
-      ['HSET', `redisson:${name}`, `${JAVA}:2`, '1'],
-      ['PEXPIRE', `redisson:${name}`, '60000'],
+    const locks = ['fence', 'queue', 'token', 'list'].flatMap((name) => [
+      `SET spring:${name} ${JAVA} PX 60000`,
+      `HSET redisson:${name} ${JAVA}:2 1`,
+      `PEXPIRE redisson:${name} 60000`,
     ]);
     await inRedis(
-      ...commands,
-      ['SET', '{spring:fence}:fence', '1795428581000000'],
-      ['ZADD', '{spring:queue}:queue', '1795428581000000', `web-1:${ID}:1`],
-      ['SET', 'redisson_lock_token:{redisson:token}', '7'],
-      ['RPUSH', 'redisson_lock_queue:{redisson:list}', `${JAVA}:3`],
+      ...locks,
+      'SET {spring:fence}:fence 1795428581000000',
+      `ZADD {spring:queue}:queue 1795428581000000 web-1:${ID}:1`,
+      'SET redisson_lock_token:{redisson:token} 7',
+      `RPUSH redisson_lock_queue:{redisson:list} ${JAVA}:3`,
     );
     const sure = Object.entries(await found()).filter(([, [isSure]]) => isSure);
     expect(sure.map(([name]) => name)).toEqual(['redisson:list', 'redisson:token', 'spring:fence', 'spring:queue']);
   });
 
   it('A look takes a form of Java for a lock while somebody listens for its release', async () => {
-    await inRedis(
-      ['SET', 'a:b:c', JAVA, 'PX', '60000'],
-      ['HSET', 'cart:7', `${JAVA}:2`, '1'],
-      ['PEXPIRE', 'cart:7', '60000'],
-    );
+    await inRedis(`SET a:b:c ${JAVA} PX 60000`, `HSET cart:7 ${JAVA}:2 1`, 'PEXPIRE cart:7 60000');
     const subscriber = await connectToNode(server.address);
     for (const channel of ['a:b-channel:a:b:c', 'redisson_lock__channel:{cart:7}']) {
       await subscriber.subscribe(channel, () => undefined);
@@ -355,10 +345,10 @@ describePrivate('A look', () => {
 
   it('A look shows nothing of the queues of others, which may be named as ours are', async () => {
     await inRedis(
-      ['ZADD', '{mail}:queue', '1', 'to: ada@example.org'],
-      ['HSET', '{rooms}:waiters', 'read:ada', '1:9999999999999:1', 'read:bob', 'a:b'],
-      ['RPUSH', 'redisson_lock_queue:{jobs}', 'a secret'],
-      ['SET', 'mail', `web-1:${ID}:1`, 'PX', '60000'],
+      'ZADD {mail}:queue 1 to:ada@example.org',
+      'HSET {rooms}:waiters read:ada 1:9999999999999:1 read:bob a:b',
+      'RPUSH redisson_lock_queue:{jobs} secret',
+      `SET mail web-1:${ID}:1 PX 60000`,
     );
     const { locks } = await findLocks(client);
     expect(locks.map(({ lock, queue }) => [lock, queue])).toEqual([['mail', null]]);
