@@ -1,4 +1,3 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
 import type { ClientKind } from '../support/client-kinds';
 import { describeEmbedded, describeReal } from '../support/redis';
@@ -42,11 +41,7 @@ const ALL: readonly Part[] = [...TYPE, ...LEASE];
 export function lockContract(lockType: LockType, kind: ClientKind, parts = ALL): void {
   const describeHere = kind.server === 'real' ? describeReal : describeEmbedded;
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
-    const fixture = new LockFixture(lockType, kind);
-    beforeAll(() => fixture.open());
-    beforeEach(() => fixture.beginTest());
-    afterEach(() => fixture.endTest());
-    afterAll(() => fixture.close());
+    const fixture = new LockFixture(lockType, kind).installed();
     for (const part of parts) {
       if (part === evaluating && kind.hasNoScripts) continue;
       if (part === travelling && lockType === 'redisson-fair') continue;

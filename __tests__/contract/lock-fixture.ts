@@ -1,3 +1,4 @@
+import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
@@ -22,7 +23,16 @@ export class LockFixture {
     this.kind = kind;
   }
 
-  async open(): Promise<void> {
+  /** Registers the hooks of the surrounding `describe`. */
+  installed(): this {
+    beforeAll(() => this.#open());
+    beforeEach(() => this.beginTest());
+    afterEach(() => this.endTest());
+    afterAll(() => this.#contractClients?.close());
+    return this;
+  }
+
+  async #open(): Promise<void> {
     this.#contractClients = await this.kind.open();
     this.#oracleClient = await createOracleClient(this.kind);
   }
@@ -33,10 +43,6 @@ export class LockFixture {
 
   async endTest(): Promise<void> {
     await Promise.all(this.#registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-  }
-
-  async close(): Promise<void> {
-    await this.#contractClients?.close();
   }
 
   /** A registry on the first client, as of one process. */

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, RegistryClosedError } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import { LockFixture } from '../contract/lock-fixture';
@@ -12,11 +12,7 @@ const KEYS = ['a', 'b', 'c'];
 /** The behaviour of the lock of several keys, for one lock type through one kind of client. */
 export function multiContract(lockType: LockType, kind: ClientKind): void {
   describeReal(`A ${lockType} lock of several keys through ${kind.name}`, () => {
-    const fixture = new LockFixture(lockType, kind);
-    beforeAll(() => fixture.open());
-    beforeEach(() => fixture.beginTest());
-    afterEach(() => fixture.endTest());
-    afterAll(() => fixture.close());
+    const fixture = new LockFixture(lockType, kind).installed();
 
     const heldKeys = async (): Promise<string[]> => {
       const held = await Promise.all(KEYS.map((key) => fixture.isInRedis(key)));

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect } from '@jest/globals';
+import { expect } from '@jest/globals';
 import type { DistributedLock, Lease, LockLostReason, RedisLock } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
@@ -21,12 +21,7 @@ export class ScopeFixture extends LockFixture {
 
   /** Registers the hooks of the surrounding `describe`. */
   static install(lockType: LockType): ScopeFixture {
-    const fixture = new ScopeFixture(lockType, redis6Client);
-    beforeAll(() => fixture.open());
-    beforeEach(() => fixture.beginTest());
-    afterEach(() => fixture.endTest());
-    afterAll(() => fixture.close());
-    return fixture;
+    return new ScopeFixture(lockType, redis6Client).installed();
   }
 
   override beginTest(): void {

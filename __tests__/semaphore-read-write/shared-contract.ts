@@ -1,4 +1,3 @@
-import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type DistributedLock, type RedisLock, RedisLockRegistry } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { LockFixture } from '../contract/lock-fixture';
@@ -31,11 +30,7 @@ export function sharedContract(
   parts: readonly ((fixture: LockFixture) => void)[],
 ): void {
   describeReal(`${name} through ${kind.name}`, () => {
-    const fixture = new LockFixture('spin', obtaining(LOCKS[name], kind));
-    beforeAll(() => fixture.open());
-    beforeEach(() => fixture.beginTest());
-    afterEach(() => fixture.endTest());
-    afterAll(() => fixture.close());
+    const fixture = new LockFixture('spin', obtaining(LOCKS[name], kind)).installed();
     for (const part of parts) part(fixture);
   });
 }
