@@ -1,3 +1,6 @@
+import type { Lease } from '../../lib';
+import { until } from '../support/until';
+
 /** ms of allowed delay, for busy cores, garbage collection and the interval between two polls. */
 export const SLACK = 400;
 
@@ -8,3 +11,13 @@ export function reliable(ttl: number): number {
 
 /** ms by which a wait may end early: a timer counts from the start of the event loop turn in which it was set. */
 export const EARLY = 20;
+
+/** Until more of it is left than a moment ago. */
+export async function untilRenewed(lease: Lease): Promise<void> {
+  let { remaining } = lease;
+  await until(() => {
+    const before = remaining;
+    remaining = lease.remaining;
+    return remaining > before;
+  });
+}
