@@ -11,6 +11,7 @@ export const LONG_TESTS = [
   'contract/client-redisson',
   'contract/declared-keys',
   'contract/embedded',
+  'contract/ioredis-others',
   'contract/keys-without-expiry',
   'contract/pool',
   'contract/redis-5',
