@@ -5,7 +5,7 @@ import { until, WAIT_LIMIT } from '../support/until';
 import { ownerOf, SharedFixture } from './shared-fixture';
 
 /** ms; and by how much times of the server differ that are counted in whole ms. */
-const MIN_HOLD = 1_500;
+const MIN_HOLD = 800;
 const ROUNDING = 5;
 
 describeReal('minHold of a shared lock', () => {
