@@ -2,47 +2,40 @@ import { expect, it, jest } from '@jest/globals';
 import type { RedisClient } from '../../lib';
 import { FaultyProxy } from '../../support/proxy';
 import { startCluster } from '../support/cluster';
-import { type AnyLock, EVERY_LOCK } from '../support/every-lock';
 import { atTheEnd, type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** They connect again by themselves, and say that they have done so. */
-const OTHER_KINDS: ClientKind[] = ['a client of redis 5', 'a client of ioredis'];
-const [anyLock] = EVERY_LOCK as [AnyLock];
+const SAYING: readonly ClientKind[] = ['a client', 'a client of redis 5', 'a client of ioredis'];
 
 describePrivate('the client says that it has no connection', () => {
   const redis = PrivateRedis.install();
 
-  it.each([
-    ...EVERY_LOCK.map((lock) => ({ kind: 'a client' as ClientKind, ...lock })),
-    ...OTHER_KINDS.map((kind) => ({ kind, ...anyLock })),
-  ])(
-    'P1: a single attempt for $name fails soon, says why, and leaves nothing: $kind',
-    async ({ kind, lockType, acquire }) => {
-      const proxy = await redis.proxy();
-      const client = await clientKinds[kind](proxy.address);
-      const { registry, registryKey } = createRegistry(client, { lockType, commandTimeout: 20_000 });
-      await (await acquire(registry, 'key', { waitTime: 0 })).unlock();
-      proxy.refuse();
-      proxy.reset();
-      await until(() => client.isReady === false);
-      const call = acquire(registry, 'key', { waitTime: 0 });
-      const rejected = expect(call).rejects.toMatchObject({
-        name: 'CannotAcquireLockError',
-        message: expect.stringMatching(/the client failed: .*ECONN(REFUSED|RESET)/),
-      });
-      // Much less than the time of a command.
-      expect(await elapsed(call)).toBeLessThan(5_000);
-      await rejected;
-      await proxy.accept();
-      await until(() => client.isReady);
-      await registry.run('other', () => undefined);
-      expect(await redis.admin.keys(`${registryKey}:key*`)).toEqual([]);
-      await (await acquire(registry, 'key', { waitTime: 0 })).unlock();
-    },
-  );
+  it.each(SAYING)('P1: a single attempt fails soon, says why, and leaves nothing: %s', async (kind) => {
+    const proxy = await redis.proxy();
+    const client = await clientKinds[kind](proxy.address);
+    const { registry, registryKey } = createRegistry(client, { commandTimeout: 20_000 });
+    const lock = registry.obtain('key');
+    await (await lock.tryLock())?.unlock();
+    proxy.refuse();
+    proxy.reset();
+    await until(() => client.isReady === false);
+    const call = lock.tryLock();
+    const rejected = expect(call).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      message: expect.stringMatching(/the client failed: .*ECONN(REFUSED|RESET)/),
+    });
+    // Much less than the time of a command.
+    expect(await elapsed(call)).toBeLessThan(5_000);
+    await rejected;
+    await proxy.accept();
+    await until(() => client.isReady);
+    await registry.run('other', () => undefined);
+    expect(await redis.admin.keys(`${registryKey}:key*`)).toEqual([]);
+    await lock.run(() => undefined);
+  });
 });
 
 describePrivate('a cluster says that it has no connection to one of its masters', () => {

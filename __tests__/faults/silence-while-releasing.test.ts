@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, elapsed } from '../support/test-registry';
@@ -22,7 +22,7 @@ describePrivate('Redis falls silent while a lease is being unlocked', () => {
 
   afterEach(() => redis.thaw());
 
-  it.each(LOCK_TYPES.flatMap((lockType) => [0, 1].map((waiters) => ({ lockType, waiters }))))(
+  it.each(DISTINCT_TYPES.flatMap((lockType) => [0, 1].map((waiters) => ({ lockType, waiters }))))(
     'P1: to other callers of a $lockType lock that is silence and not contention, with $waiters waiters',
     async ({ lockType, waiters }) => {
       const { registry } = createRegistry(await redis.connect(), { lockType, commandTimeout: 1_000 });
@@ -54,7 +54,7 @@ describePrivate('Redis falls silent while a lease is being unlocked', () => {
     },
   );
 
-  it.each(LOCK_TYPES)(
+  it.each(DISTINCT_TYPES)(
     'P1: a tryLock of a %s lock waits for the answer, as for that of its own attempt',
     async (lockType) => {
       const { registry } = createRegistry(await redis.connect(), { lockType });
