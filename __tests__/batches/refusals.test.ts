@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -9,14 +9,18 @@ import { createRegistry, type TestRegistry } from '../support/test-registry';
 const SIZES = [1, 20];
 
 describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType) => {
-  let redis: PrivateRedis;
+  const redis = PrivateRedis.install();
   let admin: TestClient;
+  let client: TestClient;
   let witnessed: TestRegistry;
 
+  beforeAll(async () => {
+    admin = redis.admin;
+    client = await redis.connect();
+  });
+
   beforeEach(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-    witnessed = createRegistry(await redis.connect(), { lockType, expireAfter: 30_000 });
+    witnessed = createRegistry(client, { lockType, expireAfter: 30_000 });
     await warmUp(witnessed.registry);
   });
 

@@ -1,6 +1,6 @@
-import { expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
@@ -17,24 +17,27 @@ async function warmUp(registry: RedisLockRegistry): Promise<void> {
   await Promise.all(keys.map((key) => registry.run(`first ${key}`, () => undefined)));
 }
 
-async function start(lockType: (typeof LOCK_TYPES)[number], options: Partial<RedisLockRegistryOptions> = {}) {
-  const redis = await PrivateRedis.start();
-  const admin = await redis.connect();
-  const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, ...options });
-  await warmUp(registry);
-  const counted = async (act: () => Promise<unknown>): Promise<number> => {
-    const before = await scriptsRun(admin);
-    await act();
-    return (await scriptsRun(admin)) - before;
-  };
-  return { redis, admin, registry, nameOf, counted };
-}
-
 const unlockAll = (leases: readonly Lease[]): Promise<unknown> => Promise.all(leases.map((lease) => lease.unlock()));
 
 describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) => {
+  const redis = PrivateRedis.install();
+
+  beforeEach(() => redis.admin.flushAll());
+
+  const start = async (options: Partial<RedisLockRegistryOptions> = {}) => {
+    const { admin } = redis;
+    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, ...options });
+    await warmUp(registry);
+    const counted = async (act: () => Promise<unknown>): Promise<number> => {
+      const before = await scriptsRun(admin);
+      await act();
+      return (await scriptsRun(admin)) - before;
+    };
+    return { admin, registry, nameOf, counted };
+  };
+
   it('Many locks at the same time are acquired and released by a script for many, each with its own owner, ttl and token', async () => {
-    const { admin, registry, nameOf, counted } = await start(lockType, { fencing: true });
+    const { admin, registry, nameOf, counted } = await start({ fencing: true });
     let leases: Lease[] = [];
     const ttls = keys.map((_, i) => 60_000 * (i + 2));
     const toLock = await counted(async () => {
@@ -63,7 +66,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
   });
 
   it('Many locks at the same time are refused and lost individually', async () => {
-    const { redis, admin, registry, nameOf } = await start(lockType);
+    const { admin, registry, nameOf } = await start();
     const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('').slice(0, -1) });
     const held = keys.filter((_, i) => i % 7 === 0);
     const holders = await Promise.all(held.map((key) => other.registry.obtain(key).lock()));
@@ -79,8 +82,7 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
   });
 
   it('Many locks at the same time are not affected by a key without rights', async () => {
-    const { redis, admin } = await start(lockType);
-    await admin.sendCommand('ACL SETUSER limited on nopass +@all &* ~*first* ~*key-1*'.split(' '));
+    await redis.admin.sendCommand('ACL SETUSER limited on nopass +@all &* ~*first* ~*key-1*'.split(' '));
     const limited = createRegistry(await redis.connect({ username: 'limited', password: 'any' }), { lockType });
     await warmUp(limited.registry);
     const tried = await Promise.allSettled(keys.map((key) => limited.registry.obtain(key).lock()));
