@@ -119,60 +119,58 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection', (kind) => {
     }
   });
 
-  describe('while it releases', () => {
-    it('P7: after its execution: a warning and no loss, and a second unlock does nothing', async () => {
-      const { proxy, warnings, lock, name } = await open();
-      const lease = await lock.lock();
-      const lost = proxy.loseReply(name);
-      await lease.unlock();
-      await lost;
-      expect(await redis.admin.exists(name)).toBe(0);
-      expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
-      expect(lease.signal.aborted).toBe(false);
-      await redis.admin.set(name, 'another');
-      await lease.unlock();
-      expect(await redis.admin.get(name)).toBe('another');
-    });
+  it('P7: after its execution: a warning and no loss, and a second unlock does nothing', async () => {
+    const { proxy, warnings, lock, name } = await open();
+    const lease = await lock.lock();
+    const lost = proxy.loseReply(name);
+    await lease.unlock();
+    await lost;
+    expect(await redis.admin.exists(name)).toBe(0);
+    expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
+    expect(lease.signal.aborted).toBe(false);
+    await redis.admin.set(name, 'another');
+    await lease.unlock();
+    expect(await redis.admin.get(name)).toBe('another');
+  });
 
-    it('P7: after its execution, with a new owner at once: the new owner keeps the key', async () => {
-      const { proxy, warnings, lock, name } = await open();
-      const lease = await lock.lock();
-      proxy.replies.hold = true;
-      const unlocking = lease.unlock();
-      await until(async () => (await redis.admin.exists(name)) === 0);
-      await redis.admin.set(name, 'another');
-      proxy.reset();
-      proxy.replies.hold = false;
-      await unlocking;
-      expect(await redis.admin.get(name)).toBe('another');
-      expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN' }]);
-    });
+  it('P7: after its execution, with a new owner at once: the new owner keeps the key', async () => {
+    const { proxy, warnings, lock, name } = await open();
+    const lease = await lock.lock();
+    proxy.replies.hold = true;
+    const unlocking = lease.unlock();
+    await until(async () => (await redis.admin.exists(name)) === 0);
+    await redis.admin.set(name, 'another');
+    proxy.reset();
+    proxy.replies.hold = false;
+    await unlocking;
+    expect(await redis.admin.get(name)).toBe('another');
+    expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN' }]);
+  });
 
-    it('P7: before its execution: repeated, and released without a warning', async () => {
-      const { proxy, warnings, lock, name } = await open();
-      const lease = await lock.lock();
-      const lost = proxy.loseRequest(name);
-      await lease.unlock();
-      await lost;
-      expect(await redis.admin.exists(name)).toBe(0);
-      expect(warnings).toEqual([]);
-    });
+  it('P7: before its execution: repeated, and released without a warning', async () => {
+    const { proxy, warnings, lock, name } = await open();
+    const lease = await lock.lock();
+    const lost = proxy.loseRequest(name);
+    await lease.unlock();
+    await lost;
+    expect(await redis.admin.exists(name)).toBe(0);
+    expect(warnings).toEqual([]);
+  });
 
-    it('P7: permanently: settles within its bound, frees the local turn, and the key is deleted when Redis is back', async () => {
-      const { proxy, lock, name } = await open({ commandTimeout: 1_000 });
-      const lease = await lock.lock();
-      proxy.refuse();
-      proxy.reset();
-      const unlocking = lease.unlock();
-      const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError', key: 'key' });
-      const next = lock.lock({ waitTime: 10_000 });
-      expect(await elapsed(unlocking)).toBeLessThan(1_000 + 300 + machineDelay());
-      await rejected;
-      expect(await redis.admin.exists(name)).toBe(1);
-      await proxy.accept();
-      // The same process acquires as soon as its late release was executed, or its own owner value is recognised.
-      await (await next).unlock();
-      await until(async () => (await redis.admin.exists(name)) === 0);
-    });
+  it('P7: permanently: settles within its bound, frees the local turn, and the key is deleted when Redis is back', async () => {
+    const { proxy, lock, name } = await open({ commandTimeout: 1_000 });
+    const lease = await lock.lock();
+    proxy.refuse();
+    proxy.reset();
+    const unlocking = lease.unlock();
+    const rejected = expect(unlocking).rejects.toMatchObject({ name: 'LockReleaseError', key: 'key' });
+    const next = lock.lock({ waitTime: 10_000 });
+    expect(await elapsed(unlocking)).toBeLessThan(1_000 + 300 + machineDelay());
+    await rejected;
+    expect(await redis.admin.exists(name)).toBe(1);
+    await proxy.accept();
+    // The same process acquires as soon as its late release was executed, or its own owner value is recognised.
+    await (await next).unlock();
+    await until(async () => (await redis.admin.exists(name)) === 0);
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { type DistributedLock, type Lease, LockError, RedisLockRegistry } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { connectToNode, Node } from '../support/node';
@@ -107,29 +107,27 @@ describePrivate(PAGE, () => {
     expect(end?.after).toBeLessThan((TIMES[time] as number) + 400 + machineDelay());
   });
 
-  describe('and', () => {
-    it(`${PAGE} says that the end of run keeps the result, and warns`, () => {
-      expect(endOfRun.result).toBe('done');
-      expect(endOfRun.after).toBeLessThan((TIMES.commandTimeout as number) + 400 + machineDelay());
-      expect(warnings).toContain('RELEASE_FAILED');
-    });
+  it(`${PAGE} says that the end of run keeps the result, and warns`, () => {
+    expect(endOfRun.result).toBe('done');
+    expect(endOfRun.after).toBeLessThan((TIMES.commandTimeout as number) + 400 + machineDelay());
+    expect(warnings).toContain('RELEASE_FAILED');
+  });
 
-    it(`${PAGE} says that lead waits, and that close resolves`, async () => {
-      const stop = new AbortController();
-      let hasEnded = false;
-      const leading = registry
-        .lead('leader', () => undefined, { signal: stop.signal })
-        .then(() => {
-          hasEnded = true;
-        });
-      await new Promise((resolve) => setTimeout(resolve, (TIMES.unavailableAfter as number) + 500));
-      expect(hasEnded).toBe(false);
-      stop.abort();
-      await leading;
-      const start = performance.now();
-      await registry.close({ timeout: TIMES.timeout as number });
-      const { commandTimeout = 0, timeout = 0 } = TIMES;
-      expect(performance.now() - start).toBeLessThan(timeout + 2 * commandTimeout + 400 + machineDelay());
-    });
+  it(`${PAGE} says that lead waits, and that close resolves`, async () => {
+    const stop = new AbortController();
+    let hasEnded = false;
+    const leading = registry
+      .lead('leader', () => undefined, { signal: stop.signal })
+      .then(() => {
+        hasEnded = true;
+      });
+    await new Promise((resolve) => setTimeout(resolve, (TIMES.unavailableAfter as number) + 500));
+    expect(hasEnded).toBe(false);
+    stop.abort();
+    await leading;
+    const start = performance.now();
+    await registry.close({ timeout: TIMES.timeout as number });
+    const { commandTimeout = 0, timeout = 0 } = TIMES;
+    expect(performance.now() - start).toBeLessThan(timeout + 2 * commandTimeout + 400 + machineDelay());
   });
 });

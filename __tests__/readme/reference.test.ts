@@ -39,33 +39,27 @@ function union(name: string): string[] {
   return [...members.matchAll(/'([^']*)'/g)].map(([, member]) => member as string).sort();
 }
 
-describe('The tables of the pages name', () => {
-  it('The tables of the pages name every option of a call, and no other', async () => {
-    expect(firstCells('docs/reference.md', 'Options of a call')).toEqual(
-      await knownOptions(refusal({}, { unknown: 1 })),
-    );
-  });
+it('The tables of the pages name every option of a call, and no other', async () => {
+  expect(firstCells('docs/reference.md', 'Options of a call')).toEqual(await knownOptions(refusal({}, { unknown: 1 })));
+});
 
-  it('The tables of the pages name every option of a registry, and no other', async () => {
-    expect(firstCells('docs/reference.md', 'Options of a registry')).toEqual(
-      await knownOptions(refusal({ unknown: 1 })),
-    );
-  });
+it('The tables of the pages name every option of a registry, and no other', async () => {
+  expect(firstCells('docs/reference.md', 'Options of a registry')).toEqual(await knownOptions(refusal({ unknown: 1 })));
+});
 
-  it('The tables of the pages name every lock type, and no other', async () => {
-    const named = firstCells('README.md', 'Lock types').map((type) => type.replaceAll("'", ''));
-    const known = /one of (.*), got/.exec(await refusal({ lockType: 'unknown' }))?.[1]?.split(', ');
-    expect(named).toEqual(known?.sort());
-  });
+it('The tables of the pages name every lock type, and no other', async () => {
+  const named = firstCells('README.md', 'Lock types').map((type) => type.replaceAll("'", ''));
+  const known = /one of (.*), got/.exec(await refusal({ lockType: 'unknown' }))?.[1]?.split(', ');
+  expect(named).toEqual(known?.sort());
+});
 
-  it('The tables of the pages name every error, and no other', () => {
-    const classes = Object.keys(library).filter((name) => name.endsWith('Error') && name !== 'LockError');
-    expect(firstCells('docs/reference.md', 'Errors')).toEqual(classes.sort());
-  });
+it('The tables of the pages name every error, and no other', () => {
+  const classes = Object.keys(library).filter((name) => name.endsWith('Error') && name !== 'LockError');
+  expect(firstCells('docs/reference.md', 'Errors')).toEqual(classes.sort());
+});
 
-  it('The tables of the pages name every code of a warning, and no other', () => {
-    expect(firstCells('docs/operations.md', 'Warnings')).toEqual(union('LockWarningCode'));
-  });
+it('The tables of the pages name every code of a warning, and no other', () => {
+  expect(firstCells('docs/operations.md', 'Warnings')).toEqual(union('LockWarningCode'));
 });
 
 it.each(['api/distributed-lock.ts', 'api/options.ts'])(
@@ -148,17 +142,15 @@ describe('.github', () => {
   });
 });
 
-describe('Before the first release', () => {
-  it('CONTRIBUTING.md names the fields that `npm run check` warns of, and no other', () => {
-    const named = tableBelow('CONTRIBUTING.md', 'Before the first release').flatMap(([cell = '']) => codeSpans(cell));
-    expect(named).toEqual([...OWNERS_FIELDS]);
-  });
+it('CONTRIBUTING.md names the fields that `npm run check` warns of, and no other', () => {
+  const named = tableBelow('CONTRIBUTING.md', 'Before the first release').flatMap(([cell = '']) => codeSpans(cell));
+  expect(named).toEqual([...OWNERS_FIELDS]);
+});
 
-  it('Before the first release, a field that is missing is reported, and none that is there', () => {
-    expect(missingFields({})).toEqual([...OWNERS_FIELDS]);
-    const complete = Object.fromEntries(OWNERS_FIELDS.map((name) => [name, 'there']));
-    expect(missingFields(complete)).toEqual([]);
-  });
+it('Before the first release, a field that is missing is reported, and none that is there', () => {
+  expect(missingFields({})).toEqual([...OWNERS_FIELDS]);
+  const complete = Object.fromEntries(OWNERS_FIELDS.map((name) => [name, 'there']));
+  expect(missingFields(complete)).toEqual([]);
 });
 
 describe('README.md, by the runs in docs/redis.md,', () => {

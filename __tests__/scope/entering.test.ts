@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { SLACK } from '../contract/timing';
 import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
@@ -150,124 +150,120 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toHaveLength(2);
   });
 
-  describe('by siblings', () => {
-    it('Entry by siblings in a scope is one at a time, on two levels: the children of one finish before the next begins', async () => {
-      const family = (parent: number) =>
-        Promise.all(numbers(3).map((child) => scope.lock.run(() => scope.enter(`${parent}.${child}`))));
-      await scope.lock.run(() => Promise.all(numbers(3).map((i) => scope.lock.run(() => family(i)))));
-      expect(scope.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
-    });
+  it('Entry by siblings in a scope is one at a time, on two levels: the children of one finish before the next begins', async () => {
+    const family = (parent: number) =>
+      Promise.all(numbers(3).map((child) => scope.lock.run(() => scope.enter(`${parent}.${child}`))));
+    await scope.lock.run(() => Promise.all(numbers(3).map((i) => scope.lock.run(() => family(i)))));
+    expect(scope.entered).toEqual(['0.0', '0.1', '0.2', '1.0', '1.1', '1.2', '2.0', '2.1', '2.2']);
+  });
 
-    it('Entry by siblings in a scope is one at a time with any of run, lock and tryLock', async () => {
-      const kinds = {
-        run: (name: string) => scope.lock.run(() => scope.enter(name)),
-        lease: async (name: string) => {
-          await using _lease = await scope.lock.lock();
-          await scope.enter(name);
-        },
-        // As in Spring: the lock is unlocked, not the lease.
-        lock: async (name: string) => {
-          await scope.lock.lock();
-          await scope.enter(name);
-          await scope.lock.unlock();
-        },
-        tryLock: async (name: string) => {
-          const lease = await scope.lock.tryLock({ waitTime: 10_000 });
-          expect(lease).not.toBeNull();
-          await scope.enter(name);
-          await lease?.unlock();
-        },
-      };
-      const names = numbers(3).flatMap((i) => Object.keys(kinds).map((kind) => `${kind} ${i}`));
-      await scope.lock.run(() =>
-        Promise.all(names.map((name) => kinds[name.split(' ')[0] as keyof typeof kinds](name))),
+  it('Entry by siblings in a scope is one at a time with any of run, lock and tryLock', async () => {
+    const kinds = {
+      run: (name: string) => scope.lock.run(() => scope.enter(name)),
+      lease: async (name: string) => {
+        await using _lease = await scope.lock.lock();
+        await scope.enter(name);
+      },
+      // As in Spring: the lock is unlocked, not the lease.
+      lock: async (name: string) => {
+        await scope.lock.lock();
+        await scope.enter(name);
+        await scope.lock.unlock();
+      },
+      tryLock: async (name: string) => {
+        const lease = await scope.lock.tryLock({ waitTime: 10_000 });
+        expect(lease).not.toBeNull();
+        await scope.enter(name);
+        await lease?.unlock();
+      },
+    };
+    const names = numbers(3).flatMap((i) => Object.keys(kinds).map((kind) => `${kind} ${i}`));
+    await scope.lock.run(() => Promise.all(names.map((name) => kinds[name.split(' ')[0] as keyof typeof kinds](name))));
+    expect(scope.entered).toEqual(names);
+  });
+
+  it('Entry by siblings in a scope comes before callers outside the scope: first all of the scope, then the others', async () => {
+    const gate = new Gate();
+    const outsiders = [scope.lock, scope.theirs, scope.lock].map(async (outside) => {
+      await gate.opened;
+      await outside.run(() => scope.enter('outside'));
+    });
+    await scope.lock.run(async () => {
+      gate.open();
+      await Promise.all(numbers(4).map(() => scope.lock.run(() => scope.enter('inside'))));
+      await scope.enter('inside');
+    });
+    await Promise.all(outsiders);
+    expect(scope.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
+  });
+
+  it('Entry by siblings in a scope takes one turn for any number of unlocks of a nested lease', async () => {
+    await scope.lock.run(async () => {
+      const first = await scope.lock.lock();
+      const waiters = ['second', 'third'].map((name) =>
+        scope.lock.run(() =>
+          scope.enter(name, async () => {
+            await Promise.all([first.unlock(), first.unlock()]);
+            await first[Symbol.asyncDispose]();
+            // Enough time for the third to enter, if it could.
+            expect(await scope.isInRedis('key')).toBe(true);
+          }),
+        ),
       );
-      expect(scope.entered).toEqual(names);
+      await first.unlock();
+      await first.unlock();
+      await Promise.all(waiters);
     });
+    expect(scope.entered).toEqual(['second', 'third']);
+  });
 
-    it('Entry by siblings in a scope comes before callers outside the scope: first all of the scope, then the others', async () => {
-      const gate = new Gate();
-      const outsiders = [scope.lock, scope.theirs, scope.lock].map(async (outside) => {
-        await gate.opened;
-        await outside.run(() => scope.enter('outside'));
-      });
-      await scope.lock.run(async () => {
-        gate.open();
-        await Promise.all(numbers(4).map(() => scope.lock.run(() => scope.enter('inside'))));
-        await scope.enter('inside');
-      });
-      await Promise.all(outsiders);
-      expect(scope.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
+  it('Entry by siblings in a scope is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
+    await scope.lock.run(async () => {
+      const sibling = await scope.lock.lock();
+      const start = performance.now();
+      const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
+      const [tried] = await Promise.all([
+        scope.lock.tryLock({ waitTime: 100 }),
+        expect(scope.lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
+        expect(scope.lock.run(() => scope.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
+      ]);
+      const waited = performance.now() - start;
+      expect(tried).toBeNull();
+      expect(scope.entered).toEqual([]);
+      expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
+      expect(waited).toBeLessThan(100 + SLACK + machineDelay());
+      sibling.assertHeld();
+      await sibling.unlock();
+      expect(await isExcluded(scope.lock)).toBe(false);
     });
+  });
 
-    it('Entry by siblings in a scope takes one turn for any number of unlocks of a nested lease', async () => {
-      await scope.lock.run(async () => {
-        const first = await scope.lock.lock();
-        const waiters = ['second', 'third'].map((name) =>
-          scope.lock.run(() =>
-            scope.enter(name, async () => {
-              await Promise.all([first.unlock(), first.unlock()]);
-              await first[Symbol.asyncDispose]();
-              // Enough time for the third to enter, if it could.
-              expect(await scope.isInRedis('key')).toBe(true);
-            }),
-          ),
-        );
-        await first.unlock();
-        await first.unlock();
-        await Promise.all(waiters);
-      });
-      expect(scope.entered).toEqual(['second', 'third']);
+  it('Entry by siblings in a scope is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
+    const controller = new AbortController();
+    const reason = new Error('changed my mind');
+    const { signal } = controller;
+    await scope.lock.run(async () => {
+      const first = await scope.lock.lock();
+      const enter = (name: string, options = {}) => scope.lock.run(() => scope.enter(name), options);
+      const before = enter('before');
+      const rejected = Promise.all([
+        expect(scope.lock.lock({ signal })).rejects.toBe(reason),
+        expect(scope.lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
+        expect(enter('never', { signal })).rejects.toBe(reason),
+      ]);
+      const after = enter('after');
+      const aborted = performance.now();
+      controller.abort(reason);
+      await rejected;
+      expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
+      expect(scope.entered).toEqual([]);
+      await first.unlock();
+      await Promise.all([before, after]);
+      // Also where nobody is inside.
+      await expect(enter('never', { signal })).rejects.toBe(reason);
+      await expect(scope.lock.tryLock({ signal })).rejects.toBe(reason);
     });
-
-    it('Entry by siblings in a scope is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
-      await scope.lock.run(async () => {
-        const sibling = await scope.lock.lock();
-        const start = performance.now();
-        const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
-        const [tried] = await Promise.all([
-          scope.lock.tryLock({ waitTime: 100 }),
-          expect(scope.lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
-          expect(scope.lock.run(() => scope.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
-        ]);
-        const waited = performance.now() - start;
-        expect(tried).toBeNull();
-        expect(scope.entered).toEqual([]);
-        expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
-        expect(waited).toBeLessThan(100 + SLACK + machineDelay());
-        sibling.assertHeld();
-        await sibling.unlock();
-        expect(await isExcluded(scope.lock)).toBe(false);
-      });
-    });
-
-    it('Entry by siblings in a scope is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
-      const controller = new AbortController();
-      const reason = new Error('changed my mind');
-      const { signal } = controller;
-      await scope.lock.run(async () => {
-        const first = await scope.lock.lock();
-        const enter = (name: string, options = {}) => scope.lock.run(() => scope.enter(name), options);
-        const before = enter('before');
-        const rejected = Promise.all([
-          expect(scope.lock.lock({ signal })).rejects.toBe(reason),
-          expect(scope.lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
-          expect(enter('never', { signal })).rejects.toBe(reason),
-        ]);
-        const after = enter('after');
-        const aborted = performance.now();
-        controller.abort(reason);
-        await rejected;
-        expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-        expect(scope.entered).toEqual([]);
-        await first.unlock();
-        await Promise.all([before, after]);
-        // Also where nobody is inside.
-        await expect(enter('never', { signal })).rejects.toBe(reason);
-        await expect(scope.lock.tryLock({ signal })).rejects.toBe(reason);
-      });
-      expect(scope.entered).toEqual(['before', 'after']);
-    });
+    expect(scope.entered).toEqual(['before', 'after']);
   });
 
   it('Entering a lock again in its scope obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {

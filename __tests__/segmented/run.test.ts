@@ -30,237 +30,229 @@ const hold = (...indices: number[]): Promise<Lease[]> =>
 /** The segments that somebody waits for. */
 const waitedFor = () => ALL.filter((index) => registry.waiting(`stock:${index}`) > 0);
 
-describe('the segment that serves', () => {
-  it('The segment that serves is drawn at random', async () => {
-    const served = new Map<number, number>();
-    for (let i = 0; i < 800; i++) {
-      const answer = await lock.run(serve);
-      if (answer.served) served.set(answer.segment, (served.get(answer.segment) ?? 0) + 1);
-    }
-    expect([...served.keys()].sort()).toEqual(ALL);
-    for (const times of served.values()) expect(times).toBeGreaterThan(60);
-  });
-
-  it('The segment that serves is the same with the same seed', async () => {
-    const draw = async (seed: number) => {
-      const lock = lockWithSeed(seed);
-      const drawn = [];
-      for (let i = 0; i < 20; i++) drawn.push(await lock.run(serve));
-      return drawn;
-    };
-    expect(await draw(7)).toEqual(await draw(7));
-    expect(await draw(7)).not.toEqual(await draw(8));
-  });
-
-  it('The segment that serves is passed to the task and to the caller, and released at the end', async () => {
-    const answer = await lock.run(async (segment) => {
-      expect(segment.name).toBe(`stock:${segment.index}`);
-      expect(segment.lease.key).toBe(segment.name);
-      expect(registry.held).toEqual([segment.name]);
-      return segment.name;
-    });
-    expect(answer).toEqual({ served: true, value: expect.stringMatching(/^stock:\d$/), segment: expect.any(Number) });
-    expect(registry.held).toEqual([]);
-  });
-
-  it.each([undefined, null, false, 0, ''])('The segment that serves may serve with %p', async (value) => {
-    expect(await lock.run(() => value)).toMatchObject({ served: true, value });
-    expect(registry.contended).toHaveLength(1);
-  });
+it('The segment that serves is drawn at random', async () => {
+  const served = new Map<number, number>();
+  for (let i = 0; i < 800; i++) {
+    const answer = await lock.run(serve);
+    if (answer.served) served.set(answer.segment, (served.get(answer.segment) ?? 0) + 1);
+  }
+  expect([...served.keys()].sort()).toEqual(ALL);
+  for (const times of served.values()) expect(times).toBeGreaterThan(60);
 });
 
-describe('a segment that is exhausted', () => {
-  it('A segment that is exhausted is released, and the next segment is tried, each once', async () => {
-    const seen: number[] = [];
-    const answer = await lock.run(({ index, name, exhausted }) => {
-      expect(registry.held).toEqual([name]);
-      seen.push(index);
-      return exhausted;
-    });
-    expect(answer).toEqual({ served: false });
-    expect(seen.toSorted()).toEqual(ALL);
-    expect(registry.contended).toHaveLength(8);
-    expect(registry.held).toEqual([]);
-  });
-
-  it('A segment that is exhausted is tried last by the next caller', async () => {
-    const only = (wanted: number) => (segment: Segment) => (segment.index === wanted ? 'served' : segment.exhausted);
-    for (let seed = 0; seed < 20; seed++) {
-      const lock = lockWithSeed(seed);
-      registry.contended.length = 0;
-      await lock.run(only(3));
-      const refused = registry.contended.slice(0, -1);
-      registry.contended.length = 0;
-      // All but the segment that served have been refilled.
-      await lock.run(({ index, exhausted }) => (index === 3 ? exhausted : index));
-      const untried = registry.contended.slice(0, 8 - refused.length);
-      expect(untried.filter((name) => refused.includes(name))).toEqual([]);
-      if (refused.length === 7) expect(untried).toEqual(['stock:3']);
-    }
-  });
-
-  it('A segment that is exhausted is drawn like any other after it has served again', async () => {
-    await lock.run(({ exhausted }) => exhausted);
-    const served = new Set<number>();
-    for (let i = 0; i < 100; i++) {
-      const answer = await lock.run(serve);
-      if (answer.served) served.add(answer.segment);
-    }
-    expect([...served].sort()).toEqual(ALL);
-  });
+it('The segment that serves is the same with the same seed', async () => {
+  const draw = async (seed: number) => {
+    const lock = lockWithSeed(seed);
+    const drawn = [];
+    for (let i = 0; i < 20; i++) drawn.push(await lock.run(serve));
+    return drawn;
+  };
+  expect(await draw(7)).toEqual(await draw(7));
+  expect(await draw(7)).not.toEqual(await draw(8));
 });
 
-describe('a busy segment', () => {
-  it('A busy segment is skipped for a free one', async () => {
+it('The segment that serves is passed to the task and to the caller, and released at the end', async () => {
+  const answer = await lock.run(async (segment) => {
+    expect(segment.name).toBe(`stock:${segment.index}`);
+    expect(segment.lease.key).toBe(segment.name);
+    expect(registry.held).toEqual([segment.name]);
+    return segment.name;
+  });
+  expect(answer).toEqual({ served: true, value: expect.stringMatching(/^stock:\d$/), segment: expect.any(Number) });
+  expect(registry.held).toEqual([]);
+});
+
+it.each([undefined, null, false, 0, ''])('The segment that serves may serve with %p', async (value) => {
+  expect(await lock.run(() => value)).toMatchObject({ served: true, value });
+  expect(registry.contended).toHaveLength(1);
+});
+
+it('A segment that is exhausted is released, and the next segment is tried, each once', async () => {
+  const seen: number[] = [];
+  const answer = await lock.run(({ index, name, exhausted }) => {
+    expect(registry.held).toEqual([name]);
+    seen.push(index);
+    return exhausted;
+  });
+  expect(answer).toEqual({ served: false });
+  expect(seen.toSorted()).toEqual(ALL);
+  expect(registry.contended).toHaveLength(8);
+  expect(registry.held).toEqual([]);
+});
+
+it('A segment that is exhausted is tried last by the next caller', async () => {
+  const only = (wanted: number) => (segment: Segment) => (segment.index === wanted ? 'served' : segment.exhausted);
+  for (let seed = 0; seed < 20; seed++) {
+    const lock = lockWithSeed(seed);
+    registry.contended.length = 0;
+    await lock.run(only(3));
+    const refused = registry.contended.slice(0, -1);
+    registry.contended.length = 0;
+    // All but the segment that served have been refilled.
+    await lock.run(({ index, exhausted }) => (index === 3 ? exhausted : index));
+    const untried = registry.contended.slice(0, 8 - refused.length);
+    expect(untried.filter((name) => refused.includes(name))).toEqual([]);
+    if (refused.length === 7) expect(untried).toEqual(['stock:3']);
+  }
+});
+
+it('A segment that is exhausted is drawn like any other after it has served again', async () => {
+  await lock.run(({ exhausted }) => exhausted);
+  const served = new Set<number>();
+  for (let i = 0; i < 100; i++) {
+    const answer = await lock.run(serve);
+    if (answer.served) served.add(answer.segment);
+  }
+  expect([...served].sort()).toEqual(ALL);
+});
+
+it('A busy segment is skipped for a free one', async () => {
+  const leases = await hold(0, 1, 2, 3, 5, 6, 7);
+  for (let i = 0; i < 10; i++) expect(await lock.run(serve)).toMatchObject({ segment: 4 });
+  for (const lease of leases) await lease.unlock();
+});
+
+it('A busy segment is tried last by the next caller, though it is free by then', async () => {
+  for (let seed = 0; seed < 20; seed++) {
+    const lock = lockWithSeed(seed);
     const leases = await hold(0, 1, 2, 3, 5, 6, 7);
-    for (let i = 0; i < 10; i++) expect(await lock.run(serve)).toMatchObject({ segment: 4 });
+    registry.contended.length = 0;
+    await lock.run(serve);
+    const busy = registry.contended.slice(0, -1);
     for (const lease of leases) await lease.unlock();
-  });
-
-  it('A busy segment is tried last by the next caller, though it is free by then', async () => {
-    for (let seed = 0; seed < 20; seed++) {
-      const lock = lockWithSeed(seed);
-      const leases = await hold(0, 1, 2, 3, 5, 6, 7);
-      registry.contended.length = 0;
-      await lock.run(serve);
-      const busy = registry.contended.slice(0, -1);
-      for (const lease of leases) await lease.unlock();
-      registry.contended.length = 0;
-      await lock.run(({ exhausted }) => exhausted);
-      const untried = registry.contended.slice(0, 8 - busy.length);
-      expect(untried.filter((name) => busy.includes(name))).toEqual([]);
-    }
-  });
-
-  it('A busy segment is waited for when the free ones are exhausted', async () => {
-    const [lease] = await hold(2);
-    const seen: number[] = [];
-    const answer = lock.run(({ index, exhausted }) => {
-      seen.push(index);
-      return index === 2 ? 'served' : exhausted;
-    });
-    await until(() => registry.waiting('stock:2') === 1);
-    expect(seen.toSorted()).toEqual([0, 1, 3, 4, 5, 6, 7]);
-    await lease?.unlock();
-    expect(await answer).toEqual({ served: true, value: 'served', segment: 2 });
-  });
-
-  it('A busy segment must be visited before an order is refused', async () => {
-    const [lease] = await hold(6);
-    let settled = false;
-    const seen: number[] = [];
-    const answer = lock.run(({ index, exhausted }) => {
-      seen.push(index);
-      return exhausted;
-    });
-    void answer.then(() => {
-      settled = true;
-    });
-    await until(() => registry.waiting('stock:6') === 1);
-    expect(settled).toBe(false);
-    await lease?.unlock();
-    expect(await answer).toEqual({ served: false });
-    expect(seen.toSorted()).toEqual(ALL);
-  });
-
-  it('A busy segment is entered when it is released first, and the waits for the others end', async () => {
-    const leases = await hold(...ALL);
-    const answer = lock.run(serve);
-    await until(() => waitedFor().length === 2);
-    const second = waitedFor()[1] as number;
-    await leases[second]?.unlock();
-    expect(await answer).toMatchObject({ served: true, segment: second });
-    expect(waitedFor()).toEqual([]);
-    for (const lease of leases) await lease.unlock();
-    expect(registry.held).toEqual([]);
-  });
-
-  it('A busy segment of a killed process does not block: one more segment is waited for every 100 ms', async () => {
-    const time = new FakeClock();
-    const leases = await hold(...ALL);
-    const answer = lock.run(serve);
-    await time.advance(99);
-    const dead = waitedFor();
-    expect(dead).toHaveLength(2);
-    await time.advance(1);
-    expect(waitedFor()).toHaveLength(3);
-    const added = waitedFor().find((index) => !dead.includes(index)) as number;
-    await leases[added]?.unlock();
-    expect(await answer).toMatchObject({ segment: added });
-    for (const lease of leases) if (lease.key !== `stock:${added}`) await lease.unlock();
-    // Leases of one clock would not be confirmed by another one.
-    time.restore();
-  });
-
-  it('A busy segment is not entered by a caller that has entered another segment at the same moment', async () => {
-    const leases = await hold(...ALL);
-    let tasks = 0;
-    const answer = lock.run(async ({ index }) => {
-      tasks += 1;
-      await new Promise(setImmediate);
-      return index;
-    });
-    await until(() => waitedFor().length === 2);
-    await Promise.all(leases.map((lease) => lease.unlock()));
-    expect(await answer).toMatchObject({ served: true });
-    expect(tasks).toBe(1);
-    await until(() => registry.held.length === 0);
-  });
+    registry.contended.length = 0;
+    await lock.run(({ exhausted }) => exhausted);
+    const untried = registry.contended.slice(0, 8 - busy.length);
+    expect(untried.filter((name) => busy.includes(name))).toEqual([]);
+  }
 });
 
-describe('the wait', () => {
-  it('A waitTime of 0 is one attempt for each segment', async () => {
-    const leases = await hold(...ALL);
-    await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
-    expect(registry.contended).toHaveLength(8);
-    await leases[5]?.unlock();
-    expect(await lock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
+it('A busy segment is waited for when the free ones are exhausted', async () => {
+  const [lease] = await hold(2);
+  const seen: number[] = [];
+  const answer = lock.run(({ index, exhausted }) => {
+    seen.push(index);
+    return index === 2 ? 'served' : exhausted;
   });
+  await until(() => registry.waiting('stock:2') === 1);
+  expect(seen.toSorted()).toEqual([0, 1, 3, 4, 5, 6, 7]);
+  await lease?.unlock();
+  expect(await answer).toEqual({ served: true, value: 'served', segment: 2 });
+});
 
-  it('A wait that ends before every segment was visited rejects, with the key and the total wait time', async () => {
-    const leases = await hold(3);
-    const began = performance.now();
-    const error = await lock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockTimeoutError);
-    expect(error).toMatchObject({ key: 'stock', waitTime: 120 });
-    expect(performance.now() - began).toBeGreaterThan(115);
-    expect(registry.waiting('stock:3')).toBe(0);
-    await leases[0]?.unlock();
+it('A busy segment must be visited before an order is refused', async () => {
+  const [lease] = await hold(6);
+  let settled = false;
+  const seen: number[] = [];
+  const answer = lock.run(({ index, exhausted }) => {
+    seen.push(index);
+    return exhausted;
   });
+  void answer.then(() => {
+    settled = true;
+  });
+  await until(() => registry.waiting('stock:6') === 1);
+  expect(settled).toBe(false);
+  await lease?.unlock();
+  expect(await answer).toEqual({ served: false });
+  expect(seen.toSorted()).toEqual(ALL);
+});
 
-  it('The wait for a segment includes the time of tasks that could not serve', async () => {
-    const leases = await hold(3);
-    const slow = async ({ exhausted }: Segment) => {
-      await new Promise((resolve) => setTimeout(resolve, 30));
-      return exhausted;
-    };
-    await expect(lock.run(slow, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
-    expect(registry.contended.length).toBeLessThan(7);
-    await leases[0]?.unlock();
-  });
+it('A busy segment is entered when it is released first, and the waits for the others end', async () => {
+  const leases = await hold(...ALL);
+  const answer = lock.run(serve);
+  await until(() => waitedFor().length === 2);
+  const second = waitedFor()[1] as number;
+  await leases[second]?.unlock();
+  expect(await answer).toMatchObject({ served: true, segment: second });
+  expect(waitedFor()).toEqual([]);
+  for (const lease of leases) await lease.unlock();
+  expect(registry.held).toEqual([]);
+});
 
-  it('The wait for a segment does not interrupt a task', async () => {
-    const slow = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      return 'served';
-    };
-    expect(await lock.run(slow, { waitTime: 50 })).toMatchObject({ value: 'served' });
-  });
+it('A busy segment of a killed process does not block: one more segment is waited for every 100 ms', async () => {
+  const time = new FakeClock();
+  const leases = await hold(...ALL);
+  const answer = lock.run(serve);
+  await time.advance(99);
+  const dead = waitedFor();
+  expect(dead).toHaveLength(2);
+  await time.advance(1);
+  expect(waitedFor()).toHaveLength(3);
+  const added = waitedFor().find((index) => !dead.includes(index)) as number;
+  await leases[added]?.unlock();
+  expect(await answer).toMatchObject({ segment: added });
+  for (const lease of leases) if (lease.key !== `stock:${added}`) await lease.unlock();
+  // Leases of one clock would not be confirmed by another one.
+  time.restore();
+});
 
-  it('The wait for a segment ends when the state of a lock is unknown', async () => {
-    const silent = new (class extends LocalRegistry {
-      override obtain(key: string) {
-        const lock = super.obtain(key);
-        lock.run = (_task, options) =>
-          new Promise((_, reject) => options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)));
-        return lock;
-      }
-    })();
-    const lock = new SegmentedLock(silent, 'stock', { segments: 4 });
-    const error = await lock.run(serve, { waitTime: 60 }).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(CannotAcquireLockError);
-    expect(error).toMatchObject({ key: 'stock', message: expect.stringMatching(/has not said for \d+ ms/) });
+it('A busy segment is not entered by a caller that has entered another segment at the same moment', async () => {
+  const leases = await hold(...ALL);
+  let tasks = 0;
+  const answer = lock.run(async ({ index }) => {
+    tasks += 1;
+    await new Promise(setImmediate);
+    return index;
   });
+  await until(() => waitedFor().length === 2);
+  await Promise.all(leases.map((lease) => lease.unlock()));
+  expect(await answer).toMatchObject({ served: true });
+  expect(tasks).toBe(1);
+  await until(() => registry.held.length === 0);
+});
+
+it('A waitTime of 0 is one attempt for each segment', async () => {
+  const leases = await hold(...ALL);
+  await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
+  expect(registry.contended).toHaveLength(8);
+  await leases[5]?.unlock();
+  expect(await lock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
+});
+
+it('A wait that ends before every segment was visited rejects, with the key and the total wait time', async () => {
+  const leases = await hold(3);
+  const began = performance.now();
+  const error = await lock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(LockTimeoutError);
+  expect(error).toMatchObject({ key: 'stock', waitTime: 120 });
+  expect(performance.now() - began).toBeGreaterThan(115);
+  expect(registry.waiting('stock:3')).toBe(0);
+  await leases[0]?.unlock();
+});
+
+it('The wait for a segment includes the time of tasks that could not serve', async () => {
+  const leases = await hold(3);
+  const slow = async ({ exhausted }: Segment) => {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    return exhausted;
+  };
+  await expect(lock.run(slow, { waitTime: 100 })).rejects.toThrow(LockTimeoutError);
+  expect(registry.contended.length).toBeLessThan(7);
+  await leases[0]?.unlock();
+});
+
+it('The wait for a segment does not interrupt a task', async () => {
+  const slow = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    return 'served';
+  };
+  expect(await lock.run(slow, { waitTime: 50 })).toMatchObject({ value: 'served' });
+});
+
+it('The wait for a segment ends when the state of a lock is unknown', async () => {
+  const silent = new (class extends LocalRegistry {
+    override obtain(key: string) {
+      const lock = super.obtain(key);
+      lock.run = (_task, options) =>
+        new Promise((_, reject) => options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)));
+      return lock;
+    }
+  })();
+  const lock = new SegmentedLock(silent, 'stock', { segments: 4 });
+  const error = await lock.run(serve, { waitTime: 60 }).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(CannotAcquireLockError);
+  expect(error).toMatchObject({ key: 'stock', message: expect.stringMatching(/has not said for \d+ ms/) });
 });
 
 describe('the signal', () => {
@@ -306,46 +298,44 @@ describe('the signal', () => {
   });
 });
 
-describe('an error', () => {
-  it.each([
-    ['of the task', new Error('no payment')],
-    ['of a lock in the task', new LockTimeoutError('payment', 10)],
-  ])('%s is the caller’s, and no other segment is tried', async (_, error) => {
-    await expect(lock.run(() => Promise.reject(error))).rejects.toBe(error);
-    expect(registry.contended).toHaveLength(1);
-    expect(registry.held).toEqual([]);
-  });
+it.each([
+  ['of the task', new Error('no payment')],
+  ['of a lock in the task', new LockTimeoutError('payment', 10)],
+])('%s is the caller’s, and no other segment is tried', async (_, error) => {
+  await expect(lock.run(() => Promise.reject(error))).rejects.toBe(error);
+  expect(registry.contended).toHaveLength(1);
+  expect(registry.held).toEqual([]);
+});
 
-  it('An error of the registry, such as a full cache, rejects a segmented call', async () => {
-    const leases = await hold(...ALL);
-    const obtain = registry.obtain.bind(registry);
-    const full = new CannotAcquireLockError('the cache is full', 'stock:7');
-    let asked = 0;
-    registry.obtain = (key) => {
-      asked += 1;
-      if (asked > 9) throw full;
-      return obtain(key);
-    };
-    await expect(lock.run(serve)).rejects.toBe(full);
-    registry.obtain = obtain;
-    expect(waitedFor()).toEqual([]);
-    for (const lease of leases) await lease.unlock();
-  });
+it('An error of the registry, such as a full cache, rejects a segmented call', async () => {
+  const leases = await hold(...ALL);
+  const obtain = registry.obtain.bind(registry);
+  const full = new CannotAcquireLockError('the cache is full', 'stock:7');
+  let asked = 0;
+  registry.obtain = (key) => {
+    asked += 1;
+    if (asked > 9) throw full;
+    return obtain(key);
+  };
+  await expect(lock.run(serve)).rejects.toBe(full);
+  registry.obtain = obtain;
+  expect(waitedFor()).toEqual([]);
+  for (const lease of leases) await lease.unlock();
+});
 
-  it('An error of a segment that was waited for rejects the call, and ends the other waits', async () => {
-    const leases = await hold(...ALL);
-    const failure = new CannotAcquireLockError('Redis is gone', 'stock:1');
-    const fail: (() => void)[] = [];
-    for (const index of ALL) {
-      const lock = registry.obtain(`stock:${index}`);
-      const run = lock.run.bind(lock);
-      lock.run = (task, options) =>
-        options?.waitTime === 0 ? run(task, options) : new Promise((_, reject) => fail.push(() => reject(failure)));
-    }
-    const answer = lock.run(serve);
-    await until(() => fail.length > 0);
-    fail[0]?.();
-    await expect(answer).rejects.toBe(failure);
-    for (const lease of leases) await lease.unlock();
-  });
+it('An error of a segment that was waited for rejects the call, and ends the other waits', async () => {
+  const leases = await hold(...ALL);
+  const failure = new CannotAcquireLockError('Redis is gone', 'stock:1');
+  const fail: (() => void)[] = [];
+  for (const index of ALL) {
+    const lock = registry.obtain(`stock:${index}`);
+    const run = lock.run.bind(lock);
+    lock.run = (task, options) =>
+      options?.waitTime === 0 ? run(task, options) : new Promise((_, reject) => fail.push(() => reject(failure)));
+  }
+  const answer = lock.run(serve);
+  await until(() => fail.length > 0);
+  fail[0]?.();
+  await expect(answer).rejects.toBe(failure);
+  for (const lease of leases) await lease.unlock();
 });

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { type DistributedLock, type LockOptions, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, queuedUntilLetIn } from '../support/mock-redis';
@@ -38,32 +38,30 @@ async function passOn(semaphore: DistributedLock, third: LockOptions): Promise<v
   await time.advance(1);
 }
 
-describe('The position in the queue of a caller that gets a permit from its own process', () => {
-  it('The position in the queue of a caller that gets a permit from its own process is for the next caller, which asks for the same', async () => {
+it('The position in the queue of a caller that gets a permit from its own process is for the next caller, which asks for the same', async () => {
+  const { semaphore, tickets, released } = semaphoreOfOne();
+  await passOn(semaphore, {});
+  await time.advance(1_000); // a poll
+  expect(tickets.length).toBe(2);
+  expect(released).toEqual([]);
+});
+
+it.each<LockOptions>([{ minHold: 500 }, { ttl: 70_000, renew: true }])(
+  'The position in the queue of a caller that gets a permit from its own process is given back where the next caller asks for something else: %j',
+  async (options) => {
     const { semaphore, tickets, released } = semaphoreOfOne();
-    await passOn(semaphore, {});
-    await time.advance(1_000); // a poll
-    expect(tickets.length).toBe(2);
-    expect(released).toEqual([]);
-  });
-
-  it.each<LockOptions>([{ minHold: 500 }, { ttl: 70_000, renew: true }])(
-    'The position in the queue of a caller that gets a permit from its own process is given back where the next caller asks for something else: %j',
-    async (options) => {
-      const { semaphore, tickets, released } = semaphoreOfOne();
-      await passOn(semaphore, options);
-      expect(tickets.length).toBe(3);
-      expect(released).toEqual([tickets[1]?.at(-1)]);
-    },
-  );
-
-  it('The position in the queue of a caller that gets a permit from its own process is given back once by a next caller that gives up, though a connection was lost before all that', async () => {
-    const { semaphore, tickets, released, client } = semaphoreOfOne();
-    client.emit('client-error');
-    const stop = new AbortController();
-    await passOn(semaphore, { signal: stop.signal });
-    stop.abort();
-    await time.advance(5_000);
+    await passOn(semaphore, options);
+    expect(tickets.length).toBe(3);
     expect(released).toEqual([tickets[1]?.at(-1)]);
-  });
+  },
+);
+
+it('The position in the queue of a caller that gets a permit from its own process is given back once by a next caller that gives up, though a connection was lost before all that', async () => {
+  const { semaphore, tickets, released, client } = semaphoreOfOne();
+  client.emit('client-error');
+  const stop = new AbortController();
+  await passOn(semaphore, { signal: stop.signal });
+  stop.abort();
+  await time.advance(5_000);
+  expect(released).toEqual([tickets[1]?.at(-1)]);
 });

@@ -30,165 +30,163 @@ function openTwo(options?: InMemoryLockRegistryOptions) {
   };
 }
 
-describe('InMemoryLocks', () => {
-  it('InMemoryLocks of two registries are the same, and each registry has its own by default', async () => {
-    const { ours, theirs } = openTwo();
-    await ours.obtain('key').lock();
-    expect(await theirs.obtain('key').tryLock()).toBeNull();
-    expect(await open().obtain('key').tryLock()).not.toBeNull();
-  });
+it('InMemoryLocks of two registries are the same, and each registry has its own by default', async () => {
+  const { ours, theirs } = openTwo();
+  await ours.obtain('key').lock();
+  expect(await theirs.obtain('key').tryLock()).toBeNull();
+  expect(await open().obtain('key').tryLock()).not.toBeNull();
+});
 
-  it('InMemoryLocks say who holds a lock', async () => {
-    const { locks, ours } = openTwo({ fencing: true });
-    expect(locks.holder('key')).toBeUndefined();
-    const lease = await ours.obtain('key').lock({ ttl: 5_000 });
-    expect(locks.holder('key')).toMatchObject({ name: 'ours', fencingToken: lease.fencingToken });
-    expect(locks.holder('key')?.owner.startsWith(ours.id)).toBe(true);
-    expect(locks.holder('key')?.remaining).toBeLessThanOrEqual(5_000);
-    await lease.unlock();
-    expect(locks.holder('key')).toBeUndefined();
-  });
+it('InMemoryLocks say who holds a lock', async () => {
+  const { locks, ours } = openTwo({ fencing: true });
+  expect(locks.holder('key')).toBeUndefined();
+  const lease = await ours.obtain('key').lock({ ttl: 5_000 });
+  expect(locks.holder('key')).toMatchObject({ name: 'ours', fencingToken: lease.fencingToken });
+  expect(locks.holder('key')?.owner.startsWith(ours.id)).toBe(true);
+  expect(locks.holder('key')?.remaining).toBeLessThanOrEqual(5_000);
+  await lease.unlock();
+  expect(locks.holder('key')).toBeUndefined();
+});
 
-  it('InMemoryLocks expire by hand: the next waiter has the lock, and the holder learns it when it renews or unlocks', async () => {
-    const { locks, ours, theirs } = openTwo();
-    const lease = await ours.obtain('key').lock();
-    const waiting = theirs.obtain('key').lock();
-    locks.expire('key');
-    const next = await waiting;
-    expect(locks.holder('key')?.name).toBe('theirs');
-    lease.assertHeld();
-    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
-    await expect(lease.unlock()).rejects.toThrow(LockLostError);
-    next.assertHeld();
-    await next.unlock();
-    const last = await ours.obtain('key').lock();
-    locks.expire('key');
-    await expect(last.unlock()).rejects.toMatchObject({ reason: 'expired' });
-  });
+it('InMemoryLocks expire by hand: the next waiter has the lock, and the holder learns it when it renews or unlocks', async () => {
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock();
+  const waiting = theirs.obtain('key').lock();
+  locks.expire('key');
+  const next = await waiting;
+  expect(locks.holder('key')?.name).toBe('theirs');
+  lease.assertHeld();
+  await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+  await expect(lease.unlock()).rejects.toThrow(LockLostError);
+  next.assertHeld();
+  await next.unlock();
+  const last = await ours.obtain('key').lock();
+  locks.expire('key');
+  await expect(last.unlock()).rejects.toMatchObject({ reason: 'expired' });
+});
 
-  it('InMemoryLocks are stolen by hand, also a free one, until that expires', async () => {
-    const { locks, ours, theirs } = openTwo();
-    const lease = await ours.obtain('key').lock();
-    locks.steal('key', { ttl: 60 });
-    expect(locks.holder('key')).toMatchObject({ owner: 'somebody else', name: undefined });
-    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
-    expect(await theirs.obtain('key').tryLock()).toBeNull();
-    await (await theirs.obtain('key').lock()).unlock();
-    locks.steal('free');
-    expect(await ours.obtain('free').tryLock()).toBeNull();
-    locks.expire('free');
-    expect(await ours.obtain('free').tryLock()).not.toBeNull();
-  });
+it('InMemoryLocks are stolen by hand, also a free one, until that expires', async () => {
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock();
+  locks.steal('key', { ttl: 60 });
+  expect(locks.holder('key')).toMatchObject({ owner: 'somebody else', name: undefined });
+  await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+  expect(await theirs.obtain('key').tryLock()).toBeNull();
+  await (await theirs.obtain('key').lock()).unlock();
+  locks.steal('free');
+  expect(await ours.obtain('free').tryLock()).toBeNull();
+  locks.expire('free');
+  expect(await ours.obtain('free').tryLock()).not.toBeNull();
+});
 
-  it('InMemoryLocks are stolen as a whole where they are a semaphore', async () => {
-    const { locks, ours } = openTwo();
-    const lock = ours.semaphore('key', { permits: 5 });
-    const lease = await lock.lock();
-    locks.steal('key', { ttl: 100 });
-    expect(await lock.tryLock()).toBeNull();
-    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
-    await (await lock.lock()).unlock();
-  });
+it('InMemoryLocks are stolen as a whole where they are a semaphore', async () => {
+  const { locks, ours } = openTwo();
+  const lock = ours.semaphore('key', { permits: 5 });
+  const lease = await lock.lock();
+  locks.steal('key', { ttl: 100 });
+  expect(await lock.tryLock()).toBeNull();
+  await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+  await (await lock.lock()).unlock();
+});
 
-  it('InMemoryLocks go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
-    const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
-    const lease = await ours.obtain('held').lock();
-    locks.goSilent();
-    await expect(theirs.obtain('key').tryLock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
-    await expect(theirs.obtain('key').lock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
-    await expect(theirs.obtain('key').inspect()).rejects.toThrow(LockInspectionError);
-    await expect(lease.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_RELEASE' });
-    locks.comeBack();
-    // Attempts that were given up are undone, and the release is repeated.
-    await until(() => locks.holder('key') === undefined && locks.holder('held') === undefined);
-    expect(await ours.obtain('key').tryLock()).not.toBeNull();
-  });
+it('InMemoryLocks go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
+  const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
+  const lease = await ours.obtain('held').lock();
+  locks.goSilent();
+  await expect(theirs.obtain('key').tryLock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
+  await expect(theirs.obtain('key').lock()).rejects.toMatchObject({ code: 'ERR_CANNOT_ACQUIRE_LOCK' });
+  await expect(theirs.obtain('key').inspect()).rejects.toThrow(LockInspectionError);
+  await expect(lease.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_RELEASE' });
+  locks.comeBack();
+  // Attempts that were given up are undone, and the release is repeated.
+  await until(() => locks.holder('key') === undefined && locks.holder('held') === undefined);
+  expect(await ours.obtain('key').tryLock()).not.toBeNull();
+});
 
-  it('InMemoryLocks wake a waiter in a silence, and give it the lock when they come back in time', async () => {
-    const { locks, ours, theirs } = openTwo();
-    const lease = await ours.obtain('key').lock({ ttl: 50 });
-    const waiting = theirs.obtain('key').lock();
-    locks.goSilent();
-    await until(() => lease.signal.aborted && locks.holder('key') === undefined);
-    locks.comeBack();
-    (await waiting).assertHeld();
-  });
+it('InMemoryLocks wake a waiter in a silence, and give it the lock when they come back in time', async () => {
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock({ ttl: 50 });
+  const waiting = theirs.obtain('key').lock();
+  locks.goSilent();
+  await until(() => lease.signal.aborted && locks.holder('key') === undefined);
+  locks.comeBack();
+  (await waiting).assertHeld();
+});
 
-  it('A registry in memory whose locks go silent warns once with what that affects, of long waits in time, and once afterwards', async () => {
-    const warnings: LockWarning[] = [];
-    const onWarning = (warning: LockWarning): void => void warnings.push(warning);
-    const { locks, ours, theirs } = openTwo({ warnAfter: 200, unavailableAfter: 4_000, onWarning });
-    await ours.obtain('held').lock();
-    await theirs.obtain('busy').lock();
-    const waiting = expect(ours.obtain('busy').lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    locks.goSilent();
-    const ofSilence = () => warnings.filter(({ code }) => code === 'REDIS_SILENT');
-    await until(() => ofSilence().length >= 1, { within: 5_000 });
-    expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: 'busy' });
-    expect(ofSilence()).toMatchObject([{ silence: { leases: 1, waiters: 1, isOver: false } }]);
-    await waiting;
-    locks.comeBack();
-    await until(() => ofSilence().length >= 2);
-    expect(ofSilence()[1]).toMatchObject({ silence: { isOver: true } });
-  });
+it('A registry in memory whose locks go silent warns once with what that affects, of long waits in time, and once afterwards', async () => {
+  const warnings: LockWarning[] = [];
+  const onWarning = (warning: LockWarning): void => void warnings.push(warning);
+  const { locks, ours, theirs } = openTwo({ warnAfter: 200, unavailableAfter: 4_000, onWarning });
+  await ours.obtain('held').lock();
+  await theirs.obtain('busy').lock();
+  const waiting = expect(ours.obtain('busy').lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+  locks.goSilent();
+  const ofSilence = () => warnings.filter(({ code }) => code === 'REDIS_SILENT');
+  await until(() => ofSilence().length >= 1, { within: 5_000 });
+  expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: 'busy' });
+  expect(ofSilence()).toMatchObject([{ silence: { leases: 1, waiters: 1, isOver: false } }]);
+  await waiting;
+  locks.comeBack();
+  await until(() => ofSilence().length >= 2);
+  expect(ofSilence()[1]).toMatchObject({ silence: { isOver: true } });
+});
 
-  it('InMemoryLocks come back, also when a request of the silence is for a lock that is used as something else', async () => {
-    const { locks, ours, theirs } = openTwo();
-    const lease = await ours.obtain('key').lock();
-    locks.goSilent();
-    const refused = expect(theirs.semaphore('key', { permits: 2 }).lock()).rejects.toThrow('WRONGTYPE It is a lock of');
-    const renewed = lease.renew();
-    locks.comeBack();
-    await refused;
-    await renewed;
-    expect(await ours.obtain('other').tryLock()).not.toBeNull();
-  });
+it('InMemoryLocks come back, also when a request of the silence is for a lock that is used as something else', async () => {
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock();
+  locks.goSilent();
+  const refused = expect(theirs.semaphore('key', { permits: 2 }).lock()).rejects.toThrow('WRONGTYPE It is a lock of');
+  const renewed = lease.renew();
+  locks.comeBack();
+  await refused;
+  await renewed;
+  expect(await ours.obtain('other').tryLock()).not.toBeNull();
+});
 
-  it('InMemoryLocks close at once in a silence: what is not answered fails, and is executed all the same', async () => {
-    const { locks, ours, theirs } = openTwo();
-    const lease = await ours.obtain('key').lock();
-    await theirs.obtain('taken').lock();
-    locks.goSilent();
-    const unlocked = expect(lease.unlock()).rejects.toThrow('The registry was closed before Redis answered');
-    const refused = expect(ours.semaphore('taken', { permits: 2 }).lock()).rejects.toMatchObject({
-      name: 'RegistryClosedError',
-    });
-    const asked = expect(theirs.obtain('key').inspect()).resolves.toMatchObject({ held: false });
-    await ours.close({ timeout: 0 });
-    await Promise.all([unlocked, refused]);
-    locks.comeBack();
-    await asked;
+it('InMemoryLocks close at once in a silence: what is not answered fails, and is executed all the same', async () => {
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock();
+  await theirs.obtain('taken').lock();
+  locks.goSilent();
+  const unlocked = expect(lease.unlock()).rejects.toThrow('The registry was closed before Redis answered');
+  const refused = expect(ours.semaphore('taken', { permits: 2 }).lock()).rejects.toMatchObject({
+    name: 'RegistryClosedError',
   });
+  const asked = expect(theirs.obtain('key').inspect()).resolves.toMatchObject({ held: false });
+  await ours.close({ timeout: 0 });
+  await Promise.all([unlocked, refused]);
+  locks.comeBack();
+  await asked;
+});
 
-  it('InMemoryLocks of several registryKeys are distinguished', async () => {
-    const locks = new InMemoryLocks();
-    expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');
-    const [orders, carts] = [open({ locks, registryKey: 'orders' }), open({ locks, registryKey: 'carts' })];
-    await orders.obtain('key').lock();
-    expect(await carts.obtain('key').tryLock()).not.toBeNull();
-    expect(() => locks.expire('key')).toThrow('several registryKeys (orders, carts): say which is meant');
-    locks.expire('key', { registryKey: 'orders' });
-    expect(locks.holder('key', { registryKey: 'orders' })).toBeUndefined();
-    expect(locks.holder('key', { registryKey: 'carts' })).toBeDefined();
-  });
+it('InMemoryLocks of several registryKeys are distinguished', async () => {
+  const locks = new InMemoryLocks();
+  expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');
+  const [orders, carts] = [open({ locks, registryKey: 'orders' }), open({ locks, registryKey: 'carts' })];
+  await orders.obtain('key').lock();
+  expect(await carts.obtain('key').tryLock()).not.toBeNull();
+  expect(() => locks.expire('key')).toThrow('several registryKeys (orders, carts): say which is meant');
+  locks.expire('key', { registryKey: 'orders' });
+  expect(locks.holder('key', { registryKey: 'orders' })).toBeUndefined();
+  expect(locks.holder('key', { registryKey: 'carts' })).toBeDefined();
+});
 
-  it('InMemoryLocks refuse bad input at once', () => {
-    const { locks } = open();
-    expect(() => locks.expire('key')).toThrow('Lock "key" cannot expire: nobody holds it');
-    expect(() => locks.steal('')).toThrow(TypeError);
-    expect(() => locks.steal('key', { ttl: 1 })).toThrow('`ttl`');
-    expect(() => locks.steal('key', { tll: 10 } as object)).toThrow('Unknown option `tll`');
-    expect(() => new InMemoryLockRegistry({ locks: {} as InMemoryLocks })).toThrow('`locks`');
-    expect(() => new InMemoryLockRegistry({ idleBetweenTries: 5 } as object)).toThrow('Unknown option');
-    expect(() => new InMemoryLockRegistry({ expireAfter: 1 })).toThrow(RangeError);
-  });
+it('InMemoryLocks refuse bad input at once', () => {
+  const { locks } = open();
+  expect(() => locks.expire('key')).toThrow('Lock "key" cannot expire: nobody holds it');
+  expect(() => locks.steal('')).toThrow(TypeError);
+  expect(() => locks.steal('key', { ttl: 1 })).toThrow('`ttl`');
+  expect(() => locks.steal('key', { tll: 10 } as object)).toThrow('Unknown option `tll`');
+  expect(() => new InMemoryLockRegistry({ locks: {} as InMemoryLocks })).toThrow('`locks`');
+  expect(() => new InMemoryLockRegistry({ idleBetweenTries: 5 } as object)).toThrow('Unknown option');
+  expect(() => new InMemoryLockRegistry({ expireAfter: 1 })).toThrow(RangeError);
+});
 
-  it('InMemoryLocks forget locks that nobody uses', async () => {
-    const registry = open({ cacheCapacity: 10 });
-    for (let i = 0; i < 1_000; i++) await registry.run(`key ${i}`, () => undefined);
-    const { locks } = registry;
-    expect(locks.names.length).toBeLessThanOrEqual(1);
-  });
+it('InMemoryLocks forget locks that nobody uses', async () => {
+  const registry = open({ cacheCapacity: 10 });
+  for (let i = 0; i < 1_000; i++) await registry.run(`key ${i}`, () => undefined);
+  const { locks } = registry;
+  expect(locks.names.length).toBeLessThanOrEqual(1);
 });
 
 describe('A registry in memory', () => {

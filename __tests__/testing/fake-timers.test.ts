@@ -25,31 +25,27 @@ describe('Marked as those of Bun,', () => {
   fakeTimers({ ...framework, useFakeTimers }, [[]]);
 });
 
-describe('Fake timers that a test spies on', () => {
-  it('Fake timers that a test spies on are followed all the same', async () => {
-    jest.useFakeTimers();
-    const spy = jest.spyOn(globalThis, 'setTimeout');
-    try {
-      const registry = new InMemoryLockRegistry();
-      const lease = await registry.obtain('key').lock({ ttl: 60_000 });
-      await jest.advanceTimersByTimeAsync(50_000);
-      expect(Math.round(lease.remaining / 1_000)).toBe(10);
-      await registry.close({ timeout: 0 });
-    } finally {
-      spy.mockRestore();
-      jest.useRealTimers();
-    }
-  });
+it('Fake timers that a test spies on are followed all the same', async () => {
+  jest.useFakeTimers();
+  const spy = jest.spyOn(globalThis, 'setTimeout');
+  try {
+    const registry = new InMemoryLockRegistry();
+    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+    await jest.advanceTimersByTimeAsync(50_000);
+    expect(Math.round(lease.remaining / 1_000)).toBe(10);
+    await registry.close({ timeout: 0 });
+  } finally {
+    spy.mockRestore();
+    jest.useRealTimers();
+  }
 });
 
-describe('The legacy fake timers of jest', () => {
-  it('The legacy fake timers of jest are refused', () => {
-    jest.useFakeTimers({ legacyFakeTimers: true });
-    try {
-      expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');
-    } finally {
-      jest.useRealTimers();
-    }
-    new InMemoryLocks();
-  });
+it('The legacy fake timers of jest are refused', () => {
+  jest.useFakeTimers({ legacyFakeTimers: true });
+  try {
+    expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');
+  } finally {
+    jest.useRealTimers();
+  }
+  new InMemoryLocks();
 });

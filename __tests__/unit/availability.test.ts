@@ -14,75 +14,73 @@ import {
 } from '../support/mock-redis';
 import { until } from '../support/until';
 
-describe('While a question is unanswered', () => {
-  const askedAt = (...times: number[]) => {
-    const availability = new Availability();
-    for (const time of times) availability.asked(time);
-    return availability;
-  };
+const askedAt = (...times: number[]) => {
+  const availability = new Availability();
+  for (const time of times) availability.asked(time);
+  return availability;
+};
 
-  it('While a question is unanswered, an answer to one that was sent long before it does not end the silence', () => {
-    const availability = askedAt(0, 2_000);
-    availability.answered(0);
-    availability.refused(2_000, 30_000);
-    expect(availability.isContended(2_200)).toBe(true);
-    expect(availability.isContended(2_300)).toBe(false);
-    expect(availability.silence(0, 2_300)).toBe(300);
-  });
+it('While a question is unanswered, an answer to one that was sent long before it does not end the silence', () => {
+  const availability = askedAt(0, 2_000);
+  availability.answered(0);
+  availability.refused(2_000, 30_000);
+  expect(availability.isContended(2_200)).toBe(true);
+  expect(availability.isContended(2_300)).toBe(false);
+  expect(availability.silence(0, 2_300)).toBe(300);
+});
 
-  it.each([
-    ['its answer does', (one: Availability) => one.answered(2_000)],
-    ['so does the end of its caller', (one: Availability) => one.withdrawn(2_000)],
-  ])('%s, whatever is answered later', (_name, end) => {
-    const availability = askedAt(0, 2_000);
-    end(availability);
-    availability.answered(0);
-    expect(availability.silence(0, 5_000)).toBe(0);
-  });
+it.each([
+  ['its answer does', (one: Availability) => one.answered(2_000)],
+  ['so does the end of its caller', (one: Availability) => one.withdrawn(2_000)],
+])('%s, whatever is answered later', (_name, end) => {
+  const availability = askedAt(0, 2_000);
+  end(availability);
+  availability.answered(0);
+  expect(availability.silence(0, 5_000)).toBe(0);
+});
 
-  it('While a question is unanswered, an answer to one that was sent a moment before it is an answer', () => {
-    const availability = askedAt(0, 100);
-    availability.answered(0);
-    expect(availability.silence(0, 5_000)).toBe(0);
-  });
+it('While a question is unanswered, an answer to one that was sent a moment before it is an answer', () => {
+  const availability = askedAt(0, 100);
+  availability.answered(0);
+  expect(availability.silence(0, 5_000)).toBe(0);
+});
 
-  it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
-    const availability = askedAt(0);
-    availability.answeredLate(0);
-    expect(availability.silence(0, 5_000)).toBe(0);
-    availability.asked(5_000);
-    availability.asked(6_000);
-    availability.answeredLate(5_000);
-    expect(availability.silence(0, 7_000)).toBe(1_000);
-  });
+it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
+  const availability = askedAt(0);
+  availability.answeredLate(0);
+  expect(availability.silence(0, 5_000)).toBe(0);
+  availability.asked(5_000);
+  availability.asked(6_000);
+  availability.answeredLate(5_000);
+  expect(availability.silence(0, 7_000)).toBe(1_000);
+});
 
-  it('While a question is unanswered, an answer to one that was sent 250 ms before it does not end the silence, nor does the end of another one', () => {
-    const availability = askedAt(0, 250);
-    availability.answered(0);
-    availability.withdrawn(100);
-    expect(availability.silence(0, 1_000)).toBe(750);
-    availability.answeredLate(0);
-    expect(availability.silence(0, 1_000)).toBe(750);
-    availability.withdrawn(250);
-    expect(availability.silence(0, 1_000)).toBe(0);
-  });
+it('While a question is unanswered, an answer to one that was sent 250 ms before it does not end the silence, nor does the end of another one', () => {
+  const availability = askedAt(0, 250);
+  availability.answered(0);
+  availability.withdrawn(100);
+  expect(availability.silence(0, 1_000)).toBe(750);
+  availability.answeredLate(0);
+  expect(availability.silence(0, 1_000)).toBe(750);
+  availability.withdrawn(250);
+  expect(availability.silence(0, 1_000)).toBe(0);
+});
 
-  it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
-    const availability = askedAt(0);
-    const contended = (...times: number[]) => times.map((now) => availability.isContended(now));
-    expect([availability.isRefused(0), availability.holderSaid(0)]).toEqual([false, undefined]);
-    availability.refused(0, 10, 'web-7');
-    expect([availability.holderSaid(4)?.remaining, availability.holderSaid(20)?.remaining]).toEqual([6, 0]);
-    expect([availability.isRefused(249), availability.isRefused(250)]).toEqual([true, false]);
-    availability.refused(0, 1_000);
-    expect([availability.isRefused(999), availability.isRefused(1_000)]).toEqual([true, false]);
-    expect(contended(249, 250)).toEqual([true, false]);
-    const [refused, busy, silent] = [new Error('NOPERM no'), new Error('BUSY'), new Error('silent')];
-    for (const error of [silent, refused, silent]) availability.failed(error);
-    expect([availability.failure, ...contended(249)]).toEqual([refused, false]);
-    availability.failed(busy);
-    expect(availability.failure).toBe(refused);
-  });
+it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
+  const availability = askedAt(0);
+  const contended = (...times: number[]) => times.map((now) => availability.isContended(now));
+  expect([availability.isRefused(0), availability.holderSaid(0)]).toEqual([false, undefined]);
+  availability.refused(0, 10, 'web-7');
+  expect([availability.holderSaid(4)?.remaining, availability.holderSaid(20)?.remaining]).toEqual([6, 0]);
+  expect([availability.isRefused(249), availability.isRefused(250)]).toEqual([true, false]);
+  availability.refused(0, 1_000);
+  expect([availability.isRefused(999), availability.isRefused(1_000)]).toEqual([true, false]);
+  expect(contended(249, 250)).toEqual([true, false]);
+  const [refused, busy, silent] = [new Error('NOPERM no'), new Error('BUSY'), new Error('silent')];
+  for (const error of [silent, refused, silent]) availability.failed(error);
+  expect([availability.failure, ...contended(249)]).toEqual([refused, false]);
+  availability.failed(busy);
+  expect(availability.failure).toBe(refused);
 });
 
 it('An attempt that its caller left is no silence of Redis to those who come right after', async () => {

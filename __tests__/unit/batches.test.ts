@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
 import { CommandTimeoutError, NOT_ASKED, UnexpectedReplyError } from '../../lib/redis/failure';
 import { hashTag, LockNames } from '../../lib/redis/names';
@@ -52,85 +52,83 @@ async function acquaint(): Promise<void> {
 /** The number of keys in each command. */
 const sizes = ({ mock }: Client['evalSha']) => mock.calls.map(([, { keys = [] } = {}]) => keys.length);
 
-describe('where the keys are', () => {
-  it('Where the keys are is asked once, and a burst of acquisitions waits for the answer', async () => {
-    await Promise.all(together(acquire, BURST - 1));
-    expect(sizes(client.evalSha)).toEqual(Array(BURST - 1).fill(1));
-    expect(client.eval).not.toHaveBeenCalled();
+it('Where the keys are is asked once, and a burst of acquisitions waits for the answer', async () => {
+  await Promise.all(together(acquire, BURST - 1));
+  expect(sizes(client.evalSha)).toEqual(Array(BURST - 1).fill(1));
+  expect(client.eval).not.toHaveBeenCalled();
+  client.evalSha.mockClear();
+  const both = [...together(acquire, 30), ...together(release, 3)];
+  await Promise.resolve();
+  // What is about locks that are held waits for nothing.
+  expect(sizes(client.evalSha)).toEqual([1, 1, 1]);
+  await Promise.all(both);
+  expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30]);
+  await Promise.all([...together(acquire, 200), ...together(release, 50)]);
+  expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30, 100, 100, 50]);
+  expect(sizes(client.eval)).toEqual([20, ...Array(20).fill(1)]);
+  const [, { keys = [] } = {}] = client.eval.mock.calls[0] as Parameters<Client['eval']>;
+  expect(new Set(keys.map(hashTag)).size).toBe(20);
+  // Names that no lock can have.
+  for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
+});
+
+it('Where the keys are is not one server, if a key that was written is not there: no calls go together from then on', async () => {
+  client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
+  for (let i = 0; i < 3; i++) {
+    await Promise.all([...together(acquire, BURST), ...together(release, BURST)]);
+    await time.advance(60_000);
+  }
+  expect(client.eval).toHaveBeenCalledTimes(21);
+  expect(new Set(sizes(client.evalSha))).toEqual(new Set([1]));
+});
+
+it.each([
+  ['it is refused', new Error('NOPERM No permissions')],
+  ['its connection is lost', new Error('Socket closed unexpectedly')],
+  ['the reply belongs to another command', 'OK'],
+])(
+  'Where the keys are is not known when %s: calls go alone, and it is asked again after a pause',
+  async (_, outcome) => {
+    client = plainClient(outcome);
+    redis = new Redis(client, 'orders', 5_000);
+    client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
+      if (outcome instanceof Error) throw outcome;
+      return keys.length > 1 ? keys.length : outcome;
+    });
+    for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
+    expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
+    expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
+    client.eval.mockImplementation(plainClient().eval);
+    await time.advance(9_900);
+    await Promise.all(together(acquire, BURST));
+    expect(sizes(client.evalSha)).toEqual(Array(4 * BURST).fill(1));
+    await time.advance(100);
     client.evalSha.mockClear();
-    const both = [...together(acquire, 30), ...together(release, 3)];
-    await Promise.resolve();
-    // What is about locks that are held waits for nothing.
-    expect(sizes(client.evalSha)).toEqual([1, 1, 1]);
-    await Promise.all(both);
-    expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30]);
-    await Promise.all([...together(acquire, 200), ...together(release, 50)]);
-    expect(sizes(client.evalSha)).toEqual([1, 1, 1, 30, 100, 100, 50]);
-    expect(sizes(client.eval)).toEqual([20, ...Array(20).fill(1)]);
-    const [, { keys = [] } = {}] = client.eval.mock.calls[0] as Parameters<Client['eval']>;
-    expect(new Set(keys.map(hashTag)).size).toBe(20);
-    // Names that no lock can have.
-    for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
-  });
+    await Promise.all(together(acquire, BURST));
+    expect(sizes(client.evalSha)).toEqual([BURST]);
+  },
+);
 
-  it('Where the keys are is not one server, if a key that was written is not there: no calls go together from then on', async () => {
-    client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
-    for (let i = 0; i < 3; i++) {
-      await Promise.all([...together(acquire, BURST), ...together(release, BURST)]);
-      await time.advance(60_000);
-    }
-    expect(client.eval).toHaveBeenCalledTimes(21);
-    expect(new Set(sizes(client.evalSha))).toEqual(new Set([1]));
-  });
+it('A batch sends no acquisition that nobody waits for any more', async () => {
+  client.eval.mockImplementation(silence);
+  const calls = Promise.allSettled(together(acquire, BURST));
+  await time.advance(1_000 + BURST / 2);
+  await time.advance(4_000);
+  const outcomes = await calls;
+  expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
+  const { late } = (outcomes[0] as PromiseRejectedResult).reason as CommandTimeoutError;
+  await expect(late).rejects.toThrow('It was not sent');
+  expect(client.evalSha).not.toHaveBeenCalled();
+});
 
-  it.each([
-    ['it is refused', new Error('NOPERM No permissions')],
-    ['its connection is lost', new Error('Socket closed unexpectedly')],
-    ['the reply belongs to another command', 'OK'],
-  ])(
-    'Where the keys are is not known when %s: calls go alone, and it is asked again after a pause',
-    async (_, outcome) => {
-      client = plainClient(outcome);
-      redis = new Redis(client, 'orders', 5_000);
-      client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
-        if (outcome instanceof Error) throw outcome;
-        return keys.length > 1 ? keys.length : outcome;
-      });
-      for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
-      expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
-      expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
-      client.eval.mockImplementation(plainClient().eval);
-      await time.advance(9_900);
-      await Promise.all(together(acquire, BURST));
-      expect(sizes(client.evalSha)).toEqual(Array(4 * BURST).fill(1));
-      await time.advance(100);
-      client.evalSha.mockClear();
-      await Promise.all(together(acquire, BURST));
-      expect(sizes(client.evalSha)).toEqual([BURST]);
-    },
-  );
-
-  it('A batch sends no acquisition that nobody waits for any more', async () => {
-    client.eval.mockImplementation(silence);
-    const calls = Promise.allSettled(together(acquire, BURST));
-    await time.advance(1_000 + BURST / 2);
-    await time.advance(4_000);
-    const outcomes = await calls;
-    expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true);
-    const { late } = (outcomes[0] as PromiseRejectedResult).reason as CommandTimeoutError;
-    await expect(late).rejects.toThrow('It was not sent');
-    expect(client.evalSha).not.toHaveBeenCalled();
-  });
-
-  it('Where the keys are on a cluster is decided by hash tags, and nothing is asked', async () => {
-    redis = new Redis(Object.assign(client, { slots: [] }), 'orders', 5_000);
-    for (const script of [release, acquire]) {
-      await Promise.all([...together(script, BURST), ...together(script, BURST, '{tag}')]);
-      expect(sizes(client.evalSha)).toEqual([...Array(BURST).fill(1), BURST]);
-      client.evalSha.mockClear();
-    }
-    expect(client.eval).not.toHaveBeenCalled();
-  });
+it('Where the keys are on a cluster is decided by hash tags, and nothing is asked', async () => {
+  redis = new Redis(Object.assign(client, { slots: [] }), 'orders', 5_000);
+  for (const script of [release, acquire]) {
+    await Promise.all([...together(script, BURST), ...together(script, BURST, '{tag}')]);
+    expect(sizes(client.evalSha)).toEqual([...Array(BURST).fill(1), BURST]);
+    client.evalSha.mockClear();
+  }
+  expect(client.eval).not.toHaveBeenCalled();
 });
 
 it('A batch sends the last arguments once where all calls have the same', async () => {
@@ -219,41 +217,39 @@ it('A batch rejects all when nothing comes back, and does not ask again', async 
   expect(client.evalSha).toHaveBeenCalledTimes(1);
 });
 
-describe('A command of several calls', () => {
-  it('A command of several calls gives each its own reply, error, or that its lock was not asked for', async () => {
-    await acquaint();
-    client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), [], 2, [0]]);
-    const outcomes = await Promise.allSettled(together(acquire, 4));
-    expect(outcomes).toEqual([
-      { status: 'rejected', reason: new Error('WRONGTYPE no') },
-      { status: 'rejected', reason: NOT_ASKED },
-      { status: 'fulfilled', value: 2 },
-      { status: 'fulfilled', value: [0] },
-    ]);
-  });
+it('A command of several calls gives each its own reply, error, or that its lock was not asked for', async () => {
+  await acquaint();
+  client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), [], 2, [0]]);
+  const outcomes = await Promise.allSettled(together(acquire, 4));
+  expect(outcomes).toEqual([
+    { status: 'rejected', reason: new Error('WRONGTYPE no') },
+    { status: 'rejected', reason: NOT_ASKED },
+    { status: 'fulfilled', value: 2 },
+    { status: 'fulfilled', value: [0] },
+  ]);
+});
 
-  it('A command of several calls brings its script while one of them can be answered in time', async () => {
-    await acquaint();
-    const reply = lateReply();
-    client.evalSha.mockReturnValueOnce(reply.promise as Promise<never>);
-    const outcomes = Promise.allSettled(together(acquire, 2));
-    await time.advance(1_000);
-    client.eval.mockResolvedValueOnce([3, 4]);
-    reply.reject(noScript());
-    await time.advance(0);
-    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    expect(sizes(client.eval)).toEqual([2]);
-  });
+it('A command of several calls brings its script while one of them can be answered in time', async () => {
+  await acquaint();
+  const reply = lateReply();
+  client.evalSha.mockReturnValueOnce(reply.promise as Promise<never>);
+  const outcomes = Promise.allSettled(together(acquire, 2));
+  await time.advance(1_000);
+  client.eval.mockResolvedValueOnce([3, 4]);
+  reply.reject(noScript());
+  await time.advance(0);
+  expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+  expect(sizes(client.eval)).toEqual([2]);
+});
 
-  it('A command of several calls refuses no lock for another one, unless they are asked for in order', async () => {
-    await acquaint();
-    const calls: Promise<unknown>[] = [];
-    redis.inOrder(() => calls.push(...together(acquire, 2)));
-    calls.push(...together(acquire, 2, 'other'));
-    await Promise.all(calls);
-    expect(client.evalSha.mock.calls.map(([sha]) => sha)).toEqual([acquire.inOrder.sha1, acquire.forMany.sha1]);
-    expect(acquire.forMany.source).toContain('isOneRefused = false, false');
-    expect(acquire.inOrder.source).toContain('isOneRefused = true, false');
-    expect([acquire.forMany.name, acquire.inOrder.name]).toEqual(['acquire, for many', 'acquire, in order']);
-  });
+it('A command of several calls refuses no lock for another one, unless they are asked for in order', async () => {
+  await acquaint();
+  const calls: Promise<unknown>[] = [];
+  redis.inOrder(() => calls.push(...together(acquire, 2)));
+  calls.push(...together(acquire, 2, 'other'));
+  await Promise.all(calls);
+  expect(client.evalSha.mock.calls.map(([sha]) => sha)).toEqual([acquire.inOrder.sha1, acquire.forMany.sha1]);
+  expect(acquire.forMany.source).toContain('isOneRefused = false, false');
+  expect(acquire.inOrder.source).toContain('isOneRefused = true, false');
+  expect([acquire.forMany.name, acquire.inOrder.name]).toEqual(['acquire, for many', 'acquire, in order']);
 });

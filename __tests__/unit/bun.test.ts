@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { type BunRedis, fromBun } from '../../lib/bun';
 import { FakeClock } from '../support/fake-clock';
@@ -99,33 +99,31 @@ it('Sharded channels are refused', async () => {
   await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);
 });
 
-describe('A SUBSCRIBE that fails takes no other channel with it', () => {
-  const open = async (failure: Error) => {
-    const redis = new RedisClientOfBun();
-    const client = fromBun(redis);
-    const received: string[] = [];
-    await client.subscribe('one', (message) => received.push(message));
-    redis.failures.set('two', failure);
-    await expect(client.subscribe('two', () => undefined)).rejects.toBe(failure);
-    return { redis, client, received };
-  };
+const open = async (failure: Error) => {
+  const redis = new RedisClientOfBun();
+  const client = fromBun(redis);
+  const received: string[] = [];
+  await client.subscribe('one', (message) => received.push(message));
+  redis.failures.set('two', failure);
+  await expect(client.subscribe('two', () => undefined)).rejects.toBe(failure);
+  return { redis, client, received };
+};
 
-  it('A SUBSCRIBE that fails takes no other channel with it when the server refuses it: the connection stays', async () => {
-    const { redis, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
-    expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([false]);
-    redis.made[0]?.listeners.get('one')?.('released', 'one');
-    expect(received).toEqual(['released']);
-  });
+it('A SUBSCRIBE that fails takes no other channel with it when the server refuses it: the connection stays', async () => {
+  const { redis, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
+  expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([false]);
+  redis.made[0]?.listeners.get('one')?.('released', 'one');
+  expect(received).toEqual(['released']);
+});
 
-  it('A SUBSCRIBE that fails takes no other channel with it when the connection fails: the others are subscribed on a new one', async () => {
-    const { redis, client, received } = await open(new Error('Connection closed'));
-    await until(() => redis.made.length === 2 && redis.made[1]?.listeners.has('one'));
-    expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([true, false]);
-    redis.made[1]?.listeners.get('one')?.('released', 'one');
-    expect(received).toEqual(['released']);
-    await client.unsubscribe('one');
-    await until(() => redis.made[1]?.isClosed);
-  });
+it('A SUBSCRIBE that fails takes no other channel with it when the connection fails: the others are subscribed on a new one', async () => {
+  const { redis, client, received } = await open(new Error('Connection closed'));
+  await until(() => redis.made.length === 2 && redis.made[1]?.listeners.has('one'));
+  expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([true, false]);
+  redis.made[1]?.listeners.get('one')?.('released', 'one');
+  expect(received).toEqual(['released']);
+  await client.unsubscribe('one');
+  await until(() => redis.made[1]?.isClosed);
 });
 
 it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {

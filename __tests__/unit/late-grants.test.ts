@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, refused } from '../support/mock-redis';
@@ -24,96 +24,94 @@ function answeredByHand(hasEpoch: boolean) {
 
 const time = FakeClock.install();
 
-describe('A grant of a server that has been silent', () => {
-  const start = (hasEpoch = true) => {
-    const redis = answeredByHand(hasEpoch);
-    const registry = new RedisLockRegistry(redis.client, { registryKey: 'late', commandTimeout: 6_000 });
-    return { ...redis, registry };
-  };
+const start = (hasEpoch = true) => {
+  const redis = answeredByHand(hasEpoch);
+  const registry = new RedisLockRegistry(redis.client, { registryKey: 'late', commandTimeout: 6_000 });
+  return { ...redis, registry };
+};
 
-  it.each([
-    ['one connection', true],
-    ['several connections', false],
-  ])(
-    'A grant of a server that has been silent is requested once more, though its attempt was sent just before the server woke up: %s',
-    async (_, hasEpoch) => {
-      const { registry, answer } = start(hasEpoch);
-      const first = registry.obtain('first').tryLock();
-      await time.advance(3_700);
-      const second = registry.obtain('second').tryLock();
-      await time.advance(300);
-      // It wakes up, and does not know yet that it was replaced. By the second answers it does.
-      for (const reply of [granted, refused(1_000)]) {
-        for (const key of ['first', 'second']) answer(key, reply);
-        await time.advance(200);
-      }
-      expect([await first, await second]).toEqual([null, null]);
-    },
-  );
-
-  it('A grant of a server that has been silent is requested once more, though the command before was lost with its connection', async () => {
-    const { registry, answer, loseAll } = start();
+it.each([
+  ['one connection', true],
+  ['several connections', false],
+])(
+  'A grant of a server that has been silent is requested once more, though its attempt was sent just before the server woke up: %s',
+  async (_, hasEpoch) => {
+    const { registry, answer } = start(hasEpoch);
     const first = registry.obtain('first').tryLock();
-    const rejected = expect(first).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    await time.advance(0);
-    loseAll();
-    await time.advance(1_000);
-    await rejected;
+    await time.advance(3_700);
     const second = registry.obtain('second').tryLock();
     await time.advance(300);
-    answer('second', granted);
-    await time.advance(200);
-    answer('second', refused(1_000));
-    expect(await second).toBeNull();
-  });
-
-  it('A grant of a server that has been silent is requested once more, if it was sent in the moment in which the server learns that it was replaced', async () => {
-    const { registry, answer } = start();
-    const first = registry.obtain('first').tryLock();
-    await time.advance(1_000);
-    answer('first', refused(1_000));
-    await first;
-    await time.advance(50);
-    const second = registry.obtain('second').tryLock();
-    await time.advance(1);
-    answer('second', granted);
-    await time.advance(200);
-    answer('second', refused(1_000));
-    expect(await second).toBeNull();
-    const third = registry.obtain('third').tryLock();
-    await time.advance(1);
-    answer('third', granted);
-    expect(await third).not.toBeNull();
-  });
-
-  it('A grant of a server that has been silent is requested once more after each silence, and at the most three times', async () => {
-    const { registry, client, answer } = start();
-    const lock = registry.obtain('key').lock({ waitTime: 60_000 });
-    for (let asked = 1; asked <= 4; asked++) {
-      await time.advance(1_000);
-      expect(client.evalSha).toHaveBeenCalledTimes(asked);
-      answer('key', granted);
+    // It wakes up, and does not know yet that it was replaced. By the second answers it does.
+    for (const reply of [granted, refused(1_000)]) {
+      for (const key of ['first', 'second']) answer(key, reply);
       await time.advance(200);
     }
-    expect(client.evalSha).toHaveBeenCalledTimes(4);
-    expect((await lock).remaining).toBeGreaterThan(0);
-    await registry.close({ timeout: 0 });
-  });
+    expect([await first, await second]).toEqual([null, null]);
+  },
+);
 
-  it('A grant of a server that has been silent is trusted at once when the server was only busy, and answered one after another', async () => {
-    const calls = 30;
-    const { registry, client, answer } = start();
-    const acquiring: Promise<unknown>[] = [];
-    for (let i = 0; i < calls; i++) {
-      acquiring.push(registry.obtain(`key ${i}`).tryLock());
-      await time.advance(1);
-    }
-    for (let i = 0; i < calls; i++) {
-      await time.advance(100);
-      answer(`key ${i}`, granted);
-    }
-    await time.advance(0);
-    expect(await Promise.all(acquiring)).not.toContain(null);
-    expect(client.evalSha).toHaveBeenCalledTimes(calls);
-  });
+it('A grant of a server that has been silent is requested once more, though the command before was lost with its connection', async () => {
+  const { registry, answer, loseAll } = start();
+  const first = registry.obtain('first').tryLock();
+  const rejected = expect(first).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+  await time.advance(0);
+  loseAll();
+  await time.advance(1_000);
+  await rejected;
+  const second = registry.obtain('second').tryLock();
+  await time.advance(300);
+  answer('second', granted);
+  await time.advance(200);
+  answer('second', refused(1_000));
+  expect(await second).toBeNull();
+});
+
+it('A grant of a server that has been silent is requested once more, if it was sent in the moment in which the server learns that it was replaced', async () => {
+  const { registry, answer } = start();
+  const first = registry.obtain('first').tryLock();
+  await time.advance(1_000);
+  answer('first', refused(1_000));
+  await first;
+  await time.advance(50);
+  const second = registry.obtain('second').tryLock();
+  await time.advance(1);
+  answer('second', granted);
+  await time.advance(200);
+  answer('second', refused(1_000));
+  expect(await second).toBeNull();
+  const third = registry.obtain('third').tryLock();
+  await time.advance(1);
+  answer('third', granted);
+  expect(await third).not.toBeNull();
+});
+
+it('A grant of a server that has been silent is requested once more after each silence, and at the most three times', async () => {
+  const { registry, client, answer } = start();
+  const lock = registry.obtain('key').lock({ waitTime: 60_000 });
+  for (let asked = 1; asked <= 4; asked++) {
+    await time.advance(1_000);
+    expect(client.evalSha).toHaveBeenCalledTimes(asked);
+    answer('key', granted);
+    await time.advance(200);
+  }
+  expect(client.evalSha).toHaveBeenCalledTimes(4);
+  expect((await lock).remaining).toBeGreaterThan(0);
+  await registry.close({ timeout: 0 });
+});
+
+it('A grant of a server that has been silent is trusted at once when the server was only busy, and answered one after another', async () => {
+  const calls = 30;
+  const { registry, client, answer } = start();
+  const acquiring: Promise<unknown>[] = [];
+  for (let i = 0; i < calls; i++) {
+    acquiring.push(registry.obtain(`key ${i}`).tryLock());
+    await time.advance(1);
+  }
+  for (let i = 0; i < calls; i++) {
+    await time.advance(100);
+    answer(`key ${i}`, granted);
+  }
+  await time.advance(0);
+  expect(await Promise.all(acquiring)).not.toContain(null);
+  expect(client.evalSha).toHaveBeenCalledTimes(calls);
 });

@@ -126,64 +126,62 @@ describe.each(Object.entries(TAKERS))('%s', (_, { needed, bad: [name, value], ca
   });
 });
 
-describe('An option', () => {
-  it('An option that is inherited counts as one that is own', async () => {
-    class Fixed {
-      get ttl() {
-        return 1_000;
-      }
+it('An option that is inherited counts as one that is own', async () => {
+  class Fixed {
+    get ttl() {
+      return 1_000;
     }
-    const lease = await registry.obtain('key').lock(new Fixed());
-    expect(lease.remaining).toBeLessThanOrEqual(1_000);
-    // In a segment the options go to the lock of the segment.
-    await segmented().run(({ lease: { remaining } }) => expect(remaining).toBeLessThanOrEqual(1_000), new Fixed());
-    const held = registry.obtain('key').lock(Object.create({ waitTime: 20 }));
-    await expect(held).rejects.toThrow(LockTimeoutError);
-    const inherited = Object.assign(Object.create({ expireAfter: 2_000 }), { registryKey: 'other' });
-    const other = await new RedisLockRegistry(redis, inherited).obtain('key').lock();
-    expect(other.remaining).toBeLessThanOrEqual(2_000);
-  });
+  }
+  const lease = await registry.obtain('key').lock(new Fixed());
+  expect(lease.remaining).toBeLessThanOrEqual(1_000);
+  // In a segment the options go to the lock of the segment.
+  await segmented().run(({ lease: { remaining } }) => expect(remaining).toBeLessThanOrEqual(1_000), new Fixed());
+  const held = registry.obtain('key').lock(Object.create({ waitTime: 20 }));
+  await expect(held).rejects.toThrow(LockTimeoutError);
+  const inherited = Object.assign(Object.create({ expireAfter: 2_000 }), { registryKey: 'other' });
+  const other = await new RedisLockRegistry(redis, inherited).obtain('key').lock();
+  expect(other.remaining).toBeLessThanOrEqual(2_000);
+});
 
-  it.each(['lock', 'tryLock', 'run', 'tryRun'] as const)(
-    'An option is read once by %s, so that what counts was checked',
-    async (name) => {
-      const given: unknown[] = [1_000, 'abc'];
-      const reads: unknown[] = [];
-      const options = {
-        get ttl() {
-          reads.push(0);
-          return given.shift() as number;
-        },
-      };
-      const lock = registry.obtain('key');
-      if (name === 'lock' || name === 'tryLock') await lock[name](options);
-      else await lock[name](() => undefined, options);
-      expect(reads).toHaveLength(1);
-    },
-  );
+it.each(['lock', 'tryLock', 'run', 'tryRun'] as const)(
+  'An option is read once by %s, so that what counts was checked',
+  async (name) => {
+    const given: unknown[] = [1_000, 'abc'];
+    const reads: unknown[] = [];
+    const options = {
+      get ttl() {
+        reads.push(0);
+        return given.shift() as number;
+      },
+    };
+    const lock = registry.obtain('key');
+    if (name === 'lock' || name === 'tryLock') await lock[name](options);
+    else await lock[name](() => undefined, options);
+    expect(reads).toHaveLength(1);
+  },
+);
 
-  it('An option of a script is what it was when eval was called', async () => {
-    const lease = await registry.obtain('key').lock();
-    const keys = ['stock'];
-    const evaluated = lease.eval('return 1', { keys });
-    keys[0] = 'other';
-    await evaluated;
-    expect(redis.calls.at(-1)?.keys).toContain('stock');
-    await lease.unlock();
-  });
+it('An option of a script is what it was when eval was called', async () => {
+  const lease = await registry.obtain('key').lock();
+  const keys = ['stock'];
+  const evaluated = lease.eval('return 1', { keys });
+  keys[0] = 'other';
+  await evaluated;
+  expect(redis.calls.at(-1)?.keys).toContain('stock');
+  await lease.unlock();
+});
 
-  it('An option that is an array has no holes', async () => {
-    // biome-ignore lint/suspicious/noSparseArray: what the test is about
-    const holes = [, 'a'] as string[];
-    expect(() => registry.multi(holes)).toThrow('Expected `keys[0]` to be a string, got undefined');
-    const lease = await registry.obtain('key').lock();
-    const message = 'Expected `arguments[0]` to be a string, got undefined';
-    await expect(lease.eval('return 1', { arguments: holes })).rejects.toThrow(message);
-    await lease.unlock();
-  });
+it('An option that is an array has no holes', async () => {
+  // biome-ignore lint/suspicious/noSparseArray: what the test is about
+  const holes = [, 'a'] as string[];
+  expect(() => registry.multi(holes)).toThrow('Expected `keys[0]` to be a string, got undefined');
+  const lease = await registry.obtain('key').lock();
+  const message = 'Expected `arguments[0]` to be a string, got undefined';
+  await expect(lease.eval('return 1', { arguments: holes })).rejects.toThrow(message);
+  await lease.unlock();
+});
 
-  it('The option `permits` is 1 for a lock that has no more, and the error says so', async () => {
-    const message = 'Expected `permits` to be 1, got 2 (number)';
-    await expect(registry.obtain('key').lock({ permits: 2 })).rejects.toThrow(message);
-  });
+it('The option `permits` is 1 for a lock that has no more, and the error says so', async () => {
+  const message = 'Expected `permits` to be 1, got 2 (number)';
+  await expect(registry.obtain('key').lock({ permits: 2 })).rejects.toThrow(message);
 });

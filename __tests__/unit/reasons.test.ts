@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events';
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, silence } from '../support/mock-redis';
@@ -42,94 +42,92 @@ const inspect = () => registry.obtain('key').inspect();
 const forceUnlock = () => registry.obtain('key').forceUnlock();
 const list = () => registry.list().next();
 
-describe('A call that failed says why', () => {
-  it.each([
-    ['lock', lock, 'Lock "key" could not be acquired'],
-    ['tryLock', tryLock, 'Lock "key" could not be acquired'],
-    ['lock of several keys', lockBoth, 'Lock "a + b" could not be acquired'],
-    ['inspect', inspect, 'Lock "key" could not be inspected'],
-    ['forceUnlock', forceUnlock, 'It is not known whether lock "key" was unlocked by force'],
-  ])('A call that failed says why where Redis was silent and the client has an error: %s', async (_, call, what) => {
-    redis.emit('error', REFUSED);
-    redis.evalSha.mockImplementation(silence);
-    expect(await errorOf(call())).toMatchObject({
-      message: `${what}: the client failed: ${REFUSED.message}`,
-      cause: REFUSED,
-    });
+it.each([
+  ['lock', lock, 'Lock "key" could not be acquired'],
+  ['tryLock', tryLock, 'Lock "key" could not be acquired'],
+  ['lock of several keys', lockBoth, 'Lock "a + b" could not be acquired'],
+  ['inspect', inspect, 'Lock "key" could not be inspected'],
+  ['forceUnlock', forceUnlock, 'It is not known whether lock "key" was unlocked by force'],
+])('A call that failed says why where Redis was silent and the client has an error: %s', async (_, call, what) => {
+  redis.emit('error', REFUSED);
+  redis.evalSha.mockImplementation(silence);
+  expect(await errorOf(call())).toMatchObject({
+    message: `${what}: the client failed: ${REFUSED.message}`,
+    cause: REFUSED,
   });
+});
 
-  it.each([
-    ['lock', lock, 'Lock "key" could not be acquired'],
-    ['tryLock', tryLock, 'Lock "key" could not be acquired'],
-    ['inspect', inspect, 'Lock "key" could not be inspected'],
-  ])('A call that failed says why where each command failed in the client: %s', async (_, call, what) => {
-    const cause = new Error('Socket closed unexpectedly');
-    redis.evalSha.mockRejectedValue(cause);
-    expect(await errorOf(call())).toMatchObject({ message: `${what}: the client failed: ${cause.message}`, cause });
-  });
+it.each([
+  ['lock', lock, 'Lock "key" could not be acquired'],
+  ['tryLock', tryLock, 'Lock "key" could not be acquired'],
+  ['inspect', inspect, 'Lock "key" could not be inspected'],
+])('A call that failed says why where each command failed in the client: %s', async (_, call, what) => {
+  const cause = new Error('Socket closed unexpectedly');
+  redis.evalSha.mockRejectedValue(cause);
+  expect(await errorOf(call())).toMatchObject({ message: `${what}: the client failed: ${cause.message}`, cause });
+});
 
-  it.each([
-    ['lock', lock, /^Lock "key" could not be acquired: Redis has not answered for 100\d\d ms$/],
-    ['tryLock', tryLock, /^Lock "key" could not be acquired: Redis has not answered for 5000 ms$/],
-    ['inspect', inspect, /^Lock "key" could not be inspected: Redis did not answer within 5000 ms$/],
-  ])('A call that failed says why where Redis was silent and the client has no error: %s', async (_, call, message) => {
-    redis.evalSha.mockImplementation(silence);
-    expect((await errorOf(call())).message).toMatch(message);
-  });
+it.each([
+  ['lock', lock, /^Lock "key" could not be acquired: Redis has not answered for 100\d\d ms$/],
+  ['tryLock', tryLock, /^Lock "key" could not be acquired: Redis has not answered for 5000 ms$/],
+  ['inspect', inspect, /^Lock "key" could not be inspected: Redis did not answer within 5000 ms$/],
+])('A call that failed says why where Redis was silent and the client has no error: %s', async (_, call, message) => {
+  redis.evalSha.mockImplementation(silence);
+  expect((await errorOf(call())).message).toMatch(message);
+});
 
-  it.each([
-    ['lock', lock, 'for 10 s Redis has answered only: CLUSTERDOWN The cluster is down'],
-    ['tryLock', tryLock, 'Redis answered: CLUSTERDOWN The cluster is down'],
-  ])('A call that failed says why where Redis answered with an error that may pass: %s', async (_, call, why) => {
-    redis.emit('error', REFUSED);
-    redis.evalSha.mockRejectedValue(new Error('CLUSTERDOWN The cluster is down'));
-    expect(await errorOf(call())).toMatchObject({ message: `Lock "key" could not be acquired: ${why}` });
-  });
+it.each([
+  ['lock', lock, 'for 10 s Redis has answered only: CLUSTERDOWN The cluster is down'],
+  ['tryLock', tryLock, 'Redis answered: CLUSTERDOWN The cluster is down'],
+])('A call that failed says why where Redis answered with an error that may pass: %s', async (_, call, why) => {
+  redis.emit('error', REFUSED);
+  redis.evalSha.mockRejectedValue(new Error('CLUSTERDOWN The cluster is down'));
+  expect(await errorOf(call())).toMatchObject({ message: `Lock "key" could not be acquired: ${why}` });
+});
 
-  it.each([
-    ['tryLock', tryLock, 'Lock "key" could not be acquired'],
-    ['inspect', inspect, 'Lock "key" could not be inspected'],
-  ])('A call that failed says why where Redis refused it: %s', async (_, call, what) => {
-    redis.emit('error', REFUSED);
-    redis.evalSha.mockRejectedValue(new Error('NOPERM this user has no permissions'));
-    expect(await errorOf(call())).toMatchObject({ message: `${what}: NOPERM this user has no permissions` });
-  });
+it.each([
+  ['tryLock', tryLock, 'Lock "key" could not be acquired'],
+  ['inspect', inspect, 'Lock "key" could not be inspected'],
+])('A call that failed says why where Redis refused it: %s', async (_, call, what) => {
+  redis.emit('error', REFUSED);
+  redis.evalSha.mockRejectedValue(new Error('NOPERM this user has no permissions'));
+  expect(await errorOf(call())).toMatchObject({ message: `${what}: NOPERM this user has no permissions` });
+});
 
-  it('A call that failed says why where Redis refuses the password of the client', async () => {
-    redis.emit('error', new Error('WRONGPASS invalid username-password pair'));
-    redis.evalSha.mockImplementation(silence);
-    expect((await errorOf(lock())).message).toMatch(/acquired: WRONGPASS invalid username-password pair$/);
-  });
+it('A call that failed says why where Redis refuses the password of the client', async () => {
+  redis.emit('error', new Error('WRONGPASS invalid username-password pair'));
+  redis.evalSha.mockImplementation(silence);
+  expect((await errorOf(lock())).message).toMatch(/acquired: WRONGPASS invalid username-password pair$/);
+});
 
-  it('A call that failed says why where the error of the client has a code and no text', async () => {
-    redis.emit('error', ALL_REFUSED);
-    redis.evalSha.mockImplementation(silence);
-    expect((await errorOf(lock())).message).toMatch(/: the client failed: ECONNREFUSED$/);
-  });
+it('A call that failed says why where the error of the client has a code and no text', async () => {
+  redis.emit('error', ALL_REFUSED);
+  redis.evalSha.mockImplementation(silence);
+  expect((await errorOf(lock())).message).toMatch(/: the client failed: ECONNREFUSED$/);
+});
 
-  it('A call that failed says why where Redis answers too late for the ttl', async () => {
-    redis.evalSha.mockImplementation(async () => {
-      time.now += 100;
-      return granted;
-    });
-    expect((await errorOf(registry.obtain('key').tryLock({ ttl: 50 }))).message).toBe(
-      'Lock "key" could not be acquired: Redis answered so late that nothing was left of the ttl of 50 ms',
-    );
+it('A call that failed says why where Redis answers too late for the ttl', async () => {
+  redis.evalSha.mockImplementation(async () => {
+    time.now += 100;
+    return granted;
   });
+  expect((await errorOf(registry.obtain('key').tryLock({ ttl: 50 }))).message).toBe(
+    'Lock "key" could not be acquired: Redis answered so late that nothing was left of the ttl of 50 ms',
+  );
+});
 
-  it('A call that failed says why where a release was not confirmed', async () => {
-    const lease = await lock();
-    redis.emit('error', REFUSED);
-    redis.evalSha.mockImplementation(silence);
-    expect(await errorOf(lease.unlock())).toMatchObject({
-      message: expect.stringMatching(/tried for 5000 ms: the client failed: connect ECONNREFUSED/),
-      cause: REFUSED,
-    });
+it('A call that failed says why where a release was not confirmed', async () => {
+  const lease = await lock();
+  redis.emit('error', REFUSED);
+  redis.evalSha.mockImplementation(silence);
+  expect(await errorOf(lease.unlock())).toMatchObject({
+    message: expect.stringMatching(/tried for 5000 ms: the client failed: connect ECONNREFUSED/),
+    cause: REFUSED,
   });
+});
 
-  it('A call that failed says why where locks could not be listed', async () => {
-    const scanning = Object.assign(redis, { scan: () => Promise.reject(REFUSED) });
-    registry = new RedisLockRegistry(scanning, { registryKey: 'reasons' });
-    expect((await errorOf(list())).message).toBe(`Locks could not be listed: the client failed: ${REFUSED.message}`);
-  });
+it('A call that failed says why where locks could not be listed', async () => {
+  const scanning = Object.assign(redis, { scan: () => Promise.reject(REFUSED) });
+  registry = new RedisLockRegistry(scanning, { registryKey: 'reasons' });
+  expect((await errorOf(list())).message).toBe(`Locks could not be listed: the client failed: ${REFUSED.message}`);
 });

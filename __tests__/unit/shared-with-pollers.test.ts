@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { DETACHED, KEPT } from '../../lib/api/owner-name';
 import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
 import { FakeClock } from '../support/fake-clock';
@@ -70,208 +70,198 @@ function pollBeside(work: number, { period, phase }: Poller, ms: number): number
   return waits;
 }
 
-describe('A busy lock beside a poller', () => {
-  // Redisson's spin lock sleeps for 128 ms; to that comes the round trip.
-  const cases = [20, 105, 128, 140].flatMap((period) =>
-    [1, 20, 170, 700].flatMap((work) => [0, 33, 66, 99, 133].map((phase) => ({ work, period, phase }))),
-  );
+// Redisson's spin lock sleeps for 128 ms; to that comes the round trip.
+const cases = [20, 105, 128, 140].flatMap((period) =>
+  [1, 20, 170, 700].flatMap((work) => [0, 33, 66, 99, 133].map((phase) => ({ work, period, phase }))),
+);
 
-  it('A busy lock beside a poller comes to a poller in its first pause, whenever that polls', () => {
-    const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 20_000)) >= 3_000);
-    expect(late).toEqual([]);
-  });
-
-  it.each([1, 100, 300, 1_000])(
-    'A busy lock beside a poller is left free for a sixth of the time: idleBetweenTries of %i',
-    (idle) => {
-      const pollers = new Pollers(idle, USUAL_PACE_FOR);
-      const start = time.now;
-      let free = 0;
-      while (time.now < start + 600_000) {
-        pollers.acquired(time.now);
-        time.now += 20;
-        release(pollers);
-        const pause = pollers.freeFor;
-        free += pause;
-        time.now += pause;
-      }
-      const share = free / (time.now - start);
-      expect(share).toBeGreaterThan(0.14);
-      expect(share).toBeLessThan(0.167);
-    },
-  );
-
-  it('A busy lock beside a poller is not left free where it is free for as long anyway', () => {
-    for (const end = time.now + 60_000; time.now < end; time.now += pollers.pause) {
-      pollers.acquired(time.now);
-      time.now += 20;
-      expect(pollers.isDue(time.now)).toBe(false);
-      release();
-    }
-  });
-
-  it('A busy lock beside a poller is left free by a process that always waits for it, too', () => {
-    const others = 500;
-    let left = 0;
-    for (const end = time.now + 60_000; time.now < end; ) {
-      pollers.refused(time.now, { remaining: TTL }, time.now);
-      time.now += others;
-      pollers.acquired(time.now);
-      time.now += 20;
-      if (pollers.isDue(time.now)) left++;
-      release();
-    }
-    expect(left).toBeGreaterThan(20);
-  });
-
-  it('A busy lock beside a poller is busy anew once a poller had it', () => {
-    useAndLeave();
-    time.now += pollers.pause;
-    pollers.refused(time.now, { remaining: TTL - 50 }, 0);
-    time.now += 2 * pollers.interval;
-    pollers.refused(time.now, { remaining: TTL }, 0);
-    pollers.acquired(time.now);
-    expect(pollers.isDue(time.now + pollers.interval - 1)).toBe(false);
-    expect(pollers.isDue(time.now + pollers.interval)).toBe(true);
-  });
+it('A busy lock beside a poller comes to a poller in its first pause, whenever that polls', () => {
+  const late = cases.filter(({ work, ...poller }) => Math.max(...pollBeside(work, poller, 20_000)) >= 3_000);
+  expect(late).toEqual([]);
 });
 
-describe('A lock that this process left to pollers', () => {
-  const startPause = () => {
-    const pauses: Pauses = new Set();
-    let ends = 0;
-    pollers = new Pollers(IDLE, USUAL_PACE_FOR, pauses);
-    pollers.left(time.now, async () => void ends++);
-    return { pauses, ends: () => ends };
-  };
+it.each([1, 100, 300, 1_000])(
+  'A busy lock beside a poller is left free for a sixth of the time: idleBetweenTries of %i',
+  (idle) => {
+    const pollers = new Pollers(idle, USUAL_PACE_FOR);
+    const start = time.now;
+    let free = 0;
+    while (time.now < start + 600_000) {
+      pollers.acquired(time.now);
+      time.now += 20;
+      release(pollers);
+      const pause = pollers.freeFor;
+      free += pause;
+      time.now += pause;
+    }
+    const share = free / (time.now - start);
+    expect(share).toBeGreaterThan(0.14);
+    expect(share).toBeLessThan(0.167);
+  },
+);
 
-  it('A lock that this process left to pollers is left alone for a pause, whose timer keeps no process alive; then waiters are notified', async () => {
-    const { pauses, ends } = startPause();
-    expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
-    expect(pollers.freeFor).toBe(pollers.pause);
-    await time.advance(pollers.pause);
-    expect(pollers.freeFor).toBe(0);
-    expect(ends()).toBe(0);
-    await time.advance(99);
-    expect(ends()).toBe(0);
-    await time.advance(1);
-    expect(ends()).toBe(1);
-    expect(pauses.size).toBe(0);
-  });
-
-  it('A lock that this process left to pollers is announced once when the registry is closed', async () => {
-    const { pauses, ends } = startPause();
-    for (const end of pauses) await end();
-    expect(ends()).toBe(1);
-    expect(pauses.size).toBe(0);
-    expect(time.pending).toBe(0);
-  });
-});
-
-describe('A lock that another process left to pollers', () => {
-  it('A lock that another process left to pollers is left alone until that process has had the time to take it back, also when an earlier attempt is refused', () => {
-    pollers.refused(time.now, { remaining: TTL }, 0);
-    expect(pollers.freeFor).toBe(0);
-    pollers.announced(time.now);
-    expect(pollers.freeFor).toBeGreaterThan(pollers.pause);
-    pollers.refused(time.now, { remaining: TTL }, 0);
-    expect(pollers.freeFor).toBeGreaterThan(0);
-    time.now += pollers.freeFor;
-    expect(pollers.freeFor).toBe(0);
-  });
-
-  it('A lock that another process left to pollers has had its pause', () => {
+it('A busy lock beside a poller is not left free where it is free for as long anyway', () => {
+  for (const end = time.now + 60_000; time.now < end; time.now += pollers.pause) {
     pollers.acquired(time.now);
-    time.now += pollers.interval;
-    pollers.announced(time.now);
+    time.now += 20;
     expect(pollers.isDue(time.now)).toBe(false);
-  });
-
-  it('A lock that another process left to pollers is no sign of pollers when its holder changes', () => {
-    for (let change = 0; change < 3; change++) {
-      pollers.refused(time.now, { remaining: TTL - 500 }, 0);
-      pollers.announced(time.now);
-      time.now += 500;
-      pollers.refused(time.now, { remaining: TTL }, 0);
-    }
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-  });
-
-  it('A lock that another process left to pollers is free for everybody once a release was published', () => {
-    pollers.announced(time.now);
-    pollers.announcedRelease();
-    expect(pollers.freeFor).toBe(0);
-  });
+    release();
+  }
 });
 
-describe('The message of a process about its own pause', () => {
-  it('The message of a process about its own pause changes nothing', () => {
-    pollers.left(time.now);
-    time.now++;
-    pollers.announced(time.now);
-    expect(pollers.freeFor).toBe(pollers.pause - 1);
-  });
+it('A busy lock beside a poller is left free by a process that always waits for it, too', () => {
+  const others = 500;
+  let left = 0;
+  for (const end = time.now + 60_000; time.now < end; ) {
+    pollers.refused(time.now, { remaining: TTL }, time.now);
+    time.now += others;
+    pollers.acquired(time.now);
+    time.now += 20;
+    if (pollers.isDue(time.now)) left++;
+    release();
+  }
+  expect(left).toBeGreaterThan(20);
+});
 
-  it('The message of a process about its own pause holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
-    pollers.left(time.now);
-    pollers.acquired(time.now + 150);
-    pollers.announced(time.now + 151);
-    pollers.released(time.now + 152);
-    expect(pollers.freeFor).toBe(0);
-  });
+it('A busy lock beside a poller is busy anew once a poller had it', () => {
+  useAndLeave();
+  time.now += pollers.pause;
+  pollers.refused(time.now, { remaining: TTL - 50 }, 0);
+  time.now += 2 * pollers.interval;
+  pollers.refused(time.now, { remaining: TTL }, 0);
+  pollers.acquired(time.now);
+  expect(pollers.isDue(time.now + pollers.interval - 1)).toBe(false);
+  expect(pollers.isDue(time.now + pollers.interval)).toBe(true);
+});
+
+const startPause = () => {
+  const pauses: Pauses = new Set();
+  let ends = 0;
+  pollers = new Pollers(IDLE, USUAL_PACE_FOR, pauses);
+  pollers.left(time.now, async () => void ends++);
+  return { pauses, ends: () => ends };
+};
+
+it('A lock that this process left to pollers is left alone for a pause, whose timer keeps no process alive; then waiters are notified', async () => {
+  const { pauses, ends } = startPause();
+  expect([time.pending, time.keepingAlive]).toEqual([1, 0]);
+  expect(pollers.freeFor).toBe(pollers.pause);
+  await time.advance(pollers.pause);
+  expect(pollers.freeFor).toBe(0);
+  expect(ends()).toBe(0);
+  await time.advance(99);
+  expect(ends()).toBe(0);
+  await time.advance(1);
+  expect(ends()).toBe(1);
+  expect(pauses.size).toBe(0);
+});
+
+it('A lock that this process left to pollers is announced once when the registry is closed', async () => {
+  const { pauses, ends } = startPause();
+  for (const end of pauses) await end();
+  expect(ends()).toBe(1);
+  expect(pauses.size).toBe(0);
+  expect(time.pending).toBe(0);
+});
+
+it('A lock that another process left to pollers is left alone until that process has had the time to take it back, also when an earlier attempt is refused', () => {
+  pollers.refused(time.now, { remaining: TTL }, 0);
+  expect(pollers.freeFor).toBe(0);
+  pollers.announced(time.now);
+  expect(pollers.freeFor).toBeGreaterThan(pollers.pause);
+  pollers.refused(time.now, { remaining: TTL }, 0);
+  expect(pollers.freeFor).toBeGreaterThan(0);
+  time.now += pollers.freeFor;
+  expect(pollers.freeFor).toBe(0);
+});
+
+it('A lock that another process left to pollers has had its pause', () => {
+  pollers.acquired(time.now);
+  time.now += pollers.interval;
+  pollers.announced(time.now);
+  expect(pollers.isDue(time.now)).toBe(false);
+});
+
+it('A lock that another process left to pollers is no sign of pollers when its holder changes', () => {
+  for (let change = 0; change < 3; change++) {
+    pollers.refused(time.now, { remaining: TTL - 500 }, 0);
+    pollers.announced(time.now);
+    time.now += 500;
+    pollers.refused(time.now, { remaining: TTL }, 0);
+  }
+  expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+});
+
+it('A lock that another process left to pollers is free for everybody once a release was published', () => {
+  pollers.announced(time.now);
+  pollers.announcedRelease();
+  expect(pollers.freeFor).toBe(0);
+});
+
+it('The message of a process about its own pause changes nothing', () => {
+  pollers.left(time.now);
+  time.now++;
+  pollers.announced(time.now);
+  expect(pollers.freeFor).toBe(pollers.pause - 1);
+});
+
+it('The message of a process about its own pause holds up nobody when it arrives late: after this process has taken the lock back, and released it', () => {
+  pollers.left(time.now);
+  pollers.acquired(time.now + 150);
+  pollers.announced(time.now + 151);
+  pollers.released(time.now + 152);
+  expect(pollers.freeFor).toBe(0);
 });
 
 it('A pause for pollers lasts for half a second at most', () => {
   expect(new Pollers(60_000, USUAL_PACE_FOR).pause).toBe(500);
 });
 
-describe('A waiter', () => {
-  /** Is refused; 50 ms later the holder is another one. */
-  const seeChange = (remaining = TTL) => {
-    pollers.refused(time.now, { remaining: TTL - 50 }, 0);
+/** Is refused; 50 ms later the holder is another one. */
+const seeChange = (remaining = TTL) => {
+  pollers.refused(time.now, { remaining: TTL - 50 }, 0);
+  time.now += 50;
+  pollers.refused(time.now, { remaining: remaining }, 0);
+};
+
+it.each([
+  ['stays', TTL - 100],
+  ['renews its lease', TTL + TTL / 3],
+])('A waiter polls at its usual pace while the holder %s', (_, remaining) => {
+  seeChange(remaining);
+  expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+});
+
+it.each([
+  ['was kept for its minHold', KEPT],
+  ['was detached by its holder', DETACHED],
+])('A waiter polls at its usual pace when there is a new holder of a lock that %s', (_, prefix) => {
+  for (const owner of ['one', `${prefix}one`, 'another']) {
     time.now += 50;
-    pollers.refused(time.now, { remaining: remaining }, 0);
-  };
+    pollers.refused(time.now, { remaining: TTL - (owner === 'one' ? 50 : 0), owner }, 0);
+  }
+  expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+});
 
-  it.each([
-    ['stays', TTL - 100],
-    ['renews its lease', TTL + TTL / 3],
-  ])('A waiter polls at its usual pace while the holder %s', (_, remaining) => {
-    seeChange(remaining);
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-  });
+it('A waiter polls faster and faster while holders change without a message, and then for a minute as others poll', () => {
+  const waits = time.now;
+  seeChange();
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+  time.now = waits + USUAL_PACE_FOR + 250;
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 2);
+  time.now += 250;
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 4);
+  time.now += 1_000;
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+  time.now += 50_000;
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+  time.now += 10_000;
+  expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
+});
 
-  it.each([
-    ['was kept for its minHold', KEPT],
-    ['was detached by its holder', DETACHED],
-  ])('A waiter polls at its usual pace when there is a new holder of a lock that %s', (_, prefix) => {
-    for (const owner of ['one', `${prefix}one`, 'another']) {
-      time.now += 50;
-      pollers.refused(time.now, { remaining: TTL - (owner === 'one' ? 50 : 0), owner }, 0);
-    }
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-  });
-
-  it('A waiter polls faster and faster while holders change without a message, and then for a minute as others poll', () => {
-    const waits = time.now;
-    seeChange();
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
-    time.now = waits + USUAL_PACE_FOR + 250;
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 2);
-    time.now += 250;
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE / 4);
-    time.now += 1_000;
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
-    time.now += 50_000;
-    expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
-    time.now += 10_000;
-    expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
-  });
-
-  it('A waiter polls every 3 ms at most', () => {
-    seeChange();
-    time.now += 10_000;
-    seeChange();
-    expect(pollers.pollingInterval(SELDOM)).toBe(3);
-  });
+it('A waiter polls every 3 ms at most', () => {
+  seeChange();
+  time.now += 10_000;
+  seeChange();
+  expect(pollers.pollingInterval(SELDOM)).toBe(3);
 });

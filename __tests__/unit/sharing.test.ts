@@ -1,4 +1,4 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
 import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
 import type { Waiting } from '../../lib/protocols/waiting';
@@ -16,194 +16,188 @@ const release = (others = 1) => {
   return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true };
 };
 
-describe('A time slice', () => {
-  /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
-  const use = (slice: TimeSlice): number => {
-    const from = time.now;
-    slice.acquired(from);
-    while (!slice.isSliceOver(time.now)) time.now++;
-    return time.now - from;
-  };
+/** Acquires now, and hands over until the slice is over. Returns its length in ms. */
+const use = (slice: TimeSlice): number => {
+  const from = time.now;
+  slice.acquired(from);
+  while (!slice.isSliceOver(time.now)) time.now++;
+  return time.now - from;
+};
 
-  /** The slices of a process that contends all the time, with a pause of `ms` after each. */
-  const lengths = (slice: TimeSlice, count: number, ms: number): number[] =>
-    Array.from({ length: count }, () => {
-      const length = use(slice);
-      slice.released(release());
-      time.now += ms;
-      return length;
-    });
-
-  it.each<[string, handOver: number | undefined, pause: number, number[]]>([
-    ['doubles with each pause without a refusal, up to the longest', undefined, PAUSE + 1, [400, 800, 1_600, 1_600]],
-    ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 2, [400, 800, 1_600, 1_600]],
-    ['does not grow when the pause was too short', undefined, PAUSE - 10, [400, 400, 400]],
-    ['does not grow when the pause was long ago', undefined, PAUSE + 401, [400, 400, 400]],
-    ['has one length where the application says it', 400, PAUSE + 1, [400, 400, 400]],
-  ])('%s', (_, handOver, pause, expected) => {
-    expect(lengths(new TimeSlice(IDLE, handOver), expected.length, pause)).toEqual(expected);
-  });
-
-  it.each([
-    ['between them', 20, [80, 160, 320, 320]],
-    ['the least', 10, [50, 100, 200, 200]],
-    ['the most', 300, [400, 800, 1_600, 1_600]],
-  ])('A time slice is four intervals long where these are shorter, within limits: %s', (_, idle, expected) => {
-    expect(lengths(new TimeSlice(idle), expected.length, 1.1 * idle + 1)).toEqual(expected);
-  });
-
-  it('A time slice begins again with the first length when another owner had the lock', () => {
-    const slice = new TimeSlice(IDLE);
-    lengths(slice, 3, PAUSE + 1);
-    slice.refused('other', time.now);
-    time.now += 10;
-    expect(lengths(slice, 2, PAUSE + 1)).toEqual([400, 800]);
-  });
-
-  it('A time slice does not grow after an ordinary release', () => {
-    const slice = new TimeSlice(IDLE);
-    slice.acquired(time.now);
-    slice.released({ ...release(), atSliceEnd: false });
-    time.now += PAUSE + 1;
-    expect(use(slice)).toBe(400);
-  });
-
-  it('A time slice is followed by a pause for others', () => {
-    const slice = new TimeSlice(IDLE);
-    const wait = new Wait('key', 1_000, undefined);
-    use(slice);
-    expect(slice.standBack(wait)).toBeUndefined();
+/** The slices of a process that contends all the time, with a pause of `ms` after each. */
+const lengths = (slice: TimeSlice, count: number, ms: number): number[] =>
+  Array.from({ length: count }, () => {
+    const length = use(slice);
     slice.released(release());
-    expect(slice.standBack(wait)).toBeDefined();
-    time.now += PAUSE + 1;
-    expect(slice.standBack(wait)).toBeUndefined();
+    time.now += ms;
+    return length;
   });
 
-  describe('of a process that waits', () => {
-    /** The intervals of its polls, each of which finds one of these owners. */
-    const intervals = (slice: TimeSlice, owners: string, between = 1): number[] =>
-      [...owners].map((owner) => {
-        time.now += between * IDLE;
-        slice.refused(owner, time.now);
-        return slice.pollingInterval(false);
-      });
-
-    it('A time slice of a process that waits leaves the interval as it is while one owner holds the lock, unless the caller holds other locks', () => {
-      const slice = new TimeSlice(IDLE);
-      expect(intervals(slice, 'aaa')).toEqual([100, 100, 100]);
-      expect(slice.pollingInterval(true)).toBe(12.5);
-    });
-
-    it('A time slice of a process that waits halves the interval with each turn that it missed, down to an eighth', () => {
-      expect(intervals(new TimeSlice(IDLE), 'abbacd')).toEqual([100, 50, 50, 25, 12.5, 12.5]);
-    });
-
-    it('A time slice of a process that waits counts the first turn of another process too when it has just had a slice', () => {
-      const slice = new TimeSlice(IDLE);
-      use(slice);
-      slice.released(release());
-      expect(intervals(slice, 'aab')).toEqual([50, 50, 25]);
-    });
-
-    it('A time slice of a process that waits has shorter slices while it misses several turns, and one more after that', () => {
-      const slice = new TimeSlice(IDLE);
-      const used = ['ab', 'abc', 'ab', 'ab'].map((owners) => {
-        intervals(slice, owners);
-        return use(slice);
-      });
-      expect(used).toEqual([400, 120, 120, 400]);
-    });
-
-    it('A time slice of a process that waits begins anew when it had a turn, or when nobody waited for a while', () => {
-      const slice = new TimeSlice(IDLE);
-      expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);
-      slice.acquired(time.now);
-      expect(intervals(slice, 'ab')).toEqual([100, 50]);
-      expect(intervals(slice, 'cd', 4)).toEqual([100, 100]);
-    });
-  });
+it.each<[string, handOver: number | undefined, pause: number, number[]]>([
+  ['doubles with each pause without a refusal, up to the longest', undefined, PAUSE + 1, [400, 800, 1_600, 1_600]],
+  ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 2, [400, 800, 1_600, 1_600]],
+  ['does not grow when the pause was too short', undefined, PAUSE - 10, [400, 400, 400]],
+  ['does not grow when the pause was long ago', undefined, PAUSE + 401, [400, 400, 400]],
+  ['has one length where the application says it', 400, PAUSE + 1, [400, 400, 400]],
+])('%s', (_, handOver, pause, expected) => {
+  expect(lengths(new TimeSlice(IDLE, handOver), expected.length, pause)).toEqual(expected);
 });
 
-describe('Yielding to listeners', () => {
-  it('Yielding to listeners begins after 50 ms by default, and a release is remembered for a second', () => {
-    const sharing = new YieldToListeners();
-    sharing.acquired(time.now);
-    expect([49, 50].map((ms) => sharing.isSliceOver(time.now + ms))).toEqual([false, true]);
-    sharing.released(release());
-    time.now += 999;
-    expect(standBack(sharing, { hints: 0, hintedAt: time.now })).not.toBeUndefined();
-    time.now += 1;
-    expect(standBack(sharing, { hints: 0, hintedAt: time.now })).toBeUndefined();
+it.each([
+  ['between them', 20, [80, 160, 320, 320]],
+  ['the least', 10, [50, 100, 200, 200]],
+  ['the most', 300, [400, 800, 1_600, 1_600]],
+])('A time slice is four intervals long where these are shorter, within limits: %s', (_, idle, expected) => {
+  expect(lengths(new TimeSlice(idle), expected.length, 1.1 * idle + 1)).toEqual(expected);
+});
+
+it('A time slice begins again with the first length when another owner had the lock', () => {
+  const slice = new TimeSlice(IDLE);
+  lengths(slice, 3, PAUSE + 1);
+  slice.refused('other', time.now);
+  time.now += 10;
+  expect(lengths(slice, 2, PAUSE + 1)).toEqual([400, 800]);
+});
+
+it('A time slice does not grow after an ordinary release', () => {
+  const slice = new TimeSlice(IDLE);
+  slice.acquired(time.now);
+  slice.released({ ...release(), atSliceEnd: false });
+  time.now += PAUSE + 1;
+  expect(use(slice)).toBe(400);
+});
+
+it('A time slice is followed by a pause for others', () => {
+  const slice = new TimeSlice(IDLE);
+  const wait = new Wait('key', 1_000, undefined);
+  use(slice);
+  expect(slice.standBack(wait)).toBeUndefined();
+  slice.released(release());
+  expect(slice.standBack(wait)).toBeDefined();
+  time.now += PAUSE + 1;
+  expect(slice.standBack(wait)).toBeUndefined();
+});
+
+/** The intervals of its polls, each of which finds one of these owners. */
+const intervals = (slice: TimeSlice, owners: string, between = 1): number[] =>
+  [...owners].map((owner) => {
+    time.now += between * IDLE;
+    slice.refused(owner, time.now);
+    return slice.pollingInterval(false);
   });
 
-  it('Yielding to listeners leaves two slices to others where it is not known how many there are', () => {
+it('A time slice of a process that waits leaves the interval as it is while one owner holds the lock, unless the caller holds other locks', () => {
+  const slice = new TimeSlice(IDLE);
+  expect(intervals(slice, 'aaa')).toEqual([100, 100, 100]);
+  expect(slice.pollingInterval(true)).toBe(12.5);
+});
+
+it('A time slice of a process that waits halves the interval with each turn that it missed, down to an eighth', () => {
+  expect(intervals(new TimeSlice(IDLE), 'abbacd')).toEqual([100, 50, 50, 25, 12.5, 12.5]);
+});
+
+it('A time slice of a process that waits counts the first turn of another process too when it has just had a slice', () => {
+  const slice = new TimeSlice(IDLE);
+  use(slice);
+  slice.released(release());
+  expect(intervals(slice, 'aab')).toEqual([50, 50, 25]);
+});
+
+it('A time slice of a process that waits has shorter slices while it misses several turns, and one more after that', () => {
+  const slice = new TimeSlice(IDLE);
+  const used = ['ab', 'abc', 'ab', 'ab'].map((owners) => {
+    intervals(slice, owners);
+    return use(slice);
+  });
+  expect(used).toEqual([400, 120, 120, 400]);
+});
+
+it('A time slice of a process that waits begins anew when it had a turn, or when nobody waited for a while', () => {
+  const slice = new TimeSlice(IDLE);
+  expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);
+  slice.acquired(time.now);
+  expect(intervals(slice, 'ab')).toEqual([100, 50]);
+  expect(intervals(slice, 'cd', 4)).toEqual([100, 100]);
+});
+
+it('Yielding to listeners begins after 50 ms by default, and a release is remembered for a second', () => {
+  const sharing = new YieldToListeners();
+  sharing.acquired(time.now);
+  expect([49, 50].map((ms) => sharing.isSliceOver(time.now + ms))).toEqual([false, true]);
+  sharing.released(release());
+  time.now += 999;
+  expect(standBack(sharing, { hints: 0, hintedAt: time.now })).not.toBeUndefined();
+  time.now += 1;
+  expect(standBack(sharing, { hints: 0, hintedAt: time.now })).toBeUndefined();
+});
+
+it('Yielding to listeners leaves two slices to others where it is not known how many there are', () => {
+  const sharing = new YieldToListeners(50);
+  const isLeft = () => standBack(sharing, { hints: 2, hintedAt: time.now }) !== undefined;
+  sharing.released({ ...release(), areCounted: false });
+  time.now += 99;
+  expect(isLeft()).toBe(true);
+  time.now += 1;
+  expect(isLeft()).toBe(false);
+});
+
+const standBack = (sharing: YieldToListeners, waiting: Partial<Waiting>) =>
+  sharing.standBack(new Wait('key', 10_000, undefined), {
+    onRelease: () => () => undefined,
+    ...waiting,
+  } as unknown as Waiting);
+
+it.each([
+  ['one other: two of the longest steps', 1, 40],
+  ['three others: four of them', 3, 80],
+  ['many others: no longer than at most', 30, 200],
+])(
+  'Yielding to listeners does not leave a free lock alone for long because the reply was slow: %s',
+  (_, others, ms) => {
     const sharing = new YieldToListeners(50);
-    const isLeft = () => standBack(sharing, { hints: 2, hintedAt: time.now }) !== undefined;
-    sharing.released({ ...release(), areCounted: false });
-    time.now += 99;
-    expect(isLeft()).toBe(true);
-    time.now += 1;
-    expect(isLeft()).toBe(false);
-  });
+    sharing.released({ ...release(others), sentAt: time.now - 900 });
+    void standBack(sharing, { hints: 0, hintedAt: 0 });
+    expect(time.delays).toEqual([ms]);
+  },
+);
 
-  const standBack = (sharing: YieldToListeners, waiting: Partial<Waiting>) =>
-    sharing.standBack(new Wait('key', 10_000, undefined), {
-      onRelease: () => () => undefined,
-      ...waiting,
-    } as unknown as Waiting);
-
-  it.each([
-    ['one other: two of the longest steps', 1, 40],
-    ['three others: four of them', 3, 80],
-    ['many others: no longer than at most', 30, 200],
-  ])(
-    'Yielding to listeners does not leave a free lock alone for long because the reply was slow: %s',
-    (_, others, ms) => {
-      const sharing = new YieldToListeners(50);
-      sharing.released({ ...release(others), sentAt: time.now - 900 });
-      void standBack(sharing, { hints: 0, hintedAt: 0 });
-      expect(time.delays).toEqual([ms]);
+it('Yielding to listeners ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
+  const sharing = new YieldToListeners(50);
+  const { now } = time;
+  sharing.released(release(30));
+  let released = (): void => undefined;
+  const waiting = {
+    hints: 0,
+    hintedAt: 0,
+    onRelease: (resume: () => void) => {
+      released = resume;
+      return () => undefined;
     },
-  );
+  };
+  let isOver = false;
+  void standBack(sharing, waiting)?.then(() => (isOver = true));
+  for (let i = 0; i < 30 && !isOver; i++) {
+    await time.advance(10);
+    waiting.hintedAt = time.now;
+    released();
+  }
+  await time.advance(0);
+  expect(isOver).toBe(true);
+  expect(time.now - now).toBeLessThanOrEqual(210);
+});
 
-  it('Yielding to listeners ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
-    const sharing = new YieldToListeners(50);
-    const { now } = time;
-    sharing.released(release(30));
-    let released = (): void => undefined;
-    const waiting = {
-      hints: 0,
-      hintedAt: 0,
-      onRelease: (resume: () => void) => {
-        released = resume;
-        return () => undefined;
-      },
-    };
-    let isOver = false;
-    void standBack(sharing, waiting)?.then(() => (isOver = true));
-    for (let i = 0; i < 30 && !isOver; i++) {
-      await time.advance(10);
-      waiting.hintedAt = time.now;
-      released();
-    }
-    await time.advance(0);
-    expect(isOver).toBe(true);
-    expect(time.now - now).toBeLessThanOrEqual(210);
-  });
-
-  it.each([
-    ['two others, in their time', 99, {}, 4],
-    ['two others, after it', 101, {}, 0],
-    ['one other, in its time', 49, { others: 1 }, 4],
-    ['one other, after it', 51, { others: 1 }, 0],
-    ['others that cannot be counted: as two', 99, { others: 1, areCounted: false }, 4],
-    ['no slice', 10, { atSliceEnd: false }, 0],
-  ])('Yielding to listeners after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
-    const sharing = new YieldToListeners(50);
-    sharing.released({ ...release(2), ...how });
-    time.now += after;
-    // All other listeners have had a turn.
-    void standBack(sharing, { hints: 100, hintedAt: time.now });
-    expect(time.delays.at(-1) ?? 0).toBe(ms);
-  });
+it.each([
+  ['two others, in their time', 99, {}, 4],
+  ['two others, after it', 101, {}, 0],
+  ['one other, in its time', 49, { others: 1 }, 4],
+  ['one other, after it', 51, { others: 1 }, 0],
+  ['others that cannot be counted: as two', 99, { others: 1, areCounted: false }, 4],
+  ['no slice', 10, { atSliceEnd: false }, 0],
+])('Yielding to listeners after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
+  const sharing = new YieldToListeners(50);
+  sharing.released({ ...release(2), ...how });
+  time.now += after;
+  // All other listeners have had a turn.
+  void standBack(sharing, { hints: 100, hintedAt: time.now });
+  expect(time.delays.at(-1) ?? 0).toBe(ms);
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { type InUse, SilenceWarning } from '../../lib/core/silence-warning';
 import { clock } from '../../lib/internal/clock';
@@ -51,133 +51,125 @@ const OTHER = 'web-7:1:h0pCmsO5S7mSQpHDOZJ1Sw:5';
 const callers = (...keys: string[]) =>
   keys.map((key) => registry.run(key, () => 'entered').catch((error: Error) => error.name));
 
-describe('Redis is silent', () => {
-  it('A silence is warned of once after 3 s in which callers wait, with what it affects; and once when Redis is back', async () => {
-    open();
-    for (const ttl of [60_000, 30_000]) await registry.obtain(`held ${ttl}`).lock({ ttl });
-    await time.advance(1_000);
-    goSilent();
-    const waiting = callers('a', 'b', 'b');
-    await time.advance(2_900);
-    expect(warnings).toEqual([]);
-    await time.advance(200);
-    expect(codes()).toEqual(['REDIS_SILENT']);
-    const [{ silence: said, message } = {} as LockWarning] = warnings;
-    expect(said).toMatchObject({ leases: 2, waiters: 3, isOver: false });
-    expect(said?.duration).toBeGreaterThanOrEqual(3_000);
-    expect(said?.firstLeaseEndsIn).toBeGreaterThan(25_000);
-    expect(said?.firstLeaseEndsIn).toBeLessThan(26_000);
-    expect(message).toMatch(
-      /not answered for 3\.\d s: .*2 leases and 3 waiting callers; .*first lease ends in 2[56]\.\d s/,
-    );
-    await time.advance(5_000);
-    expect(warnings).toHaveLength(1);
-    await comeBack();
-    expect(codes()).toEqual(['REDIS_SILENT', 'REDIS_SILENT']);
-    expect(warnings[1]?.silence).toMatchObject({ waiters: 0, isOver: true });
-    expect(warnings[1]?.message).toMatch(/answers again, [89]\.\d s after the first request/);
-    expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered']);
-    goSilent();
-    void callers('c');
-    await time.advance(3_200);
-    expect(warnings).toHaveLength(3);
-  });
-
-  it('A silence is warned of when a lease could not be renewed for a third of its ttl, though nobody waits', async () => {
-    open({ expireAfter: 15_000 });
-    const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
-    goSilent();
-    await time.advance(9_900);
-    expect(warnings).toEqual([]);
-    await time.advance(200);
-    expect(codes()).toEqual(['REDIS_SILENT']);
-    expect(warnings[0]?.silence).toMatchObject({ leases: 2, waiters: 0, isOver: false });
-    expect(warnings[0]?.silence?.firstLeaseEndsIn).toBeGreaterThan(4_500);
-    await comeBack();
-    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
-    expect(leases.every(({ signal }) => !signal.aborted)).toBe(true);
-  });
-
-  it('Renewals that Redis answers with errors are warned of like a silence, and the warning says so', async () => {
-    open({ expireAfter: 15_000 });
-    await registry.obtain('key').lock();
-    redis.evalSha.mockRejectedValue(new Error('LOADING Redis is loading the dataset in memory'));
-    await time.advance(9_900);
-    expect(warnings).toEqual([]);
-    await time.advance(2_000);
-    expect(codes()).toEqual(['REDIS_SILENT']);
-    expect(warnings[0]?.message).toMatch(/confirmed no renewal for 1\d\.\d s: .*1 lease and 0 waiting callers/);
-  });
-
-  it('A silence is over when Redis answers, and not when all callers have left', async () => {
-    open({ unavailableAfter: 4_000 });
-    goSilent();
-    const [waiting] = callers('key');
-    await time.advance(9_000);
-    expect(await waiting).toBe('CannotAcquireLockError');
-    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false]);
-    await comeBack();
-    expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
-  });
-
-  it('A silence is not warned of where a lease is not to be renewed, and nobody waits', async () => {
-    open();
-    await registry.obtain('key').lock({ ttl: 15_000 });
-    goSilent();
-    await time.advance(14_000);
-    expect(warnings).toEqual([]);
-  });
+it('A silence is warned of once after 3 s in which callers wait, with what it affects; and once when Redis is back', async () => {
+  open();
+  for (const ttl of [60_000, 30_000]) await registry.obtain(`held ${ttl}`).lock({ ttl });
+  await time.advance(1_000);
+  goSilent();
+  const waiting = callers('a', 'b', 'b');
+  await time.advance(2_900);
+  expect(warnings).toEqual([]);
+  await time.advance(200);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  const [{ silence: said, message } = {} as LockWarning] = warnings;
+  expect(said).toMatchObject({ leases: 2, waiters: 3, isOver: false });
+  expect(said?.duration).toBeGreaterThanOrEqual(3_000);
+  expect(said?.firstLeaseEndsIn).toBeGreaterThan(25_000);
+  expect(said?.firstLeaseEndsIn).toBeLessThan(26_000);
+  expect(message).toMatch(
+    /not answered for 3\.\d s: .*2 leases and 3 waiting callers; .*first lease ends in 2[56]\.\d s/,
+  );
+  await time.advance(5_000);
+  expect(warnings).toHaveLength(1);
+  await comeBack();
+  expect(codes()).toEqual(['REDIS_SILENT', 'REDIS_SILENT']);
+  expect(warnings[1]?.silence).toMatchObject({ waiters: 0, isOver: true });
+  expect(warnings[1]?.message).toMatch(/answers again, [89]\.\d s after the first request/);
+  expect(await Promise.all(waiting)).toEqual(['entered', 'entered', 'entered']);
+  goSilent();
+  void callers('c');
+  await time.advance(3_200);
+  expect(warnings).toHaveLength(3);
 });
 
-describe('Redis is not silent', () => {
-  it('No silence is warned of while others hold the lock, and Redis says so', async () => {
-    open();
-    redis.evalSha.mockImplementation(async () => [60_000, 'another:1']);
-    void callers('key');
-    await time.advance(20_000);
-    expect(warnings).toEqual([]);
-  });
-
-  it('No silence is warned of after a block of the event loop, where the answers only have to be read', async () => {
-    open();
-    redis.evalSha.mockImplementation(
-      () => new Promise((resolve) => answers.push(() => resolve([60_000, 'another:1']))),
-    );
-    void callers('key');
-    const { immediate } = clock;
-    clock.immediate = () => {
-      for (const answer of answers.splice(0)) answer();
-      return immediate();
-    };
-    await time.advance(4_000);
-    expect(warnings).toEqual([]);
-  });
-
-  it('No silence is warned of by a registry that is closed, which leaves no timer behind', async () => {
-    open();
-    goSilent();
-    void callers('key');
-    await time.advance(2_900);
-    const closing = registry.close({ timeout: 0 });
-    await time.advance(10_000);
-    await closing;
-    expect(warnings).toEqual([]);
-    expect(time.pending).toBe(0);
-  });
+it('A silence is warned of when a lease could not be renewed for a third of its ttl, though nobody waits', async () => {
+  open({ expireAfter: 15_000 });
+  const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
+  goSilent();
+  await time.advance(9_900);
+  expect(warnings).toEqual([]);
+  await time.advance(200);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  expect(warnings[0]?.silence).toMatchObject({ leases: 2, waiters: 0, isOver: false });
+  expect(warnings[0]?.silence?.firstLeaseEndsIn).toBeGreaterThan(4_500);
+  await comeBack();
+  expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
+  expect(leases.every(({ signal }) => !signal.aborted)).toBe(true);
 });
 
-describe('LONG_WAIT', () => {
-  it('A wait that is long is warned of in time while Redis is silent, with the holder by the last answer', async () => {
-    open({ warnAfter: 2_000 });
-    redis.evalSha.mockImplementationOnce(async () => [60_000, OTHER]);
-    redis.evalSha.mockImplementation(silence);
-    void callers('key');
-    await time.advance(2_200);
-    expect(codes()).toEqual(['LONG_WAIT']);
-    expect(warnings[0]?.holder).toMatchObject({ owner: OTHER, isThisProcess: false });
-    expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
-    expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
-  });
+it('Renewals that Redis answers with errors are warned of like a silence, and the warning says so', async () => {
+  open({ expireAfter: 15_000 });
+  await registry.obtain('key').lock();
+  redis.evalSha.mockRejectedValue(new Error('LOADING Redis is loading the dataset in memory'));
+  await time.advance(9_900);
+  expect(warnings).toEqual([]);
+  await time.advance(2_000);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  expect(warnings[0]?.message).toMatch(/confirmed no renewal for 1\d\.\d s: .*1 lease and 0 waiting callers/);
+});
+
+it('A silence is over when Redis answers, and not when all callers have left', async () => {
+  open({ unavailableAfter: 4_000 });
+  goSilent();
+  const [waiting] = callers('key');
+  await time.advance(9_000);
+  expect(await waiting).toBe('CannotAcquireLockError');
+  expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false]);
+  await comeBack();
+  expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
+});
+
+it('A silence is not warned of where a lease is not to be renewed, and nobody waits', async () => {
+  open();
+  await registry.obtain('key').lock({ ttl: 15_000 });
+  goSilent();
+  await time.advance(14_000);
+  expect(warnings).toEqual([]);
+});
+
+it('No silence is warned of while others hold the lock, and Redis says so', async () => {
+  open();
+  redis.evalSha.mockImplementation(async () => [60_000, 'another:1']);
+  void callers('key');
+  await time.advance(20_000);
+  expect(warnings).toEqual([]);
+});
+
+it('No silence is warned of after a block of the event loop, where the answers only have to be read', async () => {
+  open();
+  redis.evalSha.mockImplementation(() => new Promise((resolve) => answers.push(() => resolve([60_000, 'another:1']))));
+  void callers('key');
+  const { immediate } = clock;
+  clock.immediate = () => {
+    for (const answer of answers.splice(0)) answer();
+    return immediate();
+  };
+  await time.advance(4_000);
+  expect(warnings).toEqual([]);
+});
+
+it('No silence is warned of by a registry that is closed, which leaves no timer behind', async () => {
+  open();
+  goSilent();
+  void callers('key');
+  await time.advance(2_900);
+  const closing = registry.close({ timeout: 0 });
+  await time.advance(10_000);
+  await closing;
+  expect(warnings).toEqual([]);
+  expect(time.pending).toBe(0);
+});
+
+it('A wait that is long is warned of in time while Redis is silent, with the holder by the last answer', async () => {
+  open({ warnAfter: 2_000 });
+  redis.evalSha.mockImplementationOnce(async () => [60_000, OTHER]);
+  redis.evalSha.mockImplementation(silence);
+  void callers('key');
+  await time.advance(2_200);
+  expect(codes()).toEqual(['LONG_WAIT']);
+  expect(warnings[0]?.holder).toMatchObject({ owner: OTHER, isThisProcess: false });
+  expect(warnings[0]?.holder?.remaining).toBeLessThan(58_500);
+  expect(warnings[0]?.message).toMatch(/for 2 s: .* holds it by the last answer .*Redis has not answered for 2 s/);
 });
 
 it('A silence is that of the servers which were asked, from the first request on, and over when all of them answer', async () => {

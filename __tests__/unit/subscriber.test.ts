@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
@@ -53,41 +53,39 @@ async function waited(redis: Client, ms: number, meanwhile = () => {}): Promise<
   await registry.close({ timeout: 0 });
 }
 
-describe('The connection for messages', () => {
-  it('The connection for messages is tried again ten seconds after it could not be made, and not before', async () => {
-    const redis = client(() => {
-      throw new Error('no more connections');
-    });
-    passedAround(redis);
-    await waited(redis, 3.5 * RETRY_AFTER);
-    expect(redis.duplicate).toHaveBeenCalledTimes(4);
+it('The connection for messages is tried again ten seconds after it could not be made, and not before', async () => {
+  const redis = client(() => {
+    throw new Error('no more connections');
   });
+  passedAround(redis);
+  await waited(redis, 3.5 * RETRY_AFTER);
+  expect(redis.duplicate).toHaveBeenCalledTimes(4);
+});
 
-  it('The connection for messages is not made anew where a message comes of each release', async () => {
-    const redis = client();
-    passedAround(redis);
-    await waited(redis, 20_000, () => channels.get('locks-channel:locks:key')?.('locks:key'));
-    expect(redis.duplicate).toHaveBeenCalledTimes(1);
-  });
+it('The connection for messages is not made anew where a message comes of each release', async () => {
+  const redis = client();
+  passedAround(redis);
+  await waited(redis, 20_000, () => channels.get('locks-channel:locks:key')?.('locks:key'));
+  expect(redis.duplicate).toHaveBeenCalledTimes(1);
+});
 
-  it('The connection for messages is not made anew where one owner has the lock all the time', async () => {
-    const redis = client();
-    redis.evalSha.mockResolvedValue(refused(60_000, 'another:1'));
-    await waited(redis, 20_000);
-    expect(redis.duplicate).toHaveBeenCalledTimes(1);
-    // Ten intervals between two polls.
-    expect(redis.sent).toBeGreaterThanOrEqual(5);
-    expect(redis.sent).toBeLessThanOrEqual(8);
-  });
+it('The connection for messages is not made anew where one owner has the lock all the time', async () => {
+  const redis = client();
+  redis.evalSha.mockResolvedValue(refused(60_000, 'another:1'));
+  await waited(redis, 20_000);
+  expect(redis.duplicate).toHaveBeenCalledTimes(1);
+  // Ten intervals between two polls.
+  expect(redis.sent).toBeGreaterThanOrEqual(5);
+  expect(redis.sent).toBeLessThanOrEqual(8);
+});
 
-  it('The connection for messages is not made while the client is closed, and is made when it is open again', async () => {
-    const redis = client();
-    passedAround(redis);
-    redis.isOpen = false;
-    await waited(redis, 1_000);
-    expect(redis.duplicate).not.toHaveBeenCalled();
-    redis.isOpen = true;
-    await waited(redis, 1_000);
-    expect(redis.duplicate).toHaveBeenCalledTimes(1);
-  });
+it('The connection for messages is not made while the client is closed, and is made when it is open again', async () => {
+  const redis = client();
+  passedAround(redis);
+  redis.isOpen = false;
+  await waited(redis, 1_000);
+  expect(redis.duplicate).not.toHaveBeenCalled();
+  redis.isOpen = true;
+  await waited(redis, 1_000);
+  expect(redis.duplicate).toHaveBeenCalledTimes(1);
 });

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import { describe, expect, it, jest } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { Wait } from '../../lib/core/wait';
 import { clock, MAX_DELAY, reliableUntil } from '../../lib/internal/clock';
@@ -8,173 +8,165 @@ import { granted, mockRedis, refused } from '../support/mock-redis';
 
 const time = FakeClock.install();
 
-describe('Wait', () => {
-  it('A wait sleeps no longer than it has time', async () => {
-    const wait = new Wait('key', 100, undefined);
-    let awake = false;
-    const slept = wait.sleep(1_000).then(() => (awake = true));
-    await time.advance(99);
-    expect(awake).toBe(false);
-    await time.advance(1);
-    expect(awake).toBe(true);
-    await slept;
-  });
+it('A wait sleeps no longer than it has time', async () => {
+  const wait = new Wait('key', 100, undefined);
+  let awake = false;
+  const slept = wait.sleep(1_000).then(() => (awake = true));
+  await time.advance(99);
+  expect(awake).toBe(false);
+  await time.advance(1);
+  expect(awake).toBe(true);
+  await slept;
+});
 
-  it('A wait leaves a free lock to others for no more than half of its time, and there is time for an attempt', async () => {
-    const wait = new Wait('key', 100, undefined);
-    expect(wait.standBack(0)).toBeUndefined();
-    let awake = false;
-    void wait.standBack(1_000)?.then(() => (awake = true));
-    await time.advance(49);
-    expect(awake).toBe(false);
-    await time.advance(1);
-    expect([awake, wait.remaining]).toEqual([true, 50]);
-  });
+it('A wait leaves a free lock to others for no more than half of its time, and there is time for an attempt', async () => {
+  const wait = new Wait('key', 100, undefined);
+  expect(wait.standBack(0)).toBeUndefined();
+  let awake = false;
+  void wait.standBack(1_000)?.then(() => (awake = true));
+  await time.advance(49);
+  expect(awake).toBe(false);
+  await time.advance(1);
+  expect([awake, wait.remaining]).toEqual([true, 50]);
+});
 
-  it('A wait without an end has no timer, which each caller that waits would have', async () => {
-    const cleared = jest.spyOn(clock, 'clearTimeout');
-    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
-    const ended = wait.unlessOver(Promise.resolve('answer'));
-    expect(await ended).toBe('answer');
-    expect(cleared).not.toHaveBeenCalled();
-    cleared.mockRestore();
-  });
+it('A wait without an end has no timer, which each caller that waits would have', async () => {
+  const cleared = jest.spyOn(clock, 'clearTimeout');
+  const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
+  const ended = wait.unlessOver(Promise.resolve('answer'));
+  expect(await ended).toBe('answer');
+  expect(cleared).not.toHaveBeenCalled();
+  cleared.mockRestore();
+});
 
-  it('A wait leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
-    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
-    const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
-    wait.interrupt('enough');
-    wait.interrupt('again'); // the first reason counts
-    await rejected;
+it('A wait leaves no timer behind when it is interrupted, and nothing later can be waited for', async () => {
+  const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
+  const rejected = expect(wait.sleep(1_000)).rejects.toBe('enough');
+  wait.interrupt('enough');
+  wait.interrupt('again'); // the first reason counts
+  await rejected;
+  expect(time.pending).toBe(0);
+  await expect(wait.sleep(1_000)).rejects.toBe('enough');
+  expect(() => wait.throwIfInterrupted()).toThrow('enough');
+});
+
+it('A signal that two waits share has one listener while one of them is open, and interrupts only those that are', async () => {
+  const controller = new AbortController();
+  const { signal } = controller;
+  const [first, second, third] = [1, 2, 3].map(() => new Wait('key', 1_000, signal)) as [Wait, Wait, Wait];
+  expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+  first.end();
+  first.end();
+  expect([first.isOver, second.isOver, getEventListeners(signal, 'abort').length]).toEqual([true, false, 1]);
+  controller.abort('enough');
+  expect([first, second, third].map(({ isInterrupted }) => isInterrupted)).toEqual([false, true, true]);
+  second.end();
+  third.end();
+  new Wait('key', 1_000, undefined).end();
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+it('A wait that anything may end settles at once, or as the promise does; another one hands out the promise itself', async () => {
+  const never = new Promise<never>(() => undefined);
+  expect(new Wait('key', 1_000, undefined).unlessAborted(never)).toBe(never);
+  const waits = [new Wait('key', 1_000, new AbortController().signal), new Wait('key', 0, undefined)];
+  for (const wait of waits) {
+    await expect(wait.unlessAborted(Promise.resolve('granted'))).resolves.toBe('granted');
+    await expect(wait.unlessAborted(Promise.reject('refused'))).rejects.toBe('refused');
+    const rejected = expect(wait.unlessAborted(never)).rejects.toBe('enough');
     expect(time.pending).toBe(0);
-    await expect(wait.sleep(1_000)).rejects.toBe('enough');
-    expect(() => wait.throwIfInterrupted()).toThrow('enough');
-  });
+    wait.interrupt('enough');
+    await rejected;
+  }
 });
 
-describe('What may end a wait', () => {
-  it('A signal that two waits share has one listener while one of them is open, and interrupts only those that are', async () => {
-    const controller = new AbortController();
-    const { signal } = controller;
-    const [first, second, third] = [1, 2, 3].map(() => new Wait('key', 1_000, signal)) as [Wait, Wait, Wait];
-    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
-    first.end();
-    first.end();
-    expect([first.isOver, second.isOver, getEventListeners(signal, 'abort').length]).toEqual([true, false, 1]);
-    controller.abort('enough');
-    expect([first, second, third].map(({ isInterrupted }) => isInterrupted)).toEqual([false, true, true]);
-    second.end();
-    third.end();
-    new Wait('key', 1_000, undefined).end();
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+it('A step of a wait is undone once, also when it ends before there is anything to undo', async () => {
+  const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
+  const undo = jest.fn();
+  const step = wait.suspend<string>(100, (resume) => {
+    resume('at once');
+    return undo;
   });
-
-  it('A wait that anything may end settles at once, or as the promise does; another one hands out the promise itself', async () => {
-    const never = new Promise<never>(() => undefined);
-    expect(new Wait('key', 1_000, undefined).unlessAborted(never)).toBe(never);
-    const waits = [new Wait('key', 1_000, new AbortController().signal), new Wait('key', 0, undefined)];
-    for (const wait of waits) {
-      await expect(wait.unlessAborted(Promise.resolve('granted'))).resolves.toBe('granted');
-      await expect(wait.unlessAborted(Promise.reject('refused'))).rejects.toBe('refused');
-      const rejected = expect(wait.unlessAborted(never)).rejects.toBe('enough');
-      expect(time.pending).toBe(0);
-      wait.interrupt('enough');
-      await rejected;
-    }
+  expect([await step, undo.mock.calls.length, time.pending]).toEqual(['at once', 1, 0]);
+  let wake: (value: string) => void = () => undefined;
+  const next = wait.suspend<string>(100, (resume) => {
+    wake = resume;
+    return undo;
   });
-
-  it('A step of a wait is undone once, also when it ends before there is anything to undo', async () => {
-    const wait = new Wait('key', Number.POSITIVE_INFINITY, undefined);
-    const undo = jest.fn();
-    const step = wait.suspend<string>(100, (resume) => {
-      resume('at once');
-      return undo;
-    });
-    expect([await step, undo.mock.calls.length, time.pending]).toEqual(['at once', 1, 0]);
-    let wake: (value: string) => void = () => undefined;
-    const next = wait.suspend<string>(100, (resume) => {
-      wake = resume;
-      return undo;
-    });
-    wake('first');
-    wake('second');
-    await wait.suspend(1, (resume) => void resume(undefined));
-    expect([await next, undo.mock.calls.length, wait.remaining]).toEqual(['first', 2, Number.POSITIVE_INFINITY]);
-  });
-
-  it('A wait for one of several locks says that its caller holds others, if that is so', () => {
-    const around = new Wait('a + b', 1_000, undefined);
-    expect(new Wait('a', 1_000, undefined, around).holdsOthers).toBe(false);
-    around.holdsOthers = true;
-    expect(new Wait('b', 1_000, undefined, around).holdsOthers).toBe(true);
-  });
+  wake('first');
+  wake('second');
+  await wait.suspend(1, (resume) => void resume(undefined));
+  expect([await next, undo.mock.calls.length, wait.remaining]).toEqual(['first', 2, Number.POSITIVE_INFINITY]);
 });
 
-describe('a lock with a long waitTime', () => {
-  it.each([2 ** 31, 2 ** 40])(
-    'A caller with a long waitTime waits for %d ms, in the local queue too, and then gives up (P1)',
-    async (waitTime) => {
-      const redis = mockRedis();
-      const lock = new RedisLockRegistry(redis, { registryKey: 'orders', renew: false, expireAfter: MAX_DELAY }).obtain(
-        '42',
-      );
-      await lock.lock({ ttl: MAX_DELAY });
-      let outcome = 'waiting';
-      const waiting = lock.tryLock({ waitTime }).then((lease) => {
-        outcome = lease === null ? 'refused' : 'granted';
-      });
-      redis.evalSha.mockResolvedValue(refused(MAX_DELAY));
-      await time.advance(MAX_DELAY / 2);
-      expect(outcome).toBe('waiting');
-      expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
-      redis.evalSha.mockResolvedValue(granted);
-      await time.advance(MAX_DELAY);
-      expect(outcome).toBe('granted');
-      await waiting;
-    },
-  );
+it('A wait for one of several locks says that its caller holds others, if that is so', () => {
+  const around = new Wait('a + b', 1_000, undefined);
+  expect(new Wait('a', 1_000, undefined, around).holdsOthers).toBe(false);
+  around.holdsOthers = true;
+  expect(new Wait('b', 1_000, undefined, around).holdsOthers).toBe(true);
+});
 
-  it('A caller with a long waitTime sets no timer that Node would let fire at once, also with the longest warnAfter', async () => {
-    const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'long', warnAfter: MAX_DELAY }).obtain('key');
-    await lock.lock({ ttl: 60_000 });
-    const waiting = expect(lock.lock({ waitTime: 1_000 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
-    await time.advance(2_000);
-    await waiting;
-    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
-  });
-
-  it('A caller with a long waitTime tries again every idleBetweenTries, and not more often, with any number of callers (P9)', async () => {
+it.each([2 ** 31, 2 ** 40])(
+  'A caller with a long waitTime waits for %d ms, in the local queue too, and then gives up (P1)',
+  async (waitTime) => {
     const redis = mockRedis();
-    redis.evalSha.mockResolvedValue(refused(60_000));
-    const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
-    const rejected = Array.from({ length: 50 }, () =>
-      expect(lock.lock({ waitTime: 1_000 })).rejects.toThrow('within 1000 ms'),
+    const lock = new RedisLockRegistry(redis, { registryKey: 'orders', renew: false, expireAfter: MAX_DELAY }).obtain(
+      '42',
     );
-    await time.advance(1_000);
-    await Promise.all(rejected);
-    expect(redis.sent).toBeGreaterThanOrEqual(10);
-    expect(redis.sent).toBeLessThanOrEqual(12);
-  });
-
-  it('A caller with a long waitTime tries again as soon as the key of the holder ends, where that is earlier', async () => {
-    const redis = mockRedis();
-    redis.evalSha.mockResolvedValueOnce(refused(30));
-    const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
-    let at = 0;
-    const granted = lock.lock().then(() => {
-      at = time.now;
+    await lock.lock({ ttl: MAX_DELAY });
+    let outcome = 'waiting';
+    const waiting = lock.tryLock({ waitTime }).then((lease) => {
+      outcome = lease === null ? 'refused' : 'granted';
     });
-    const start = time.now;
-    await time.advance(40);
-    await granted;
-    expect(at - start).toBeGreaterThanOrEqual(30);
-    expect(at - start).toBeLessThan(35);
-  });
+    redis.evalSha.mockResolvedValue(refused(MAX_DELAY));
+    await time.advance(MAX_DELAY / 2);
+    expect(outcome).toBe('waiting');
+    expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
+    redis.evalSha.mockResolvedValue(granted);
+    await time.advance(MAX_DELAY);
+    expect(outcome).toBe('granted');
+    await waiting;
+  },
+);
+
+it('A caller with a long waitTime sets no timer that Node would let fire at once, also with the longest warnAfter', async () => {
+  const lock = new RedisLockRegistry(mockRedis(), { registryKey: 'long', warnAfter: MAX_DELAY }).obtain('key');
+  await lock.lock({ ttl: 60_000 });
+  const waiting = expect(lock.lock({ waitTime: 1_000 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+  await time.advance(2_000);
+  await waiting;
+  expect(Math.max(...time.delays)).toBeLessThanOrEqual(MAX_DELAY);
 });
 
-describe('reliableUntil', () => {
-  it('reliableUntil counts from before the request was sent, less 0.1 % and 1 ms (P3)', () => {
-    expect(reliableUntil(5_000, 60_000)).toBe(64_939);
-    expect(reliableUntil(0, 1)).toBeLessThan(0);
+it('A caller with a long waitTime tries again every idleBetweenTries, and not more often, with any number of callers (P9)', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValue(refused(60_000));
+  const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
+  const rejected = Array.from({ length: 50 }, () =>
+    expect(lock.lock({ waitTime: 1_000 })).rejects.toThrow('within 1000 ms'),
+  );
+  await time.advance(1_000);
+  await Promise.all(rejected);
+  expect(redis.sent).toBeGreaterThanOrEqual(10);
+  expect(redis.sent).toBeLessThanOrEqual(12);
+});
+
+it('A caller with a long waitTime tries again as soon as the key of the holder ends, where that is earlier', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockResolvedValueOnce(refused(30));
+  const lock = new RedisLockRegistry(redis, { registryKey: 'orders' }).obtain('42');
+  let at = 0;
+  const granted = lock.lock().then(() => {
+    at = time.now;
   });
+  const start = time.now;
+  await time.advance(40);
+  await granted;
+  expect(at - start).toBeGreaterThanOrEqual(30);
+  expect(at - start).toBeLessThan(35);
+});
+
+it('reliableUntil counts from before the request was sent, less 0.1 % and 1 ms (P3)', () => {
+  expect(reliableUntil(5_000, 60_000)).toBe(64_939);
+  expect(reliableUntil(0, 1)).toBeLessThan(0);
 });
