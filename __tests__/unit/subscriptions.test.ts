@@ -294,6 +294,17 @@ it('Messages come over a client that can listen itself; after a reconnect waiter
   expect(again.isOpen).toBe(true);
 });
 
+it('Messages come over a client that was closed and connected again, also to a waiter that subscribes as it is woken', async () => {
+  const client = connection();
+  const { listen, subscriber } = listeningItself(client);
+  const subscription = await listen('x');
+  subscription.onWake(() => subscription.isOver && subscriber.subscribe(['x'], () => undefined));
+  client.emit('end');
+  client.emit('ready');
+  await time.advance(0);
+  expect(client.told).toEqual(['+x', '-x', '+x']);
+});
+
 it('Messages come from a client with the methods subscribe and unsubscribe only, and a warning says so', async () => {
   expect(
     [connection(), { subscribe: silence }, { unsubscribe: silence }, {}, undefined, null].map(isSubscriber),

@@ -416,7 +416,8 @@ export class Subscriber {
     }
     for (const subscription of [...this.#subscriptions]) {
       void this.#end(subscription);
-      if (!this.#isClosed) subscription.wake();
+      // Who is woken may subscribe at once: the channel was found to be idle before that.
+      if (!this.#isClosed) void Promise.resolve().then(() => subscription.wake());
     }
   }
 
