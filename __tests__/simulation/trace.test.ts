@@ -8,7 +8,7 @@ const SIMULATE = join(__dirname, '../../scripts/simulate.ts');
 const LIMIT = 170_000;
 
 function trace(...args: string[]): { readonly status: number | null; readonly stdout: string } {
-  const command = ['-r', require.resolve('esbuild-register'), SIMULATE, '--trace', '--seeds', '12', ...args];
+  const command = ['-r', require.resolve('esbuild-register'), SIMULATE, '--trace', '--seeds', '8', ...args];
   const { status, stdout, stderr } = spawnSync(process.execPath, command, { encoding: 'utf8', timeout: LIMIT });
   return { status, stdout: `${stdout}${stderr}` };
 }
