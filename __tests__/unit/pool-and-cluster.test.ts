@@ -109,6 +109,9 @@ describe('A cluster', () => {
       expect(await listing).toHaveLength(4);
     }
     expect(await pagesOf(single)).toEqual([['single:0'], ['single:7']]);
+    // node-redis goes on trying to connect to a master that is away.
+    const away = { ...cluster, nodeClient: () => new Promise(() => {}) };
+    await expect(scan(away as RedisClient, '*', 50, 20).next()).rejects.toThrow('20 ms');
     expect([mockRedis(), single, { ...mockRedis(), ...parts } as RedisClient].map(canScan)).toEqual([
       false,
       true,

@@ -65,7 +65,7 @@ export function canScan(client: RedisClient): boolean {
 
 /**
  * Pages of the keys that match a glob, on all servers of a client that can scan. A key may come more than once. `timeout`
- * in ms, for each page.
+ * in ms, for each page, and for the connections to all servers.
  */
 export async function* scan(
   client: RedisClient,
@@ -97,7 +97,8 @@ async function serversOf(client: RedisClient, timeout: number): Promise<Scanning
     const masters = new Set(client.masters.map(addressOf));
     let slot = 0;
     while (slot < SLOTS && masters.has(addressOf(masterOf(client, slot)))) slot++;
-    if (slot === SLOTS) return Promise.all(client.masters.map((master) => client.nodeClient(master)));
+    if (slot === SLOTS)
+      return answered(Promise.all(client.masters.map((master) => client.nodeClient(master))), timeout);
     if (clock.now() >= endsAt) throw new Error(`No node serves slot ${slot} of the cluster`);
   }
 }
