@@ -128,7 +128,7 @@ export class RedisLease implements HeldLease {
 
   get remaining(): number {
     // Computed from the clock at every read: after a pause of the process this runs before any timer does.
-    if (!this.#isHeld) return 0;
+    if (this.#state !== 'held') return 0;
     if (this.#hold.isSuspectAt(drift())) {
       this.#hold.hurry();
       return 0;
@@ -308,16 +308,12 @@ export class RedisLease implements HeldLease {
     return Math.min(this.#hold.keyUntil, this.endsAt);
   }
 
-  get #isHeld(): boolean {
-    return this.#state === 'held';
-  }
-
   #become(state: LeaseState): void {
     this.#state = STATES.change(this.#state, state);
   }
 
   #loseIfDue(): void {
-    if (this.#isHeld) this.#hold.loseIfDue();
+    if (this.#state === 'held') this.#hold.loseIfDue();
   }
 
   #assertNotOver(): void {

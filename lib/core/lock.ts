@@ -160,9 +160,7 @@ export class RedisLock implements DistributedLock {
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
-    if (!(await order?.unlockNext())) {
-      throw notHeld(this.key, 'here through lock() or tryLock()');
-    }
+    if (!(await order?.unlockNext())) throw notHeld(this.key, 'here through lock() or tryLock()');
   }
 
   inspect(): Promise<LockState> {
@@ -445,10 +443,8 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Resolves when the next lease has ended. */
   nextLeaseOver(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#whenOver ??= [];
-      this.#whenOver.push(resolve);
-    });
+    this.#whenOver ??= [];
+    return new Promise((resolve) => void this.#whenOver?.push(resolve));
   }
 
   /** @internal The leases that are held: at most one, but for a `SharedLock`. */

@@ -75,9 +75,7 @@ export class OpenWaits {
   /** Resolves when no wait is left. */
   async none(): Promise<void> {
     if (this.#waits.first === undefined) return;
-    await new Promise<void>((resolve) => {
-      this.#whenNone = resolve;
-    });
+    await new Promise<void>((resolve) => (this.#whenNone = resolve));
   }
 
   /** Leaves no timer behind. */

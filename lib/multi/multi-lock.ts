@@ -78,9 +78,7 @@ export class MultiLock implements DistributedLock {
 
   async unlock(): Promise<void> {
     const order = Scope.unlockOrderFor(this) ?? this.#unlockOrder;
-    if (!(await order.unlockNext())) {
-      throw notHeld(this.key, 'here through lock() or tryLock()');
-    }
+    if (!(await order.unlockNext())) throw notHeld(this.key, 'here through lock() or tryLock()');
   }
 
   /** The state of the first key that somebody holds, else that of the first key. */

@@ -140,12 +140,8 @@ export class Redis implements Connection {
 
   #noticeSilence(): void {
     const long = clock.now() - SILENT_FOR;
-    for (const { unansweredSince: since } of this.#lines.values()) {
-      if (since !== undefined && since <= long) {
-        this.#onSilence();
-        return;
-      }
-    }
+    const isSilent = ({ unansweredSince: since }: Line): boolean => since !== undefined && since <= long;
+    if ([...this.#lines.values()].some(isSilent)) this.#onSilence();
   }
 
   slotOf(key: string): number | undefined {

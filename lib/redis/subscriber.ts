@@ -223,8 +223,7 @@ export class Subscriber {
   async #open(subscription: Subscription): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
     const late = clock.setTimeout(() => {
-      if (subscription.isOver) return;
-      this.#warn(new Error('no answer to SUBSCRIBE'));
+      if (!subscription.isOver) this.#warn(new Error('no answer to SUBSCRIBE'));
     }, this.#options.timeout);
     late.unref?.();
     try {
