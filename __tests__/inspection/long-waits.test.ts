@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { LockTimeoutError, type LockType } from '../../lib';
+import { LockTimeoutError, type LockType, type LockWarning } from '../../lib';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -103,4 +104,19 @@ describePrivate('A caller that waits in vain', () => {
     expect(warnings[0]?.message).toContain(`: a value that is no lock's is there, and its key ${end}`);
     expect(inspect([error, ...warnings])).not.toMatch(/hunter2|Infinity ms/);
   });
+});
+
+it('A long wait for a lease that was detached names who has detached it, and is no deadlock', async () => {
+  const warnings: LockWarning[] = [];
+  const registry = new InMemoryLockRegistry({ warnAfter: 50, onWarning: (warning) => warnings.push(warning) });
+  await (await registry.obtain('key').lock()).detach();
+  const error = await registry
+    .obtain('key')
+    .lock({ waitTime: 400 })
+    .catch((reason) => reason);
+  expect(error.message).toMatch(/ 400 ms: \S+ detached its lease, and its key expires in \d+ ms/);
+  expect(warnings[0]?.message).toMatch(
+    / s: \S+ detached its lease, and its key expires in \d+ ms unless it is renewed$/,
+  );
+  await registry.close({ timeout: 0 });
 });

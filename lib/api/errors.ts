@@ -1,5 +1,5 @@
 import type { LockLostReason } from './distributed-lock';
-import { holderOf, isKept, isOwner } from './owner-name';
+import { holderOf, isDetached, isKept, isOwner } from './owner-name';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -64,7 +64,7 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
 function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
   if (!isOwner(owner)) return `: ${NO_OWNER}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
-  return `: ${owner} holds it, and ${keyEnd(remaining)}`;
+  return `: ${holderOf(owner)} ${isDetached(owner) ? 'detached its lease' : 'holds it'}, and ${keyEnd(remaining)}`;
 }
 
 /** Stands for a value that is no owner value: it may be a secret. */

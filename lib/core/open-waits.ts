@@ -1,6 +1,6 @@
 import type { LockState } from '../api/distributed-lock';
 import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
-import { isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
+import { isDetached, isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
 import { type LockHolder, type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
@@ -147,6 +147,7 @@ function describe(holder: LockHolder | undefined, state: LockState | undefined):
   const lately = state === undefined ? ' by the last answer' : '';
   if (owner === undefined) return `${NO_OWNER}${lately}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
+  if (isDetached(owner)) return `${name} detached its lease, and ${keyEnd(remaining)}`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
   const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;
   const deadlock = isAroundCaller
