@@ -25,15 +25,17 @@ const REASONS: readonly unknown[] = [
   null,
 ];
 
-describePrivate.each(EVERY_LOCK)(
-  'A caller of $name that aborts while its attempt is in flight',
-  ({ lockType, acquire }) => {
-    const redis = PrivateRedis.install();
+const CALLS = [
+  { how: 'waits', options: {} },
+  { how: 'makes one attempt', options: { waitTime: 0 } },
+];
 
-    it.each([
-      ['waits', {}],
-      ['makes one attempt', { waitTime: 0 }],
-    ])('P2: leaves nothing in Redis, whatever its reason is like: %s', async (_how, options) => {
+describePrivate('A caller that aborts while its attempt is in flight', () => {
+  const redis = PrivateRedis.install();
+
+  it.each(EVERY_LOCK.flatMap((lock) => CALLS.map((call) => ({ ...lock, ...call }))))(
+    'P2: a caller of $name that $how leaves nothing in Redis, whatever the reason of its signal is like',
+    async ({ lockType, acquire, options }) => {
       const proxy = await redis.proxy();
       const { registry, registryKey } = createRegistry(await connectTo(proxy.address), { lockType });
       const keysOf = (key: string) => redis.admin.keys(`*${registryKey}:${key}*`);
@@ -59,6 +61,6 @@ describePrivate.each(EVERY_LOCK)(
       proxy.replies.hold = false;
       // Each would live for a minute, or half of one.
       for (const { key } of calls) await until(async () => (await keysOf(key)).length === 0);
-    });
-  },
-);
+    },
+  );
+});

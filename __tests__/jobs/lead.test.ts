@@ -10,7 +10,7 @@ import {
 } from '../../lib';
 import { InMemoryLocks } from '../../lib/testing';
 import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
 
@@ -226,7 +226,7 @@ describe('lead of a registry of the application', () => {
   });
 });
 
-describeReal.each(LOCK_TYPES)('lead with locks of type %s', (lockType) => {
+describeReal.each(DISTINCT_TYPES)('lead with locks of type %s', (lockType) => {
   const fixture = SharedFixture.install();
   theSameEverywhere(() => fixture.pair({ lockType, fairLockWaitTimeout: 1_000, idleBetweenTries: 20 }));
 });

@@ -7,7 +7,7 @@ import type { RedisLock } from '../../lib/core/lock';
 import { Once } from '../../lib/once/once';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { startMonitor } from '../support/monitor';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -333,7 +333,7 @@ describe('Once with locks in memory', () => {
   });
 });
 
-describeReal.each(LOCK_TYPES)('Once with locks of type %s', (lockType) => {
+describeReal.each(DISTINCT_TYPES)('Once with locks of type %s', (lockType) => {
   const fixture = SharedFixture.install();
   theSameEverywhere(() => fixture.pair({ lockType, fairLockWaitTimeout: 1_000 }));
 

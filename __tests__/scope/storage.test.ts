@@ -1,7 +1,7 @@
 import type { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it, jest } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { createRealClient, describeReal, uniqueKey } from '../support/redis';
+import { SCOPE_TYPES } from './scope-fixture';
 
 /** Uses of AsyncLocalStorage: on Node 20 and 22 the first use makes every later `await` more expensive. */
 let use = { made: 0, called: 0 };
@@ -32,7 +32,7 @@ jest.mock('node:async_hooks', () => {
   return { ...hooks, AsyncLocalStorage: Watched };
 });
 
-describeReal.each(LOCK_TYPES)('AsyncLocalStorage', (lockType) => {
+describeReal.each(SCOPE_TYPES)('AsyncLocalStorage', (lockType) => {
   it(`AsyncLocalStorage is not used by a ${lockType} lock before the first run, and one instance serves all runs`, async () => {
     const client = await createRealClient();
     // The library as if no test had used it yet.

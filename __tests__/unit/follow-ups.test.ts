@@ -8,7 +8,7 @@ import {
 } from '../../lib';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { granted, lateReply, mockRedis, refused, sharedExpired, sharedGranted } from '../support/mock-redis';
 
 const CALLS = 50;
@@ -313,7 +313,7 @@ it.each<[LockType, number]>([
   },
 );
 
-it.each(LOCK_TYPES)(
+it.each(DISTINCT_TYPES)(
   'What is left over a client that was closed meanwhile is nothing when it was closed before the attempt, %s',
   async (lockType) => {
     const { close } = closable(lockType);
@@ -340,7 +340,7 @@ it('What is left over a client that was closed meanwhile keeps neither the proce
   expect(isClosed).toBe(true);
 });
 
-it.each(LOCK_TYPES)(
+it.each(DISTINCT_TYPES)(
   'What abandoned calls may have left in Redis is little after an outage of two minutes, and was not given to the client: %s',
   async (lockType) => {
     registry = new RedisLockRegistry(redis, { registryKey: 'outage', lockType, onWarning: () => undefined });

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 
 /** From the eleventh listener on, Node warns of a leak. */
@@ -18,7 +18,7 @@ const clients: Record<string, () => unknown> = {
   sentinel: () => createSentinel({ name: 'locks', sentinelRootNodes: [root] }),
 };
 
-describe.each(LOCK_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType) => {
+describe.each(DISTINCT_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType) => {
   it.each(Object.keys(clients))(
     `${REGISTRIES} registries of locks on one %s cause no MaxListenersExceededWarning`,
     async (kind) => {
