@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
@@ -10,6 +10,7 @@ import { until } from '../support/until';
 const registries: InMemoryLockRegistry[] = [];
 
 afterEach(async () => {
+  jest.useRealTimers();
   for (const { locks } of registries) locks.comeBack();
   await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
 });
@@ -114,6 +115,7 @@ it('InMemoryLocks wake a waiter in a silence, and give it the lock when they com
 });
 
 it('A registry in memory whose locks go silent warns once with what that affects, of long waits in time, and once afterwards', async () => {
+  jest.useFakeTimers();
   const warnings: LockWarning[] = [];
   const onWarning = (warning: LockWarning): void => void warnings.push(warning);
   const { locks, ours, theirs } = openTwo({ warnAfter: 200, unavailableAfter: 4_000, onWarning });
@@ -122,12 +124,13 @@ it('A registry in memory whose locks go silent warns once with what that affects
   const waiting = expect(ours.obtain('busy').lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
   locks.goSilent();
   const ofSilence = () => warnings.filter(({ code }) => code === 'REDIS_SILENT');
-  await until(() => ofSilence().length >= 1, { within: 5_000 });
+  await jest.advanceTimersByTimeAsync(3_500);
   expect(warnings[0]).toMatchObject({ code: 'LONG_WAIT', key: 'busy' });
   expect(ofSilence()).toMatchObject([{ silence: { leases: 1, waiters: 1, isOver: false } }]);
-  await waiting;
+  await Promise.all([waiting, jest.advanceTimersByTimeAsync(1_000)]);
   locks.comeBack();
-  await until(() => ofSilence().length >= 2);
+  await jest.advanceTimersByTimeAsync(1_000);
+  expect(ofSilence()).toHaveLength(2);
   expect(ofSilence()[1]).toMatchObject({ silence: { isOver: true } });
 });
 
