@@ -1,10 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { metrics, SpanStatusCode, trace } from '@opentelemetry/api';
+import { metrics, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { type AcquireMessage, LockLostError } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
 import packageJson from '../../package.json';
+import { block } from '../support/block';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
@@ -314,6 +315,23 @@ describePrivate('Instrumented locks', () => {
       ['42', 1],
       [undefined, 1],
     ]);
+  });
+
+  it('Instrumented locks show when a wait began, though the beginning of its span took long', async () => {
+    const { registry, waits } = await traced();
+    const startSpan: Tracer['startSpan'] = (...args) => {
+      block(20);
+      return exported.tracer.startSpan(...args);
+    };
+    instrument({ tracer: Object.assign(Object.create(exported.tracer), { startSpan }) });
+    const first = await registry.obtain('key').lock();
+    const waiting = registry.obtain('key').lock();
+    await first.unlock();
+    await (await waiting).unlock();
+    const [event] = waits()[1]?.events ?? [];
+    const at = ([seconds, nanoseconds]: readonly [number, number] = [0, 0]) => seconds + nanoseconds / 1e9;
+    expect(at(event?.time)).toBeGreaterThanOrEqual(at(waits()[1]?.startTime));
+    expect(at(event?.time)).toBeLessThanOrEqual(at(waits()[1]?.endTime));
   });
 
   it('Instrumented locks end the section of a lease that is detached, and begin another one where it is adopted', async () => {

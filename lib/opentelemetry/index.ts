@@ -102,7 +102,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     const counted = isReentry ? undefined : countedBy(message);
     if (counted !== undefined) running.add(1, counted);
     const span = tracer.startSpan(`${what} ${registryKey}`, { attributes });
-    return { span, startedAt: clock.now(), running, counted, leases: new Set() };
+    return { span, running, counted, leases: new Set() };
   };
 
   /** Ends the span of a section that has ended, with the last of its leases. */
@@ -117,7 +117,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     const wait = waits.get(message);
     if (wait === undefined) return;
     waits.delete(message);
-    const { span, startedAt, counted } = wait;
+    const { span, counted } = wait;
     const { attempts, contendedAfter, contention, error, fencingToken, isHandedOver, waited: ms = 0 } = message;
     const outcome = message.outcome?.replaceAll(' ', '_');
     span.setAttributes({
@@ -129,7 +129,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     });
     // The API takes ms of the monotonic clock as a time, too.
     if (contendedAfter !== undefined) {
-      span.addEvent('waiting', { 'redis_lock.contention': contention }, startedAt + contendedAfter);
+      span.addEvent('waiting', { 'redis_lock.contention': contention }, clock.now() - (ms - contendedAfter));
     }
     if (outcome === 'acquired') span.addEvent('granted');
     // Contention is no error, and neither is an abort, which the caller asked for.
@@ -226,7 +226,6 @@ const BOUNDARIES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 /** A wait or a section that has begun. */
 interface Begun {
   readonly span: Span;
-  readonly startedAt: number;
   /** How many there are, and the attributes of its metrics; `undefined`: a re-entry, which is not counted. */
   readonly running: UpDownCounter;
   readonly counted: Attributes | undefined;
