@@ -1,8 +1,9 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisClient } from '../../lib';
-import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+import type { LockType } from '../../lib/protocols/lock-types';
 import type { EvalOptions } from '../../lib/redis/client';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -36,15 +37,17 @@ const TTL = 3_000;
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
 describePrivate('a sharding proxy that does not reject keys of several servers', () => {
+  const servers = [PrivateRedis.install(), PrivateRedis.install()];
+
   /** Two registries, as of two processes, each through a proxy of its own. */
   const twoProcesses = async (lockType: LockType) => {
-    const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
     const [one, two] = await Promise.all([sharded(servers), sharded(servers)]);
-    const of = (client: RedisClient) => createRegistry(client, { lockType, registryKey: 'sharded' }).registry;
+    const options = { lockType, registryKey: uniqueKey('sharded') };
+    const of = (client: RedisClient) => createRegistry(client, options).registry;
     return { one, holder: of(one), other: of(two) };
   };
 
-  it.each(LOCK_TYPES)(
+  it.each(DISTINCT_TYPES)(
     'A sharding proxy that rejects no keys of several servers keeps %s locks exclusive, and loses none',
     async (lockType) => {
       const { one, holder, other } = await twoProcesses(lockType);
@@ -65,7 +68,7 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
     },
   );
 
-  it.each(LOCK_TYPES)(
+  it.each(DISTINCT_TYPES)(
     'A sharding proxy that rejects no keys of several servers grants no %s lock of several keys twice',
     async (lockType) => {
       const { holder, other } = await twoProcesses(lockType);
@@ -80,22 +83,20 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
     },
   );
 
-  it('A sharding proxy that rejects no keys of several servers renews locks of each type, and reports those that are lost', async () => {
-    const servers = await Promise.all([PrivateRedis.start(), PrivateRedis.start()]);
-    const admins = await Promise.all(servers.map((server) => server.connect()));
+  it('A sharding proxy that rejects no keys of several servers renews locks, and reports those that are lost', async () => {
     const hold = async (lockType: LockType) => {
       const options = { lockType, expireAfter: TTL, registryKey: uniqueKey('sharded') };
       const { registry, nameOf } = createRegistry(await sharded(servers), options);
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
       const overATtl = setTimeout(1.2 * TTL);
       const [lost, ...others] = leases as [Lease, ...Lease[]];
-      for (const admin of admins) await admin.del(nameOf(lost.key));
+      for (const { admin } of servers) await admin.del(nameOf(lost.key));
       await until(() => lost.signal.aborted);
       await overATtl;
       for (const lease of others) lease.assertHeld();
       await Promise.all(others.map((lease) => lease.unlock()));
-      for (const admin of admins) expect(await admin.exists(keys.map((key) => nameOf(key)))).toBe(0);
+      for (const { admin } of servers) expect(await admin.exists(keys.map((key) => nameOf(key)))).toBe(0);
     };
-    await Promise.all(LOCK_TYPES.map(hold));
+    await Promise.all(DISTINCT_TYPES.map(hold));
   });
 });
