@@ -89,6 +89,13 @@ describeReal('LockModule', () => {
     expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
   });
 
+  it('refuses a bad closeTimeout when the application starts, and not only at its shutdown', async () => {
+    const client = await createRealClient();
+    const imports = [LockModule.forRoot({ client, registryKey: 'shop', closeTimeout: -1 })];
+    const starting = Test.createTestingModule({ imports: [moduleOf(imports)] }).compile();
+    await expect(starting).rejects.toThrow('Expected `closeTimeout` to be a number of milliseconds');
+  });
+
   it('leaves a client open that was given to it', async () => {
     const client = await createRealClient();
     const { app } = await start({ client });

@@ -10,6 +10,7 @@ import {
 import type { LockOptions } from '../api/distributed-lock';
 import { RegistryClosedError } from '../api/errors';
 import type { RedisLockRegistryOptions } from '../api/options';
+import { notNegative } from '../internal/validation';
 import type { RedisClient } from '../redis/client';
 import { LockRegistry } from '../registry/lock-registry';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
@@ -45,6 +46,8 @@ const OPTIONS = Symbol('options of LockModule');
 const shutdowns = new WeakMap<LockRegistry, Pick<LockModuleOptions, 'disconnect' | 'closeTimeout'>>();
 
 async function make({ client, disconnect, closeTimeout, ...options }: LockModuleOptions): Promise<LockRegistry> {
+  // At shutdown it would be too late.
+  if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
   const made: RedisClient & { destroy?(): unknown } = await (typeof client === 'function' ? client() : client);
   const registry = new RedisLockRegistry(made, options);
   const isOurs = typeof client === 'function';
