@@ -621,15 +621,20 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['spin', 'redisson', 'semaphore'],
     replacements: [
       [
-        '    this.#asked = undefined;\n    await wait.unlessAborted(givenBack);',
-        '    await wait.unlessAborted(givenBack);',
+        '    this.#asked = undefined;\n    const { outcome } = await wait.unlessAborted(givenBack);',
+        '    const { outcome } = await wait.unlessAborted(givenBack);',
       ],
     ],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',
     simulation: ['spin', 'pub-sub', 'fair'],
-    replacements: [['const givenBack = givingBack.within(limit, hold);', 'const givenBack = Promise.resolve();']],
+    replacements: [
+      [
+        'const givenBack = givingBack.within(limit, hold);',
+        "const givenBack = Promise.resolve({ outcome: 'released' });",
+      ],
+    ],
   },
   'too-few-replicas': {
     finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',

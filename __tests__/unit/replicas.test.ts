@@ -46,3 +46,11 @@ it('A grant that lacks replicas and is given back without an answer is removed w
   const removed = client.calls.slice(length).map((options) => options?.arguments?.[0]);
   expect(removed).toContain(own.calls[0]?.arguments?.[0]);
 });
+
+it('A caller who leaves while a grant that lacks replicas is given back without an answer is told of the silence (P1)', async () => {
+  const lock = replicated(async () => 0).registry.obtain('key');
+  const first = errorOf(lock.lock({ waitTime: 2_000 }), 0);
+  expect(await errorOf(lock.tryLock({ waitTime: 400 }), 450)).toBe('CannotAcquireLockError');
+  await time.advance(2_000);
+  expect(await first).toBe('CannotAcquireLockError');
+});

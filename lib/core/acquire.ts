@@ -100,7 +100,7 @@ export class Call {
   /** For a single attempt: ends the look at whether the client has a connection. */
   #endWatch: (() => void) | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
-  #notReplicated: { error: NotReplicatedError; readonly since: number } | undefined;
+  #notReplicated: { readonly error: NotReplicatedError; readonly since: number } | undefined;
 
   constructor(lock: RedisLock, protocol: LockProtocol, request: LockRequest, wait: Wait) {
     this.#lock = lock;
@@ -298,8 +298,7 @@ export class Call {
     if (this.#asked === undefined) {
       const { minHold, permits } = this.request;
       const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
-      const hold = new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol);
-      this.#asked = { hold };
+      this.#asked = { hold: new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol) };
     } else if (this.#asked.hold.hasWrittenNothing) {
       this.#asked.hold.renameTo(this.#newOwner());
     }
@@ -444,12 +443,14 @@ export class Call {
     const { wait } = this;
     const { givingBack, settings, warnNotReplicated } = this.#lock.services;
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
-    this.#notReplicated ??= { error, since: clock.now() };
-    this.#notReplicated.error = error;
+    this.#notReplicated = { error, since: this.#notReplicated?.since ?? clock.now() };
     const limit = Math.min(settings.commandTimeout, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
+    const askedAt = clock.now();
+    this.#protocol.availability.asked(askedAt);
     const givenBack = givingBack.within(limit, hold);
     this.#asked = undefined;
-    await wait.unlessAborted(givenBack);
+    const { outcome } = await wait.unlessAborted(givenBack);
+    if (outcome !== 'failed') this.#protocol.availability.answered(askedAt);
     if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
       throw cannotAcquire(wait.key, error.message, error);
     }

@@ -35,8 +35,7 @@ export class Unconnected {
 
   /** While there is no connection, where the client makes one unasked: a pause until the next look. */
   pause(wait: Wait, lockName: string): Promise<void> | undefined {
-    const { connectsUnasked } = this.#connection;
-    const isOfUse = connectsUnasked && this.#connection.isDisconnected(lockName);
+    const isOfUse = this.#connection.connectsUnasked && this.#connection.isDisconnected(lockName);
     return isOfUse ? wait.suspend<void>(INTERVAL, () => undefined) : undefined;
   }
 
