@@ -155,7 +155,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (isAnswer ? isFinal(error) : !isUnsent) this.doubt(attempt);', '']],
+    replacements: [['if (isAnswer ? mayHaveWritten(error) : !isUnsent) this.doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
@@ -254,7 +254,12 @@ export const MUTATIONS = {
   'final-answers-retried': {
     finding: 'a call that Redis refuses for good goes on until its wait is over',
     simulation: ['spin', 'pub-sub', 'fair', 'semaphore'],
-    replacements: [['if (code !== undefined) return !TRANSIENT.has(code);', 'if (code !== undefined) return false;']],
+    replacements: [
+      [
+        'if (code !== undefined) return !TRANSIENT.has(code) && !isOnTheMove(error);',
+        'if (code !== undefined) return false;',
+      ],
+    ],
   },
   'renewal-without-limit': {
     finding: 'renew() of an application goes on when its lease is over',

@@ -11,6 +11,7 @@ import {
   isServerAnswer,
   isUnknownCommand,
   LateGrantError,
+  mayHaveWritten,
   messageOf,
   NotSentError,
   ClientClosedError as OurClosedError,
@@ -22,6 +23,12 @@ import {
 import { FakeClock } from '../support/fake-clock';
 
 class ClientClosedError extends Error {}
+
+/** A script was stopped half-way, since its slot moves to another node. */
+const ON_THE_MOVE = [
+  'ERR Script attempted to access a non local key in a cluster node script: 68f, on @user_script:45.',
+  'ERR Error running script (call to f_68f): @user_script:45: @user_script: 45: Lua script attempted to access a non local key in a cluster node',
+];
 
 /** By the code of the error: messages of the server, which has executed nothing. */
 const PASSING: readonly (readonly [code: string, message: string])[] = [
@@ -42,6 +49,7 @@ const PASSING: readonly (readonly [code: string, message: string])[] = [
   ['NOREPLICAS', 'NOREPLICAS Not enough good replicas to write.'],
   ['MOVED', 'MOVED 3999 127.0.0.1:6381'],
   ['ASK', 'ASK 3999 127.0.0.1:6381'],
+  ...ON_THE_MOVE.map((message) => ['ERR', message] as const),
 ];
 const FINAL: typeof PASSING = [
   ['OOM', "OOM command not allowed when used memory > 'maxmemory'."],
@@ -73,6 +81,12 @@ it.each([
   expect(isFinal(error)).toBe(lasting === 'final');
   expect(isServerAnswer(error)).toBe(answered === 'answered');
   expect(isNoScript(error)).toBe(false);
+});
+
+it('A script may have written something where it was refused for good, or stopped half-way', () => {
+  const written = [...FINAL.map(([, message]) => message), ...ON_THE_MOVE];
+  for (const message of written) expect(mayHaveWritten(new Error(message))).toBe(true);
+  for (const message of ['TRYAGAIN no', ...UNANSWERED]) expect(mayHaveWritten(new Error(message))).toBe(false);
 });
 
 it('NOSCRIPT is recognised', () => {

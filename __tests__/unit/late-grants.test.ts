@@ -115,3 +115,15 @@ it('A grant of a server that has been silent is trusted at once when the server 
   expect(await Promise.all(acquiring)).not.toContain(null);
   expect(client.evalSha).toHaveBeenCalledTimes(calls);
 });
+
+it('A script that stopped half-way since its slot moves is run again under the same owner value, which it may have written', async () => {
+  const { client, registry } = start();
+  const moves = 'ERR Script attempted to access a non local key in a cluster node script: 68f, on @user_script:45.';
+  client.evalSha.mockRejectedValueOnce(new Error(moves)).mockResolvedValueOnce(granted);
+  const locking = registry.obtain('key').lock();
+  await time.advance(1_000);
+  await locking;
+  const [first, second] = client.calls.map((options) => options?.arguments?.[0]);
+  expect(first).toBeDefined();
+  expect(second).toBe(first);
+});

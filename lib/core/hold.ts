@@ -3,7 +3,7 @@ import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { answerOf, isClientClosed, isFinal, isServerAnswer, NotSentError } from '../redis/failure';
+import { answerOf, isClientClosed, isServerAnswer, mayHaveWritten, NotSentError } from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
@@ -173,8 +173,7 @@ export class Hold implements Timed {
     const isAnswer = isServerAnswer(error);
     if (isAnswer) this.reachedRedis = true;
     const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
-    // A script that the server stopped half-way may have written something.
-    if (isAnswer ? isFinal(error) : !isUnsent) this.doubt(attempt);
+    if (isAnswer ? mayHaveWritten(error) : !isUnsent) this.doubt(attempt);
   }
 
   /**

@@ -112,8 +112,18 @@ export function isClientClosed(error: unknown): boolean {
  */
 export function isFinal(error: unknown): boolean {
   const code = serverErrorCode(error);
-  if (code !== undefined) return !TRANSIENT.has(code);
+  if (code !== undefined) return !TRANSIENT.has(code) && !isOnTheMove(error);
   return isClientClosed(error) || error instanceof UnexpectedReplyError;
+}
+
+/** The server answered with an error that may have stopped a script half-way. */
+export function mayHaveWritten(error: unknown): boolean {
+  return isServerAnswer(error) && (isFinal(error) || isOnTheMove(error));
+}
+
+/** While its slot moves to another node, a script cannot use a key any more that it has removed, or that has expired. */
+function isOnTheMove(error: unknown): boolean {
+  return isErrorLike(error) && /attempted to access a non local key/.test(error.message);
 }
 
 /** The server answered. Any other error, such as a lost connection, leaves unknown whether the command was executed. */
