@@ -195,6 +195,8 @@ export class OnceCallers {
     this.#leases.closed(open);
     this.#note(name, `ends run ${number}`);
     run.endedAt = timeline.now;
+    // Unconfirmed: nothing is kept under a lease that nobody may rely on.
+    if (lease.remaining === 0) run.failedAt = timeline.now;
     if (!plan.fails) return number;
     run.failedAt = timeline.now;
     throw new Error('task failed');
