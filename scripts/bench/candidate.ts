@@ -45,5 +45,9 @@ export interface Candidate {
   readonly isVariant?: boolean;
   /** The candidate that it is compared with, where that is not the floor of the scenario. */
   readonly floor?: string;
+  /** A build of this package. */
+  readonly isOurs?: boolean;
+  /** Of one that is an earlier build: the candidate that is opened with it, and the entry file of the build. */
+  readonly earlier?: { readonly of: string; readonly library: string };
   open(options: OpenOptions): Promise<Locks>;
 }

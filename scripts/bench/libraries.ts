@@ -35,7 +35,7 @@ function ours(
 ): Candidate {
   const usesIoredis = candidate.packages?.includes('ioredis');
   const open = async (openOptions: OpenOptions) => locksOf(await ourRegistry(openOptions, options, usesIoredis));
-  return { packages: ['redis'], open, ...candidate };
+  return { packages: ['redis'], open, isOurs: true, ...candidate };
 }
 
 function ourLocks(registry: RedisLockRegistry): Locks {

@@ -1,5 +1,5 @@
-import { writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join, relative, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { goalLine, judged } from './goals';
 import { candidates } from './libraries';
@@ -8,8 +8,8 @@ import { plot } from './plot';
 import { built, cache, prepare } from './prepare';
 import { keepProcessorsAwake, startProcess } from './processes';
 import * as report from './report';
-import { measure, participantsOf } from './runner';
-import { isNamed, nameOf, scenarios } from './scenarios';
+import { besideEarlier, measure, participantsOf } from './runner';
+import { isNamed, nameOf, type Scenario, scenarios } from './scenarios';
 import { type BenchServer, startServer } from './server';
 import { MOST_VISITS } from './visits';
 
@@ -22,6 +22,7 @@ const USAGE = `npm run bench -- [options]
   --scenario N   only this scenario (4: 4a, 4b and 4t; '9a 100': one size of 9a); may be repeated
   --only NAME    only this candidate and the floor; may be repeated
   --shown        only the candidates that the tables show
+  --earlier DIR  only ours, each compared with itself as a checkout in DIR has it in dist
   --no-growth    all scenarios but 9, which takes the longest
   --profile      in place of the scenarios: how many functions of ours an uncontended call visits
   --page         writes what was measured into docs/benchmarks.json, and the tables of docs/trust.md
@@ -41,12 +42,14 @@ const OPTIONS = {
   profile: flag,
   page: flag,
   rounds: { type: 'string' },
+  earlier: { type: 'string' },
   help: { ...flag, short: 'h' },
 } as const;
 
 function readOptions() {
   const { values } = parseArgs({ options: OPTIONS });
   const { quick, only, scenario: wanted } = values;
+  const earlier = values.earlier === undefined ? undefined : resolve(values.earlier, 'dist', 'index.js');
   const rounds = Number(values.rounds ?? (quick ? 1 : 5));
   const unknown = [
     ...(Number.isInteger(rounds) && rounds > 0 ? [] : [`"${values.rounds}" is no number of rounds`]),
@@ -56,6 +59,8 @@ function readOptions() {
     ...only
       .filter((name) => !candidates.some(({ id }) => id === name))
       .map((name) => `There is no candidate "${name}"`),
+    ...(earlier === undefined || existsSync(earlier) ? [] : [`There is no "${earlier}"`]),
+    ...(values.page && earlier !== undefined ? ['--page cannot be combined with --earlier'] : []),
     ...(values.page && only.length > 0 ? ['--page shows all candidates: it cannot be combined with --only'] : []),
   ];
   if (unknown.length > 0) throw new Error(unknown.join('\n'));
@@ -63,7 +68,9 @@ function readOptions() {
     if (wanted.length > 0) return wanted.some((name) => isNamed(one, name));
     return !(quick && one.isVariant) && !(values['no-growth'] && one.point !== undefined);
   });
-  return { ...values, rounds, selected };
+  // Goals are about floors and other libraries.
+  const compared = selected.map((one): Scenario => ({ ...one, floor: 'the earlier build', goals: [] }));
+  return { ...values, rounds, earlier, selected: earlier === undefined ? selected : compared };
 }
 
 type Options = ReturnType<typeof readOptions>;
@@ -104,10 +111,11 @@ async function printVisits({ address }: BenchServer): Promise<void> {
   console.log(report.terminalTable(['', 'lock()', 'unlock()'], rows));
 }
 
-async function measureAll({ selected, only, shown, quick, rounds }: Options, server: BenchServer) {
+async function measureAll({ selected, only, shown, quick, rounds, earlier }: Options, server: BenchServer) {
   const results: report.ScenarioResult[] = [];
   for (const scenario of selected) {
-    const participants = participantsOf(scenario, shown ? shownOf(scenario) : only, quick);
+    const selection = participantsOf(scenario, shown ? shownOf(scenario) : only, quick);
+    const participants = earlier === undefined ? selection : besideEarlier(selection, earlier);
     if (participants.length === 0) continue;
     const name = nameOf(scenario);
     const rows = await measure(scenario, participants, rounds, quick, server, (round, { title }, outcome) =>

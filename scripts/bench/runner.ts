@@ -34,8 +34,8 @@ async function start(candidate: Candidate, scenario: Scenario, timing: Timing, s
 
   try {
     const ping = proxy === undefined ? Number.NaN : await timeOfPing(address);
-    const options = { address, ttl, library: built.library };
-    await Promise.all(processes.map((process) => process.call('open', candidate.id, options)));
+    const { of: id, library } = candidate.earlier ?? { of: candidate.id, library: built.library };
+    await Promise.all(processes.map((process) => process.call('open', id, { address, ttl, library })));
     const monitoring = enough === undefined ? warmUp : Math.min(warmUp, MONITORING);
     const requestsBetween = await monitored(server.address, async () => {
       for (const [i, process] of processes.entries()) await process.call('begin', loads[i] as (typeof loads)[number]);
@@ -192,6 +192,19 @@ function spreads(metrics: readonly Metric[], figuresOfMetric: (metric: Metric) =
       return all.length === 0 ? [] : [[metric, { median: median(all), least: min(all), greatest: max(all) }]];
     }),
   );
+}
+
+/** Ours alone, each beside itself in an earlier build, with which it is compared. `library`: the entry file of that build. */
+export function besideEarlier(participants: readonly Candidate[], library: string): Candidate[] {
+  return participants
+    .filter(({ isOurs }) => isOurs)
+    .flatMap((one) => {
+      const id = `${one.id}-earlier`;
+      return [
+        { ...one, id, title: `${one.title}, earlier`, earlier: { of: one.id, library } },
+        { ...one, floor: id },
+      ];
+    });
 }
 
 /** Of the candidates of a scenario those that the options ask for, in the order of the tables. */
