@@ -143,9 +143,16 @@ function replace(
       for (const connection of connections) connection.cut('executed');
     };
     // Some learn of the next one at once.
-    timeline.after(duration + LEARNS + RECOVERY, () => (host.isUnaware = false));
+    timeline.after(duration + LEARNS + RECOVERY, () => learns(world, host));
     timeline.after(host.moments.chance(0.4) ? promotion : duration + host.moments.between(0, LEARNS), cut);
   }
+}
+
+/** The old server is silent for good. What it has granted may still lie there, to be read after a block. */
+function learns(world: World, host: Host): void {
+  const { isPaused, pausedUntil } = host.process;
+  host.isUnaware &&= isPaused && pausedUntil - (host.unansweredSince ?? host.lastReply) <= LONG_SILENCE;
+  if (host.isUnaware) world.timeline.at(pausedUntil + RECOVERY, () => learns(world, host));
 }
 
 function deleteCompanion(world: World, leases: LeaseChecks, key: string, which: number): void {
