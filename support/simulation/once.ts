@@ -231,10 +231,14 @@ export class OnceCallers {
       violations.report('late', name, `${name} called once at ${startedAt.toFixed(1)}, and should have left`);
   }
 
-  /** Its task runs, or its result is kept at present. */
+  /** Its task runs, or its result is kept at present: without an answer that is tried until the lease ends. */
   #isRunning(host: Host): boolean {
-    const since = this.#world.timeline.now - (quietFor(this.#world, host) < KEPT_LATE ? KEPT_LATE : KEPT_WITHIN);
-    return this.#runs.some((run) => run.host === host && (run.endedAt ?? Number.POSITIVE_INFINITY) > since);
+    const isDisturbed = quietFor(this.#world, host) < KEPT_LATE;
+    const since = this.#world.timeline.now - (isDisturbed ? KEPT_LATE : KEPT_WITHIN);
+    return this.#runs.some(({ host: its, endedAt = Number.POSITIVE_INFINITY, failedAt, lease }) => {
+      if (its !== host) return false;
+      return Math.max(endedAt, failedAt) > since || (isDisturbed && host.process.observe(() => lease.remaining) > 0);
+    });
   }
 
   #checkError({ name, host, plan, startedAt, abortedAt }: Call, error: unknown, signal: AbortSignal): void {
