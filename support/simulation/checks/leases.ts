@@ -290,8 +290,10 @@ export class LeaseChecks {
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */
   #lost(entry: OpenLease): void {
-    const { host, key, caller, lease, isExcused, wasUndisturbed } = entry;
+    const { host, key, caller, lease, wasUndisturbed } = entry;
     const { plan, server, violations, history, timeline } = this.#world;
+    // The task of `once` has ended, and its result is kept: Redis may lose the key meanwhile too.
+    const isExcused = entry.isExcused || this.#grants.lostAt(lockName(key), lease.owner) !== undefined;
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
