@@ -124,11 +124,13 @@ export class SharedOrderChecks {
     for (const member of queuedBefore)
       if (!queue.some((ticket) => ticket.member === member)) this.#first.delete(member);
     for (const { member, kind, arrival } of queue) {
+      // A ticket that the queue had lost is entered again with its first position, which a fault may have delayed.
+      const hadPosition = this.#arrivals.get(member) === arrival;
       this.#arrivals.set(member, arrival);
       // One that was dropped, and entered again, is waited for since then.
       if (queuedBefore.has(member)) continue;
       this.#seenAt.set(member, timeline.now);
-      this.#checkPosition(lock, member, kind, arrival);
+      if (!hadPosition) this.#checkPosition(lock, member, kind, arrival);
     }
     this.#members.set(lock, new Map(members.map(({ member, life }) => [member, server.time + life])));
     this.#queues.set(lock, new Set(queue.map(({ member }) => member)));
