@@ -1,32 +1,36 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { DistributedLock, LockOptions } from '../../lib';
+import type { DistributedLock, LockOptions, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, sharedGranted, sharedReleased, silence } from '../support/mock-redis';
+import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
+let registry: RedisLockRegistry;
 let semaphore: DistributedLock;
 
 beforeEach(() => {
   redis = Object.assign(mockRedis(), { socketEpoch: 1 });
-  redis.evalSha.mockResolvedValue(sharedGranted);
-  semaphore = createRegistry(redis).registry.semaphore('key', { permits: 1 });
+  redis.evalSha.mockResolvedValue([0, 0, 2]);
+  registry = createRegistry(redis).registry;
+  semaphore = registry.semaphore('key', { permits: 2 });
 });
 
 /**
  * A caller gets the permit of another one of its process while its attempt is in flight. Resolves to that attempt, and
  * to the call of the next caller, which has the turn now.
  */
-async function handOn(options: LockOptions) {
+async function handOn(options: LockOptions, take: 'lock' | 'tryLock' = 'lock') {
   const before = await semaphore.lock();
   const attempt = lateReply();
   redis.evalSha.mockReturnValueOnce(attempt.promise);
-  const [first, next] = [semaphore.lock(), semaphore.lock(options)];
+  const [first, next] = [semaphore[take](), semaphore.lock(options)];
   await time.advance(1);
+  const owner = owners().at(-1);
   await before.unlock();
-  await first;
-  return { attempt, next };
+  const lease = await first;
+  lease?.assertHeld();
+  return { attempt, next, owner, lease };
 }
 
 /** The owner values of all commands. */
@@ -41,15 +45,70 @@ it('An attempt in flight goes on to the next caller that asks for the same', asy
   (await next).assertHeld();
 });
 
-it.each<LockOptions>([{ minHold: 1_000 }, { ttl: 5_000 }])(
-  'An attempt in flight does not go on to a caller that asks for %p, which makes one of its own',
-  async (options) => {
-    const { next } = await handOn(options);
+it('While an attempt that went on to the next caller is in flight, a lease that ends is released by a command of its own', async () => {
+  const { lease, next } = await handOn({});
+  next.catch(() => undefined);
+  await time.advance(100);
+  redis.evalSha.mockResolvedValue(sharedReleased);
+  await lease?.unlock();
+  expect(redis.calls.at(-1)?.arguments?.slice(0, 2)).toEqual(['semaphore', owners()[0]]);
+  expect(redis.calls.at(-1)?.arguments).toHaveLength(3);
+});
+
+it.each<[LockOptions, 'lock' | 'tryLock']>([
+  [{ minHold: 1_000 }, 'lock'],
+  [{ ttl: 5_000 }, 'lock'],
+  [{ permits: 2 }, 'lock'],
+  // That of a caller that does not wait leaves no position in the queue.
+  [{}, 'tryLock'],
+])(
+  'An attempt in flight does not go on to a caller that asks for %p behind %s(): it makes one of its own, and the other is given back',
+  async (options, take) => {
+    const { attempt, next, owner } = await handOn(options, take);
     await time.advance(1);
     expect(new Set(owners()).size).toBe(3);
     (await next).assertHeld();
+    attempt.resolve([0, 0, 2]);
+    await time.advance(1_000);
+    expect(owners().slice(-1)).toEqual([owner]);
   },
 );
+
+it('An attempt in flight of a caller that got a hold of its process is given back where nobody waits, and is no silence to those who come', async () => {
+  const before = await semaphore.lock();
+  redis.evalSha.mockResolvedValueOnce(sharedRefused(60_000, 2)).mockImplementation(silence);
+  const first = semaphore.lock();
+  await time.advance(25); // a poll
+  const { sent } = redis;
+  await before.unlock();
+  (await first).assertHeld();
+  await time.advance(300);
+  expect(redis.sent).toBe(sent + 1);
+  const waiting = semaphore.lock();
+  await time.advance(1);
+  const tried = semaphore.tryLock();
+  await time.advance(1);
+  expect(await Promise.race([tried, 'nothing'])).toBeNull();
+  waiting.catch(() => undefined);
+});
+
+it('A reader that stands back for a writer, and has asked for nothing yet, gets a hold of its process', async () => {
+  const { read } = registry.readWrite('key');
+  const inside = await read.lock(); // a writer waits, says Redis
+  const waiting = read.lock();
+  await time.advance(1);
+  redis.evalSha.mockResolvedValue(sharedGranted); // the writer has left
+  const alone = await read.tryLock();
+  const next = read.lock({ ttl: 200_000 });
+  await time.advance(1);
+  const { sent } = redis;
+  await alone?.unlock();
+  (await waiting).assertHeld();
+  (await next).assertHeld();
+  // By the next caller, which has the turn now.
+  expect(redis.sent).toBe(sent + 1);
+  inside.assertHeld();
+});
 
 it('A lease of an attempt that went on to another caller is released by one command', async () => {
   const { attempt, next } = await handOn({});
@@ -62,15 +121,29 @@ it('A lease of an attempt that went on to another caller is released by one comm
 });
 
 it('A caller does not get the hold of one that had fewer permits', async () => {
-  redis.evalSha.mockResolvedValue([0, 0, 2]);
-  const of = createRegistry(redis).registry.semaphore('key', { permits: 2 });
-  const before = await of.lock();
+  const before = await semaphore.lock();
   redis.evalSha.mockImplementation(silence);
   let isGranted = false;
-  const locking = of.lock({ permits: 2 }).then(() => (isGranted = true));
+  const locking = semaphore.lock({ permits: 2 }).then(() => (isGranted = true));
   locking.catch(() => undefined);
   await time.advance(1);
   void before.unlock().catch(() => undefined);
   await time.advance(10);
   expect(isGranted).toBe(false);
+});
+
+it('A hold goes to the caller that has the turn, and not to one that makes a single attempt beside it', async () => {
+  const before = await semaphore.lock();
+  redis.evalSha.mockImplementation(silence);
+  const settled: string[] = [];
+  for (const take of ['lock', 'tryLock'] as const) {
+    semaphore[take]().then(
+      () => settled.push(take),
+      () => undefined,
+    );
+    await time.advance(1);
+  }
+  await before.unlock();
+  await time.advance(1);
+  expect(settled).toEqual(['lock']);
 });

@@ -74,8 +74,7 @@ function newRequest(given: LockOptions | undefined, lock: RequestedLock, default
     signal: options?.signal,
     origin: settings.captureStack ? here() : undefined,
   };
-  // Without options these are the registry's, which it has checked.
-  if (given !== undefined && request.renew) renewedTtl(request.explicitTtl ? 'ttl' : 'expireAfter', request.ttl);
+  if (request.renew) renewedTtl(request.explicitTtl ? 'ttl' : 'expireAfter', request.ttl);
   // The ttl is what a process that crashes leaves: it would end first.
   if (request.minHold > request.ttl) {
     throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));

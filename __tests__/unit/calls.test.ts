@@ -1,0 +1,203 @@
+import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { beforeEach, expect, it } from '@jest/globals';
+import type { AcquireMessage, RedisLockRegistryOptions } from '../../lib';
+import { reliableUntil } from '../../lib/internal/clock';
+import { InMemoryLockRegistry } from '../../lib/testing';
+import { FakeClock } from '../support/fake-clock';
+import { granted, lateReply, mockRedis, refused, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
+
+const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+
+beforeEach(() => {
+  redis = mockRedis();
+});
+
+const registryOf = (options: Partial<RedisLockRegistryOptions> = {}, client: object = {}) =>
+  createRegistry(Object.assign(redis, { socketEpoch: 1 }, client), options).registry;
+
+/** How the call ends, and after how many ms. */
+async function settled(call: Promise<unknown>, limit = 20_000) {
+  const startedAt = time.now;
+  let end: { readonly after: number; readonly value?: unknown; readonly error?: unknown } | undefined;
+  call.then(
+    (value) => (end = { after: time.now - startedAt, value }),
+    (error: unknown) => (end = { after: time.now - startedAt, error }),
+  );
+  await time.advance(0);
+  while (end === undefined && time.now - startedAt < limit) await time.advance(10);
+  return end;
+}
+
+it.each([
+  [0, 50],
+  [1, 250],
+])('The last attempt of a call with minReplicas: %d has at least %d ms to be answered', async (minReplicas, least) => {
+  const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: () => undefined });
+  redis.evalSha.mockImplementation(silence);
+  const registry = registryOf({ minReplicas, replicaTimeout: 100 }, { duplicate: () => own });
+  const end = await settled(registry.obtain('key').lock({ waitTime: 1 }));
+  expect(end).toMatchObject({ after: least, error: { name: 'CannotAcquireLockError' } });
+});
+
+it('A caller that does not wait is refused without a question where its process has the lock, in memory too', async () => {
+  const registry = new InMemoryLockRegistry();
+  await registry.obtain('key').lock();
+  registry.locks.goSilent();
+  expect(await settled(registry.obtain('key').tryLock())).toMatchObject({ after: 0, value: null });
+});
+
+it('A call is published with the first contention that it met, by a caller of its process or of another one', async () => {
+  const messages: AcquireMessage[] = [];
+  const asyncEnd = (message: object) => messages.push(message as AcquireMessage);
+  const listeners = { asyncEnd } as unknown as TracingChannelSubscribers<object>;
+  const channel = tracingChannel('redis-lock-registry:acquire');
+  const registry = registryOf();
+  channel.subscribe(listeners);
+  await registry.obtain('here').lock();
+  await settled(registry.obtain('here').lock({ waitTime: 100 }));
+  redis.evalSha.mockImplementation(async () => refused(20_000));
+  await settled(registry.obtain('elsewhere').lock({ waitTime: 100 }));
+  channel.unsubscribe(listeners);
+  expect(messages.map(({ contention, attempts }) => [contention, attempts])).toEqual([
+    ['none', 1],
+    ['local', 0],
+    ['remote', 6],
+  ]);
+});
+
+it('The script that ends a fair lease for the next caller is waited for no longer than that caller waits', async () => {
+  const lock = registryOf({ lockType: 'fair' }).obtain('key');
+  const lease = await lock.lock();
+  const next = settled(lock.lock({ waitTime: 300 }));
+  await time.advance(0);
+  redis.evalSha.mockImplementation(silence);
+  const unlocked = settled(lease.unlock());
+  expect(await next).toMatchObject({ after: 300, error: { name: 'CannotAcquireLockError' } });
+  await unlocked;
+});
+
+it('The script that ends a fair lease leaves the next caller without an answer where the lock was not its: it asks at once', async () => {
+  const lock = registryOf({ lockType: 'fair' }).obtain('key');
+  const lease = await lock.lock();
+  const next = lock.lock();
+  await time.advance(0);
+  const taken = [20_000, '', 'another:1', '', 'another:1', 1];
+  redis.evalSha.mockResolvedValueOnce(taken).mockResolvedValue(granted);
+  await lease.unlock();
+  expect(await settled(next)).toMatchObject({ after: 0, value: { key: 'key' } });
+});
+
+it('The script that ends a lease for the next caller says whether it was lost', async () => {
+  redis.evalSha.mockResolvedValueOnce(sharedGranted).mockResolvedValue(sharedRefused(20_000, 1));
+  const semaphore = registryOf().semaphore('key', { permits: 1 });
+  const lease = await semaphore.lock();
+  const next = semaphore.lock();
+  await time.advance(60);
+  redis.evalSha.mockResolvedValue(sharedGranted);
+  await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+  (await next).assertHeld();
+});
+
+it('A grant whose ttl is over to the ms as it is answered is no lease', async () => {
+  const answered = (ms: number) => {
+    redis.evalSha.mockImplementationOnce(async () => {
+      time.now = reliableUntil(time.now, 50) + ms;
+      return granted;
+    });
+    return settled(registryOf({}).obtain('key').tryLock({ ttl: 50 }));
+  };
+  expect(await answered(0)).toMatchObject({
+    error: { message: expect.stringContaining('nothing was left of the ttl') },
+  });
+  expect(await answered(-1)).toMatchObject({ value: { key: 'key' } });
+});
+
+it('A grant by a hand-over whose ttl is over to the ms before its caller goes on is no lease', async () => {
+  const registry = new InMemoryLockRegistry();
+  const lease = await registry.obtain('key').lock();
+  const next = registry.obtain('key').lock({ ttl: 20 });
+  await time.advance(1);
+  const { owner } = await registry.obtain('key').inspect();
+  void lease.unlock();
+  while (registry.locks.holder('key')?.owner === owner) await Promise.resolve();
+  time.now = reliableUntil(time.now, 20);
+  // It asks once more.
+  expect((await next).remaining).toBeGreaterThan(15);
+});
+
+it('An attempt for several permits says so in its owner value', async () => {
+  redis.evalSha.mockResolvedValue([0, 0, 3]);
+  await registryOf().semaphore('key', { permits: 3 }).lock({ permits: 2 });
+  expect(redis.calls[0]?.arguments?.[1]).toMatch(/:\d+\*2$/);
+});
+
+it('A key of the wrong type is explained, and another error of Redis is not asked about', async () => {
+  const lock = registryOf().obtain('key');
+  redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockResolvedValueOnce('set');
+  await expect(lock.lock()).rejects.toThrow('WRONGTYPE It is a key of type set in Redis, and it is used as a lock of');
+  await time.advance(1_000);
+  const { sent } = redis;
+  redis.evalSha.mockRejectedValue(new Error('NOPERM no'));
+  await expect(lock.lock()).rejects.toThrow('acquired: NOPERM no');
+  expect(redis.sent).toBe(sent + 1);
+});
+
+it('An attempt whose caller left with an error of another Redis is given back as any other', async () => {
+  const attempt = lateReply();
+  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const stop = new AbortController();
+  const reason = new Error('WRONGTYPE no');
+  const left = settled(registryOf().obtain('key').lock({ signal: stop.signal }));
+  await time.advance(1);
+  stop.abort(reason);
+  expect(await left).toMatchObject({ error: reason });
+  attempt.resolve(granted);
+  await time.advance(1_000);
+  expect(redis.calls.at(-1)?.arguments).toContain('UNLINK');
+});
+
+it.each([
+  ['its caller had left', true, 'LockTimeoutError'],
+  ['its client lost the connection', false, 'CannotAcquireLockError'],
+])('An attempt that was not answered is silence for the next callers, unless %s: %p', async (_, isAborted, name) => {
+  const lock = registryOf({}, { isOpen: true, isReady: true, on: () => undefined }).obtain('key');
+  redis.evalSha.mockResolvedValueOnce(refused(20_000)).mockImplementation(silence);
+  expect(await settled(lock.tryLock())).toMatchObject({ value: null });
+  const stop = new AbortController();
+  const left = settled(lock.tryLock({ signal: stop.signal }));
+  await time.advance(10);
+  const [second, third] = [settled(lock.lock({ waitTime: 1_000 })), settled(lock.lock({ waitTime: 300 }))];
+  await time.advance(235);
+  if (isAborted) stop.abort();
+  else Object.assign(redis, { isReady: false });
+  await left;
+  expect(await third).toMatchObject({ error: { name } });
+  await second;
+});
+
+it('A caller that stands back has asked for nothing yet: that is no silence', async () => {
+  const lock = registryOf({ idleBetweenTries: 100, handOver: 50 }).obtain('key');
+  const lease = await lock.lock();
+  const first = lock.lock();
+  await time.advance(60);
+  await lease.unlock();
+  expect(await settled(lock.lock({ waitTime: 50 }))).toMatchObject({ error: { name: 'LockTimeoutError' } });
+  await time.advance(60);
+  (await first).assertHeld();
+});
+
+it('A caller that stands back asks after that, and waits no longer than it may', async () => {
+  redis.evalSha.mockResolvedValueOnce([0, 0, 2]); // a writer waits
+  const { read } = registryOf().readWrite('key');
+  await read.lock();
+  const reply = lateReply();
+  redis.evalSha.mockResolvedValueOnce(sharedRefused(20_000, 0)).mockReturnValueOnce(reply.promise);
+  const second = settled(read.lock({ waitTime: 1_000 }));
+  await time.advance(55);
+  expect(redis.sent).toBe(2);
+  await time.advance(75);
+  expect(redis.sent).toBe(3);
+  expect(await second).toMatchObject({ after: 1_000, error: { name: 'CannotAcquireLockError' } });
+});

@@ -1,0 +1,38 @@
+import { expect, it } from '@jest/globals';
+import { assertTravels, type Passport, passportIn, passportText } from '../../lib/core/passport';
+import { MAX_DELAY, MIN_TTL } from '../../lib/internal/clock';
+
+const PASSPORT: Passport = {
+  format: 'spring',
+  owner: 'detached@web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw:1700000000123456',
+  ttl: 60_000,
+  renew: true,
+  minHold: 0,
+  lock: 'test:key',
+};
+
+const read = (text: string) => passportIn(text, 'spring', 'test:');
+
+it.each<Partial<Passport>>([{}, { renew: false }, { ttl: MIN_TTL }, { ttl: MAX_DELAY }, { minHold: 5 }])(
+  'A passport is read as it was written: %j',
+  (change) => {
+    const passport = { ...PASSPORT, ...change };
+    expect(read(passportText(passport))).toEqual(passport);
+  },
+);
+
+it.each([
+  [passportText({ ...PASSPORT, ttl: MIN_TTL - 1 }), 'a text that detach() returned'],
+  [passportText({ ...PASSPORT, ttl: MAX_DELAY + 1 }), 'a text that detach() returned'],
+  [`my lease/2 ${passportText(PASSPORT)}`, 'a text that detach() returned'],
+  ['lease/12 anything', 'of version 1, got version 12'],
+])('A text that is no passport of this version is refused: %s', (text, why) => {
+  expect(() => read(text)).toThrow(`Expected \`passport\` to be ${why}`);
+});
+
+it('A lock whose leases do not travel says which of them do', () => {
+  expect(() => assertTravels(undefined, 'read')).toThrow(
+    'The lease of a lock of type read cannot travel to another process: ' +
+      'that of a lock of type spin, pub-sub, fair or redisson can',
+  );
+});
