@@ -65,6 +65,8 @@ export class OrderChecks {
     const called = this.#called.get(owner.split('@')[0] ?? '');
     // Positions are times of the server: those of callers from before its clock had caught up have no order.
     if (called === undefined || this.#world.server.wasSetBackAt(called)) return;
+    // Where the notes about its process were deleted, a ticket counts as that of a dead one until its process polls.
+    if (this.#world.timeline.now - (this.#world.lostCompanions.get(lock) ?? Number.NEGATIVE_INFINITY) < QUIET) return;
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
