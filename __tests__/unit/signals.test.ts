@@ -1,5 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import { mockRedis, refused } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -52,4 +53,48 @@ it('A registry adds one listener to a signal that a thousand callers share, and 
   controller.abort(reason);
   for (const outcome of await outcomes) expect(outcome).toEqual({ status: 'rejected', reason });
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+/** As node-abort-controller has it: a listener is called without the signal as `this`. */
+function polyfilledAbort() {
+  const listeners = new Set<() => void>();
+  const signal = {
+    aborted: false,
+    reason: undefined as unknown,
+    addEventListener: (_: 'abort', listener: () => void) => listeners.add(listener),
+    removeEventListener: (_: 'abort', listener: () => void) => listeners.delete(listener),
+  };
+  const abort = (reason: Error): void => {
+    Object.assign(signal, { aborted: true, reason });
+    for (const listener of [...listeners]) listener.call(undefined);
+  };
+  return { abort, listeners, signal: signal as unknown as AbortSignal };
+}
+
+it('A signal of a polyfill ends a wait, a leader and a call of once as any other does, and keeps no listener', async () => {
+  const registry = new InMemoryLockRegistry();
+  const { abort, listeners, signal } = polyfilledAbort();
+  const reason = new Error('shutting down');
+  let told: AbortSignal | undefined;
+  const leading = registry.lead(
+    '42',
+    (leadership) => {
+      told = leadership.signal;
+      return new Promise<never>((_, reject) => {
+        leadership.signal.addEventListener('abort', () => reject(leadership.signal.reason));
+      });
+    },
+    { signal },
+  );
+  await until(() => told !== undefined);
+  const waiting = expect(registry.obtain('42').lock({ signal })).rejects.toBe(reason);
+  const once = expect(registry.once('42', () => 1, { keepFor: 1_000, signal })).rejects.toBe(reason);
+  await until(() => registry.obtain('42').waiting > 0);
+  abort(reason);
+  expect(told?.reason).toBe(reason);
+  await Promise.all([waiting, once]);
+  expect(await leading).toBeUndefined();
+  await expect(registry.once('42', () => 1, { keepFor: 1_000, signal })).rejects.toBe(reason);
+  expect(listeners.size).toBe(0);
+  await registry.close();
 });

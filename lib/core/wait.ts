@@ -184,21 +184,33 @@ export class Wait implements Linked<Wait> {
   }
 }
 
-/** The waits of each signal. A signal that a thousand callers share has one listener of ours and not a thousand. */
-const waitsOf = new WeakMap<AbortSignal, Set<Wait>>();
-
-function interruptAll(this: AbortSignal): void {
-  for (const wait of [...(waitsOf.get(this) as Set<Wait>)]) wait.interrupt(this.reason);
+/** What a signal may interrupt. */
+interface Interruptible {
+  interrupt(reason: unknown): void;
 }
 
-function listen(signal: AbortSignal, wait: Wait): void {
-  const waits = waitsOf.get(signal) ?? new Set();
-  waitsOf.set(signal, waits);
-  if (waits.size === 0) signal.addEventListener('abort', interruptAll);
-  waits.add(wait);
+/** What a signal interrupts. A signal that a thousand callers share has one listener of ours and not a thousand. */
+class Listening extends Set<Interruptible> {
+  /** A signal of another realm, or of a polyfill, may call it with anything. */
+  readonly interruptAll: () => void;
+
+  constructor(signal: AbortSignal) {
+    super();
+    this.interruptAll = () => [...this].forEach((one) => void one.interrupt(signal.reason));
+  }
 }
 
-function unlisten(signal: AbortSignal, wait: Wait): void {
-  const waits = waitsOf.get(signal);
-  if (waits?.delete(wait) && waits.size === 0) signal.removeEventListener('abort', interruptAll);
+const listeningTo = new WeakMap<AbortSignal, Listening>();
+
+/** Interrupts it when the signal aborts, until `unlisten`. */
+export function listen(signal: AbortSignal, one: Interruptible): void {
+  const all = listeningTo.get(signal) ?? new Listening(signal);
+  listeningTo.set(signal, all);
+  if (all.size === 0) signal.addEventListener('abort', all.interruptAll);
+  all.add(one);
+}
+
+export function unlisten(signal: AbortSignal, one: Interruptible): void {
+  const all = listeningTo.get(signal);
+  if (all?.delete(one) && all.size === 0) signal.removeEventListener('abort', all.interruptAll);
 }

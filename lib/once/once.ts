@@ -81,7 +81,7 @@ export class Once {
     const { waitTime = Number.POSITIVE_INFINITY, signal, deserialize = fromJson, serialize = toJson } = options;
     const keepFor = duration('keepFor', options.keepFor);
     const { key } = lock;
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     const others = this.#flights.get(key);
     const scope = Scope.holding(lock.scopeLock);
     if (scope !== undefined && others?.scope === scope) {

@@ -1,7 +1,7 @@
 import type { DistributedLock, Leadership, Lease } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockLostError } from '../api/errors';
 import type { LeadOptions } from '../api/options';
-import { Wait } from '../core/wait';
+import { listen, unlisten, Wait } from '../core/wait';
 import { abortSignal, callback, checkedOptions } from '../internal/validation';
 import { isFinal } from '../redis/failure';
 
@@ -18,12 +18,18 @@ export async function lead<T>(
   const { signal: stop } = checkedOptions<LeadOptions>({ signal: abortSignal }, options);
   while (!stop?.aborted) {
     let leads: Lease | undefined;
+    // `AbortSignal.any` would not hear of a signal of another realm.
+    const ends = new AbortController();
+    const end = { interrupt: (reason: unknown) => ends.abort(reason) };
     try {
       return await lock.run(
         (lease) => {
           leads = lease;
-          const { signal } = lease;
-          return task({ lease, signal: stop === undefined ? signal : AbortSignal.any([signal, stop]) });
+          for (const signal of [lease.signal, stop]) {
+            if (signal?.aborted) ends.abort(signal.reason);
+            else if (signal !== undefined) listen(signal, end);
+          }
+          return task({ lease, signal: ends.signal });
         },
         { signal: stop },
       );
@@ -32,6 +38,8 @@ export async function lead<T>(
       if (leads === undefined) await pauseIfItMayPass(error, lock.key, stop);
       // A task may also throw the loss of another lock.
       else if (!(error instanceof LockLostError && leads.signal.aborted)) throw error;
+    } finally {
+      for (const signal of [leads?.signal, stop]) if (signal !== undefined) unlisten(signal, end);
     }
   }
   return undefined;
