@@ -22,7 +22,7 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     expect(await there.read.tryLock()).toBeNull();
     expect(await here.write.tryLock()).toBeNull();
     await writer.unlock();
-    expect(await here.read.inspect()).toMatchObject({ held: false });
+    expect(await here.read.inspect()).toMatchObject({ held: false, holders: 0 });
   });
 
   it('A read/write lock keeps later readers out while a writer waits, and lets them in together after it', async () => {
@@ -39,7 +39,7 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     await writing;
     const leases = await Promise.all(reading);
     expect(order).toEqual(['write', 'read', 'read']);
-    expect(await here.read.inspect()).toMatchObject({ holders: 2, waiting: 0 });
+    expect(await here.read.inspect()).toMatchObject({ holders: 2, waiting: 0, fencingToken: undefined });
     for (const lease of leases) await lease.unlock();
   });
 

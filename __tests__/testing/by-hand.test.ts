@@ -1,8 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
+import { acquiredAtIn } from '../../lib/api/owner-name';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
+import { ownerOf } from '../semaphore-read-write/shared-fixture';
 import { LOCK_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 import { until } from '../support/until';
@@ -36,6 +38,12 @@ it('InMemoryLocks of two registries are the same, and each registry has its own 
   await ours.obtain('key').lock();
   expect(await theirs.obtain('key').tryLock()).toBeNull();
   expect(await open().obtain('key').tryLock()).not.toBeNull();
+});
+
+it('Locks in Redis have their real times beside locks in memory', async () => {
+  open();
+  const lease = await new RedisLockRegistry(mockRedis(), { registryKey: 'test' }).obtain('key').lock();
+  expect(Math.abs(Date.now() - (acquiredAtIn(ownerOf(lease)) ?? 0))).toBeLessThan(1_000);
 });
 
 it('InMemoryLocks say who holds a lock', async () => {

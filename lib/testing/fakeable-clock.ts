@@ -86,6 +86,7 @@ function fakeableClock(real: typeof clock): typeof clock {
   const timers = new Set<FakeableTimer>();
   let fake = fakeTimers();
   let lastRead = real.now();
+  const epoch = real.wallNow() - lastRead;
   /** ms; this clock minus the reading of the timers' clock. */
   let offset = lastRead - readingOf(fake);
 
@@ -108,7 +109,7 @@ function fakeableClock(real: typeof clock): typeof clock {
   };
   return {
     now,
-    wallNow: now,
+    wallNow: () => epoch + now(),
     /** With fake timers there are no sockets to wait for, and `setImmediate` may be faked too. */
     immediate: () => (fakeTimers() === undefined ? real.immediate() : Promise.resolve()),
     setTimeout(callback, ms) {
@@ -135,7 +136,8 @@ function fakeableClock(real: typeof clock): typeof clock {
 let isInstalled = false;
 
 /**
- * From now on this copy of the library goes by a fakeable clock. It is the same as before while no timers are faked.
+ * From now on this copy of the library goes by a fakeable clock. It is the same as before while no timers are faked, but
+ * that it does not notice a suspension of the machine.
  * Throws while timers are faked that it cannot follow.
  */
 export function installFakeableClock(): void {

@@ -268,32 +268,33 @@ export function inMemoryBackend(
     const travels = !isShared && lockType !== 'redisson-fair';
     return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
-  const state = (names: LockNames): Inspected => {
-    const found = locks.find(names.lock).state;
-    return isFencing ? found : { ...found, fencingToken: undefined };
+  const state = (names: LockNames, isShared: boolean): Inspected => {
+    const { kind = 'lock', fencingToken, holders, ...found } = locks.find(names.lock).state;
+    const token = isFencing && hasTokens(kind) ? fencingToken : undefined;
+    return { ...found, fencingToken: token, ...((isShared || kind !== 'lock') && { holders }) };
   };
-  const inspector: LockInspector = {
-    inspect: (names, timeout) => send(() => state(names), timeout),
+  const inspectorOf = (isShared: boolean): LockInspector => ({
+    inspect: (names, timeout) => send(() => state(names, isShared), timeout),
     forceUnlock(names, timeout) {
       return send(() => {
-        const before = state(names);
+        const before = state(names, isShared);
         locks.find(names.lock).free();
         return before;
       }, timeout);
     },
-  };
+  });
   const heldScripts = heldScriptsOf(locks, send);
   const { results } = locks;
   return {
     connection: connectionTo(locks),
-    inspector,
+    inspector: inspectorOf(false),
     heldScripts,
     results: {
       read: (name, timeout) => send(() => results.read(name), timeout),
       forget: (name, timeout) => send(() => results.forget(name), timeout),
       watch: (name) => results.watch(name),
     },
-    shared: { inspector, open, heldScripts: () => heldScripts },
+    shared: { inspector: inspectorOf(true), open, heldScripts: () => heldScripts },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {
       const pattern = globPattern(match);
@@ -310,6 +311,11 @@ export function inMemoryBackend(
   };
 }
 
+/** Readers and permits have no fencing tokens. */
+function hasTokens(kind: StoredKind): boolean {
+  return kind === 'lock' || kind === 'write';
+}
+
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 function inMemoryProtocol(
   name: string,
@@ -323,7 +329,7 @@ function inMemoryProtocol(
   /** Those of this registry that wait, each with what makes it attempt again. */
   const waiting = new Set<(result: NotGranted) => void>();
   const lock = () => locks.find(name);
-  const hasToken = isFencing && (kind === 'lock' || kind === 'write');
+  const hasToken = isFencing && hasTokens(kind);
   const answered = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
   const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {

@@ -83,17 +83,18 @@ export class StoredLock {
     return this.#queue.size > 0;
   }
 
-  /** Its owner is the one whose lease lasts longest. */
-  get state(): Inspected {
+  /** Its owner is the one whose lease lasts longest, and `kind` is that of this lease. */
+  get state(): Inspected & { readonly kind: StoredKind | undefined; readonly holders: number } {
     this.expireAndGrant();
     const [owner, lease] = this.#byEnd.at(-1) ?? [];
     return {
       owner,
+      kind: lease?.kind,
       ...(lease !== undefined && { acquiredAt: lease.acquiredAt }),
       remaining: lease === undefined ? 0 : lease.expiresAt - clock.now(),
       fencingToken: lease?.token,
       waiting: this.#queue.size,
-      ...(lease !== undefined && lease.kind !== 'lock' && { holders: taken([...this.#leases.values()]) }),
+      holders: taken([...this.#leases.values()]),
     };
   }
 
