@@ -8,6 +8,7 @@ import {
   LockRegistry,
   RegistryClosedError,
 } from '../../lib';
+import { clock } from '../../lib/internal/clock';
 import { InMemoryLocks } from '../../lib/testing';
 import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
 import { DISTINCT_TYPES } from '../support/lock-types';
@@ -163,6 +164,19 @@ describe('lead with locks in memory', () => {
     await until(() => given.length === 1);
     stop.abort();
     expect(await leading).toBeUndefined();
+  });
+
+  it('A leader that Redis has to confirm after a suspension of the machine stands again', async () => {
+    const [one] = pairs();
+    const { wallNow } = clock;
+    let runs = 0;
+    const leading = one.lead('key', async ({ lease }) => {
+      if (++runs > 1) return 'led to its end';
+      clock.wallNow = () => wallNow() + 60_000;
+      lease.assertHeld();
+      return 'not noticed';
+    });
+    expect(await leading.finally(() => Object.assign(clock, { wallNow }))).toBe('led to its end');
   });
 
   it('A process that leads inside a lost scope of the same key does not stand again for ever', async () => {

@@ -37,7 +37,7 @@ export async function lead<T>(
       if (stop?.aborted && (leads === undefined || isOfStop(error, stop))) break;
       if (leads === undefined) await pauseIfItMayPass(error, lock.key, stop);
       // A task may also throw the loss of another lock.
-      else if (!(error instanceof LockLostError && leads.signal.aborted)) throw error;
+      else if (!(error instanceof LockLostError && (leads.signal.aborted || isUnconfirmed(error, lock)))) throw error;
     } finally {
       for (const signal of [leads?.signal, stop]) if (signal !== undefined) unlisten(signal, end);
     }
@@ -47,6 +47,11 @@ export async function lead<T>(
 
 function isOfStop(error: unknown, stop: AbortSignal): boolean {
   return error === stop.reason || (error as Error | null | undefined)?.name === 'AbortError';
+}
+
+/** By `assertHeld`, after a suspension of the machine: the lease that led may be held still. */
+function isUnconfirmed({ key, reason }: LockLostError, lock: DistributedLock): boolean {
+  return key === lock.key && reason === 'unconfirmed';
 }
 
 /** The process could not stand. Throws what another attempt cannot change. */
