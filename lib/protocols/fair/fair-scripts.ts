@@ -166,13 +166,16 @@ end
 -- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl, \`ttlAsked\`: its process
 -- learns of it from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
 -- \`ticket\`, \`noted\`: the first ticket, and what is noted of its process, if the script has read that already.
--- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing. The
--- ticket is taken out of the queue before SET, so that a server at maxmemory allows it.
+-- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing.
 local function handOver(mine, asking, ttlAsked, ticket, noted)
   local passedOver, token = 0
   while true do
     ticket = ticket or redis.call('ZRANGE', queue, passedOver, passedOver)[1]
-    if not ticket then return end
+    if not ticket then
+      -- Those that were passed over do not have it.
+      if passedOver > 0 then redis.call('DEL', lock) end
+      return
+    end
     local owner = ticket .. '@' .. digits(now)
     if ticket == asking then
       redis.call('ZREM', queue, ticket)
@@ -187,10 +190,15 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
       token = token or mint()
+      -- Before the message: who gets that enters, also where the server then refuses to write. Out of memory, it refuses
+      -- SET to a script that has not written yet.
+      if redis.pcall('SET', lock, owner, 'PX', window).err then
+        ${WRITE_NOTHING}
+        redis.call('SET', lock, owner, 'PX', window)
+      end
       -- A process that polls finds the grant by itself.
       if process == mine or how == 'poll' or notify(process, 'grant ' .. owner .. ' ' .. window .. ' ' .. token) > 0 then
         redis.call('ZREM', queue, ticket)
-        redis.call('SET', lock, owner, 'PX', window)
         if process ~= mine then owner, token = '', '' end
         return owner, token, window
       end
