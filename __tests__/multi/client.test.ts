@@ -59,6 +59,15 @@ describePrivate('A lock of several keys that one server is known to have', () =>
     },
   );
 
+  it('A lock of several keys that one server is known to have is granted where a queue is left of waiters that are gone', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType: 'fair' });
+    await learnsWhereKeysAre(registry);
+    await redis.admin.hSet(`{${nameOf('a')}}:tickets`, 'gone', '1:60000:message');
+    const lease = await registry.multi(['a', 'b']).tryLock();
+    expect(lease).not.toBeNull();
+    await lease?.unlock();
+  });
+
   it('A lock of several keys that one server is known to have is granted once more when its client repeats the command', async () => {
     const names = ['a', 'b', 'c'].map((key) => uniqueKey(key));
     const { inOrder } = SPRING_SCRIPTS.ACQUIRE;
