@@ -70,10 +70,12 @@ it.each([
   ['[ab]', ['a', 'b'], ['c', '[ab]']],
   ['[^ab]', ['c', '^'], ['a', '']],
   ['[a-c]', ['b'], ['-', 'd']],
+  ['[z-a\\d]', ['b', 'd'], ['-', '5']],
+  ['[+-].', ['+', '5', '.'], ['+.', 'b']],
   ['[a^]', ['a', '^'], ['b']],
   ['[[]', ['['], ['[[]']],
   ['a.c+(d)|e$', ['a.c+(d)|e$'], ['abc+(d)|e$', 'a.ccd', 'e']],
-  ['[', ['['], ['']],
+  ['[', [], ['', '[']],
 ])('The glob %j matches %j, and none of %j', (glob, matching, others) => {
   const matches = (text: string) => globPattern(glob).test(text);
   expect([matching.map(matches), others.map(matches)]).toEqual([matching.map(() => true), others.map(() => false)]);

@@ -72,17 +72,24 @@ export function literally(text: string): string {
   return text.replace(/[\\*?[\]^-]/g, '\\$&');
 }
 
-/** A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`; any other character, `*` and `?` among them. */
-const PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]\\])*)\]|./gsu;
+/** A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`, also without its end; any other character. */
+const PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]]-.|[^\]])*)(?:\]|$)|./gsu;
+
+/** Of a set: a character after a backslash, a range, any other character. */
+const MEMBERS = /\\(.)|(.)-(.)|./gs;
 
 /** The pattern of the texts that a glob of Redis matches. */
 export function globPattern(glob: string): RegExp {
-  const literal = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+  const literal = (text = ''): string => text.replace(/\W/g, '\\$&');
+  const member = (text: string, escaped?: string, one?: string, other?: string): string => {
+    // Redis takes the ends of a range in either order.
+    if (one !== undefined) return [one, other].sort().map(literal).join('-');
+    return literal(escaped ?? text);
+  };
   const source = glob.replace(PARTS, (part, escaped?: string, negation?: string, members?: string) => {
-    if (escaped !== undefined) return literal(escaped);
+    if (members !== undefined) return `[${negation}${members.replace(MEMBERS, member)}]`;
     if (part === '*') return '.*';
-    if (part === '?') return '.';
-    return members === undefined ? literal(part) : `[${negation}${members.replace(/[[^]/g, '\\$&')}]`;
+    return part === '?' ? '.' : literal(escaped ?? part);
   });
   return new RegExp(`^${source}$`, 's');
 }
