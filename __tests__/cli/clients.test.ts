@@ -95,9 +95,16 @@ ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
     });
 
     it('says that there is no server, and stops', async () => {
-      const { exitCode, stderr } = await ask(['ls', '--url', 'redis://who:wrong@127.0.0.1:1'], {}, main);
-      expect([exitCode, stderr]).toEqual([69, expect.stringMatching(/127\.0\.0\.1:1 cannot be reached: .*REFUSED/)]);
-      expect(stderr).not.toContain('wrong');
+      const urls = ['redis://who:wrong@127.0.0.1:1', 'redis://[::1]:1'];
+      const [four, six] = await Promise.all(urls.map((url) => ask(['ls', '--url', url], {}, main)));
+      const refused = expect.stringMatching(/127\.0\.0\.1:1 cannot be reached: .*REFUSED/);
+      expect(four).toMatchObject({ exitCode: 69, stderr: refused });
+      expect(four?.stderr).not.toContain('wrong');
+      // The machine may have no IPv6.
+      expect(six).toMatchObject({
+        exitCode: 69,
+        stderr: expect.stringContaining('[::1]:1 cannot be reached: connect '),
+      });
     });
   });
 

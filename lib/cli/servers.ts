@@ -25,7 +25,6 @@ function targetOf(url: URL) {
   const secrets = Object.fromEntries(given.map(([name, text]) => [name, decodeURIComponent(text)]));
   let isConnected = false;
   return {
-    url: url.href,
     address: `${url.hostname}:${portOf(url)}`,
     node: { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) },
     secrets: secrets as { username?: string; password?: string },
@@ -42,17 +41,19 @@ function targetOf(url: URL) {
 type Target = ReturnType<typeof targetOf>;
 
 function withNodeRedis(redis: typeof import('redis'), topology: Topology, target: Target): Connection {
-  const { address, connected, database, isEncrypted, node, pause, secrets, url } = target;
-  const each = { ...secrets, socket: { connectTimeout: TIMEOUT, ...(isEncrypted && { tls: true as const }) } };
+  const { address, connected, database, isEncrypted, node, pause, secrets } = target;
+  const socket = { connectTimeout: TIMEOUT, ...(isEncrypted && { tls: true as const }) };
+  const each = { ...secrets, socket };
   const client =
     topology === 'server'
       ? redis.createClient({
-          url,
-          socket: { connectTimeout: TIMEOUT, reconnectStrategy: (count) => pause(count) ?? false },
+          ...{ ...secrets, database },
+          // No `url`: version 6 finds no host in one with an IPv6 address.
+          socket: { ...socket, ...node, reconnectStrategy: (count: number) => pause(count) ?? false },
         })
       : topology === 'cluster'
         ? redis.createCluster({
-            rootNodes: [{ url }],
+            rootNodes: [{ socket: node }],
             // Else it connects to all nodes at once, and waits for one that is not there.
             minimizeConnections: true,
             defaults: each,
