@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -310,6 +311,16 @@ describe('Once with locks in memory', () => {
     expect([await next(), await next()]).toEqual([1, 1]);
     jest.advanceTimersByTime(1_000);
     expect(await next()).toBe(2);
+  });
+
+  it('A result of once that was kept before its lock was lost is that of its callers', async () => {
+    const locks = new InMemoryLocks();
+    const [one] = pairs(locks);
+    const taskEnded = 'tracing:redis-lock-registry:hold:asyncEnd';
+    const expire = (): void => locks.expire('key');
+    subscribe(taskEnded, expire);
+    const result = one.once('key', () => 'kept', KEPT).finally(() => unsubscribe(taskEnded, expire));
+    expect(await result).toBe('kept');
   });
 
   it('A caller of once whose own task runs waits for its end, longer than its waitTime', async () => {

@@ -45,21 +45,14 @@ const resultOf = ({ names }: RedisLock): string => names.companion('once');
 class Flight {
   /** The text of the result. */
   text!: Promise<string>;
+  /** That of a result that is there: read, or kept by the task. It counts, whatever becomes of the lock. */
+  kept: string | undefined;
   callers = 0;
   /** The task runs here, or has run. */
   isRunning = false;
   /** That of the task. */
   scope: Scope | undefined;
   readonly waiting = new AbortController();
-}
-
-/** The reason for which a flight no longer waits for its lock: the result of another process is there. */
-class Found {
-  readonly text: string;
-
-  constructor(text: string) {
-    this.text = text;
-  }
 }
 
 /** Runs a task once for all callers of all processes: see `LockRegistry.once`. */
@@ -124,9 +117,9 @@ export class Once {
   #start(lock: RedisLock, task: Task, serialize: Serialize, keepFor: number): Flight {
     const { key } = lock;
     const flight = new Flight();
-    flight.text = this.#fly(lock, flight, async (lease) => {
+    const flying = this.#fly(lock, flight, async (lease) => {
       const there = await this.#read(lock);
-      if (there !== undefined) return there;
+      if (there !== undefined) return (flight.kept = there);
       // All callers may have left since the lock was granted.
       flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
@@ -135,7 +128,11 @@ export class Once {
       lease.signal.addEventListener('abort', () => this.#end(key, flight));
       const text = checkedText(key, await serialize(await task(lease)));
       await keep(lease, resultOf(lock), text, keepFor);
-      return text;
+      return (flight.kept = text);
+    });
+    flight.text = flying.catch((error: unknown) => {
+      if (flight.kept === undefined) throw error;
+      return flight.kept;
     });
     if (!this.#flights.has(key)) this.#flights.set(key, flight);
     const end = (): void => this.#end(key, flight);
@@ -157,15 +154,13 @@ export class Once {
     if (tried.ran) return tried.value;
     // Others have the lock, perhaps to do the same.
     const wait = new Wait(lock.key, Number.POSITIVE_INFINITY, signal);
-    void this.#found(lock, wait).then(
-      (text) => flight.waiting.abort(new Found(text)),
-      () => undefined,
-    );
+    const found = (text: string): void => {
+      if (!flight.isRunning) flight.kept = text;
+      flight.waiting.abort();
+    };
+    void this.#found(lock, wait).then(found, () => undefined);
     try {
       return await lock.run(perform, { signal });
-    } catch (error) {
-      if (error instanceof Found) return error.text;
-      throw error;
     } finally {
       wait.interrupt(undefined);
       wait.end();
