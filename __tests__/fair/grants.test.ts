@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
+import type { RedisLease } from '../../lib/core/lease';
 import { clock } from '../../lib/internal/clock';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { HoldableClient } from '../support/held-commands';
@@ -37,14 +38,16 @@ describePrivate('A grant by hand-over', () => {
     await entered.unlock();
   });
 
-  it('A grant by hand-over waits for its first renewal when its ticket was sent more than a window before', async () => {
+  it('A grant by hand-over waits for its first renewal when its ticket was sent more than a window before, and is held from its grant on', async () => {
     const { lease, waiting } = await fixture.longWait(fixture.holder, fixture.waiter.registry);
     fixture.waiter.commands.replies.hold = true;
     await lease.unlock();
     expect(await settlesWithin(waiting, 200)).toBe(false);
     expect(await fixture.admin.pTTL(fixture.names.lock)).toBeGreaterThan(2 * CLAIM_WINDOW);
     fixture.waiter.commands.replies.hold = false;
-    await (await waiting).unlock();
+    const entered = await waiting;
+    expect((entered as RedisLease).heldFor).toBeLessThan(CLAIM_WINDOW);
+    await entered.unlock();
   });
 
   it('A grant by hand-over waits for its first renewal when the machine was suspended since its ticket was sent', async () => {

@@ -154,8 +154,10 @@ export class FairProtocol implements LockProtocol {
       if (grant !== undefined) ticket.offered = undefined;
       return NOT_GRANTED;
     }
+    // It is held from now on: its ticket was sent long before.
+    hold.sentAt = clock.now();
     this.#aloneAt = undefined;
-    this.#pollers?.acquired(clock.now());
+    this.#pollers?.acquired(hold.sentAt);
     this.#entered = grant.owner;
     this.forgetTicket(grant.owner);
     return grant;
