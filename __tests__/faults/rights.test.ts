@@ -55,10 +55,10 @@ describePrivate.each(DISTINCT_TYPES)('A user with %s locks loses its rights for 
     await held.unlock().catch(() => undefined);
   });
 
-  it('P2 P7: an unlock that was refused is repeated when the rights are back', async () => {
+  it.each(['scripts', 'reads'])('P2 P6 P7: an unlock without the right to %s is repeated', async (what) => {
     const { registry } = await open();
     const lease = await registry.obtain('key').lock();
-    await setRights('+@all', '-@scripting');
+    await setRights('+@all', ...(what === 'scripts' ? ['-@scripting'] : ['-get', '-hexists']));
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
     expect(await left()).not.toEqual([]);
     await setRights('+@all');

@@ -312,8 +312,9 @@ const FREE = (keys: string) => `${deleteBy('ARGV[2]', keys)}
 
 const RELEASE_SOURCE = `${KEYS_BY_NAME}
 local owner = ARGV[1]
--- pcall: a key of another type is the key of another owner.
+-- A key of another type is the key of another owner. No other error says whose it is.
 local holder = redis.pcall('GET', lock)
+if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
 local publish, how, life, age, ttl, most, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
 if #publish > 8 then
