@@ -4,7 +4,7 @@ import { RedisLease } from '../../lib/core/lease';
 import type { RedisLock } from '../../lib/core/lock';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
-import { Watchdog } from '../../lib/core/watchdog';
+import { isOverdue, Watchdog } from '../../lib/core/watchdog';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
 import { FakeClock } from '../support/fake-clock';
@@ -52,7 +52,7 @@ class FakeProtocol {
     this.hasOverlapped ||= this.#inFlight.has(owner);
     this.#inFlight.add(owner);
     const isAnswered = this.trouble === undefined && this.latency <= timeout;
-    const duration = this.trouble === 'error' ? 0 : isAnswered ? this.latency : timeout;
+    const duration = isAnswered || this.trouble === 'error' ? this.latency : timeout;
     if (duration > 0) await new Promise<void>((resolve) => clock.setTimeout(resolve, duration));
     else await null;
     this.#inFlight.delete(owner);
@@ -70,11 +70,16 @@ interface LeaseOptions {
   readonly firstRenewal?: { readonly window: number; readonly answer: Promise<Ownership> };
 }
 
+interface SceneOptions extends LeaseOptions, Partial<Pick<FakeProtocol, 'latency' | 'trouble'>> {
+  readonly ttl?: number;
+}
+
 let count = 0;
 
 /** A hold that is granted now, with a lease of the library. Notes when it was lost. */
 class NotedLease extends Hold {
   lostAt: number | undefined;
+  onLoss = (): void => undefined;
   readonly #lease: RedisLease;
 
   constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
@@ -86,6 +91,7 @@ class NotedLease extends Hold {
       services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
       leaseOver: () => {
         this.lostAt = clock.now();
+        this.onLoss();
       },
     } as unknown as RedisLock;
     const now = clock.now();
@@ -114,13 +120,112 @@ function timesOf(lease: NotedLease, since: number): number[] {
 }
 
 describe('The watchdog', () => {
-  it('The watchdog renews at a third of the ttl, counted from the request before', async () => {
-    const since = time.now;
-    const lease = grant(3_000);
-    protocol.latency = 20;
-    await time.advance(4_500);
-    expect(timesOf(lease, since)).toEqual([1_000, 2_000, 3_000, 4_000]);
-  });
+  const recover = () => (protocol.trouble = undefined);
+  const renew = (lease: Hold) => void lease.renew(3_000, 1_500);
+  const next = {
+    ttl: 60_000,
+    endsAt: Infinity,
+    renewUntil: undefined,
+    renewed: () => undefined,
+    lost: () => undefined,
+  };
+  const confirmSoon = (lease: Hold) => lease.confirmSoon();
+  const suspend = (lease: NotedLease) => {
+    time.wallNow += 3_600_000;
+    expect(lease.remaining).toBe(0);
+    // The timer fires before the answer.
+    grant(200, { renewFor: 0 });
+  };
+
+  // What is done, and when the watchdog asks: ms from the grant on.
+  it.each<
+    [what: string, options: SceneOptions, steps: [at: number, act: (lease: NotedLease) => void][], asked: string]
+  >([
+    ['at a third of the ttl, counted from the request before', { latency: 20 }, [], '1000 2000 3000 4000 5000'],
+    ['early enough, where the grant came late', { replyTook: 2_500 }, [], '1 1001 2001 3001 4001'],
+    [
+      'in its rhythm, once Redis answers again (P6)',
+      { trouble: 'error' },
+      [[1_100, recover]],
+      '1000 1167 2167 3167 4167',
+    ],
+    [
+      'again at once, where that is due when an error comes',
+      { ttl: 3_600, trouble: 'error', latency: 200 },
+      [[1_300, recover]],
+      '1200 1400 2600 3800 5000',
+    ],
+    [
+      'once more, where it may have been released while a renewal was in flight',
+      { ttl: 60_000, latency: 300 },
+      [
+        [20_010, (lease) => lease.confirmNow()],
+        [20_010, () => (time.delays = [])],
+        [20_290, () => expect(time.delays.length).toBeLessThan(3)],
+        [21_000, () => undefined],
+      ],
+      '20000 20300',
+    ],
+    [
+      'where it may have been released while it was confirmed for its next lease',
+      { ttl: 60_000 },
+      [
+        [1_000, (lease) => lease.unlocked()],
+        [1_000, (lease) => lease.confirmNow()],
+        [1_005, (lease) => lease.passedOn(next as LeaseOfHold, false, time.now)],
+      ],
+      '1006',
+    ],
+    [
+      'when what it knows is not fresh any more, where a message says that the lock was released',
+      { ttl: 60_000 },
+      [
+        [0, confirmSoon],
+        [100, confirmSoon],
+      ],
+      '50 101',
+    ],
+    [
+      'after the renewal that its caller asked for',
+      { trouble: 'silence' },
+      [
+        [900, renew],
+        [2_410, recover],
+      ],
+      '900 2401 2699 3700 4700',
+    ],
+    [
+      'after the renewal that its caller asked for while another one was in flight',
+      { trouble: 'silence' },
+      [
+        [1_100, renew],
+        [2_610, recover],
+      ],
+      '1000 1100 2601 2799 3800 4800',
+    ],
+    [
+      'after each time that the machine was suspended, and not while an answer is awaited',
+      { ttl: 60_000, latency: 300 },
+      [
+        [1_000, suspend],
+        [2_000, suspend],
+      ],
+      '1001 2001',
+    ],
+  ])(
+    'The watchdog asks about a lease %s',
+    async (_, { ttl = 3_000, trouble, latency = 0, ...options }, steps, asked) => {
+      const since = time.now;
+      Object.assign(protocol, { trouble, latency });
+      const lease = grant(ttl, options);
+      for (const [at, act] of steps) {
+        await time.advance(since + at - time.now);
+        act(lease);
+      }
+      await time.advance(Math.max(0, since + 5_000 - time.now));
+      expect([timesOf(lease, since).join(' '), lease.isHeld]).toEqual([asked, true]);
+    },
+  );
 
   it('The watchdog renews together what was taken one by one', async () => {
     const leases: NotedLease[] = [];
@@ -149,36 +254,24 @@ describe('The watchdog', () => {
   });
 
   it.each([
-    ['error', 5],
-    ['silence', 3],
+    ['silence', '1000 1998 2497 2747 2871 2934 2965 2980 2991', 8],
+    [
+      'error',
+      '1000 1167 1334 1501 1668 1835 2002 2168 2306 2421 2517 2597 2664 2720 2766 2805 2837 2864 2886 2905 2921 2934 2945 2955 2965 2975 2985 2995',
+      22,
+    ],
   ] as const)(
-    'The watchdog after %s tries again, at least %s times, with short pauses, until the deadline (P4, P6)',
-    async (trouble, tries) => {
+    'The watchdog after %s tries again, with pauses that get shorter, until the deadline (P4, P6)',
+    async (trouble, times, found) => {
       const since = time.now;
       const lease = grant(3_000);
       protocol.trouble = trouble;
       await time.advance(10_000);
-      const times = timesOf(lease, since);
-      expect(times[0]).toBe(1_000);
-      expect(times.length).toBeGreaterThanOrEqual(tries);
-      // The pauses get shorter towards the deadline, down to 10 ms.
-      expect(times.length).toBeLessThan(35);
-      expect(times.at(-1)).toBeLessThan(3_000);
-      expect(lease.lostAt).toBeCloseTo(lease.until, -1);
+      expect([Math.floor(lease.lostAt as number) - since, lease.lossReason]).toEqual([2_996, 'unconfirmed']);
+      expect(timesOf(lease, since).join(' ')).toBe(times);
+      expect(overdue).toBe(found);
     },
   );
-
-  it('The watchdog goes back to its rhythm once Redis answers again (P6)', async () => {
-    const since = time.now;
-    const lease = grant(3_000);
-    protocol.trouble = 'error';
-    await time.advance(2_000);
-    protocol.trouble = undefined;
-    await time.advance(4_000);
-    const late = timesOf(lease, since).filter((at) => at > 2_000);
-    expect(late.length).toBeLessThanOrEqual(5);
-    expect(lease.isHeld).toBe(true);
-  });
 
   it.each([5, 20, 100])('The watchdog sends a bounded number of commands for a ttl of %s ms', async (ttl) => {
     const since = time.now;
@@ -211,24 +304,56 @@ describe('The watchdog', () => {
     expect(lease.remaining).toBeGreaterThan(59_000);
   });
 
-  it('The watchdog, late by a pause of the process, never renews what is over (P5)', async () => {
-    const over = grant(3_000);
-    const alive = grant(60_000);
-    time.now += 3_100;
-    time.wallNow += 3_100;
-    await time.advance(20_000);
-    expect(timesOf(over, 0)).toEqual([]);
-    expect(over.lostAt).toBeDefined();
-    expect(alive.isHeld).toBe(true);
-    expect(timesOf(alive, 0)).toHaveLength(1);
+  it.each([2_996, 3_100])(
+    'The watchdog, late by a pause of the process, never renews what is over after %s ms (P5)',
+    async (pause) => {
+      const since = time.now;
+      const over = grant(3_000);
+      const alive = grant(60_000);
+      time.now += pause;
+      time.wallNow += pause;
+      const asked = grant(3_000);
+      protocol.trouble = 'error';
+      protocol.latency = 500;
+      await time.advance(1_001);
+      time.now = since + 2 * pause;
+      await time.advance(20_000);
+      expect([over, asked].map((lease) => [timesOf(lease, since), lease.lossReason])).toEqual([
+        [[], 'unconfirmed'],
+        [[pause + 1_000], 'unconfirmed'],
+      ]);
+      expect(timesOf(alive, since)[0]).toBe(20_000);
+    },
+  );
+
+  it('The watchdog takes what is due within a quarter of its interval, also behind what is not to be renewed', async () => {
+    const since = time.now;
+    const fixed = grant(1_200, { renewFor: 0 });
+    const ended = grant(3_000);
+    const first = grant(3_000);
+    await time.advance(250);
+    const soon = grant(3_000);
+    await time.advance(1);
+    const later = grant(3_000);
+    (ended.lease as LeaseOfHold).renewUntil = 0;
+    ended.endRenewal();
+    await time.advance(1_100);
+    expect(protocol.requests).toEqual([
+      { at: since + 1_000, owners: [first.owner, soon.owner], ttls: [3_000, 3_000] },
+      { at: since + 1_197, owners: [later.owner], ttls: [3_000] },
+    ]);
+    expect((fixed.lostAt as number) - since).toBe(1_197);
   });
 
-  it('The watchdog renews a lease early enough whose grant came late', async () => {
-    const since = time.now;
-    const lease = grant(3_000, { replyTook: 2_500 });
-    await time.advance(2_000);
-    expect(timesOf(lease, since)[0]).toBeLessThan(450);
-    expect(lease.isHeld).toBe(true);
+  it('The watchdog asks nothing of a lease that another one ended by its loss', async () => {
+    const ends = grant(3_000, { renewFor: 0 });
+    const leases = [grant(9_000), grant(9_000)];
+    ends.onLoss = () => {
+      leases[0]?.lose('stolen');
+      leases[1]?.unlocked();
+    };
+    await time.advance(9_000);
+    expect(protocol.requests).toEqual([]);
   });
 
   it('The watchdog lets one bad key harm no other (P6)', async () => {
@@ -251,33 +376,6 @@ describe('The watchdog', () => {
     }
     expect(long.isHeld).toBe(true);
     expect(long.until).toBeGreaterThan(time.now + 5_000);
-  });
-
-  it('The watchdog asks once more about a lease that may have been released while its renewal was in flight', async () => {
-    const since = time.now;
-    const lease = grant(60_000);
-    protocol.latency = 30;
-    await time.advance(20_010);
-    // The renewal was answered before the release.
-    lease.confirmNow();
-    await time.advance(100);
-    expect(timesOf(lease, since)).toEqual([20_000, 20_030]);
-    await time.advance(20_000);
-    expect(timesOf(lease, since)).toHaveLength(3);
-  });
-
-  it('The watchdog asks about a hold that may have been released while it was confirmed for its next lease', async () => {
-    const since = time.now;
-    const hold = grant(60_000);
-    const next = hold.lease as LeaseOfHold;
-    await time.advance(1_000);
-    hold.unlocked();
-    hold.confirmNow();
-    await time.advance(5);
-    expect(timesOf(hold, since)).toEqual([]);
-    hold.passedOn(next, false, time.now);
-    await time.advance(5);
-    expect(timesOf(hold, since)).toHaveLength(1);
   });
 
   it('The watchdog asks about every lease at once after a reconnect, and extends only those that may be renewed', async () => {
@@ -308,12 +406,12 @@ describe('The watchdog', () => {
   it('The watchdog does not read leases that are not due', async () => {
     let reads = 0;
     class Counted extends NotedLease {
-      override get isHeld(): boolean {
+      override get until(): number {
         reads++;
-        return super.isHeld;
+        return super.until;
       }
     }
-    for (let i = 0; i < 1_000; i++) new Counted(60_000 + i);
+    for (let i = 0; i < 1_000; i++) new Counted(60_000 + i, { renewFor: (i % 2) * 60_000 });
     const short = grant(30);
     reads = 0;
     await time.advance(2_000);
@@ -325,10 +423,13 @@ describe('The watchdog', () => {
   it('The watchdog asks nothing of a lease that was removed, and has no timer left when it is closed (P7, P8)', async () => {
     const lease = grant(3_000);
     watchdog.remove(lease);
-    await time.advance(10_000);
-    expect(protocol.requests).toEqual([]);
-    expect(lease.lostAt).toBeUndefined();
-    expect(time.pending).toBe(0);
+    const asked = [grant(3_000), grant(3_000)];
+    protocol.latency = 100;
+    await time.advance(1_050);
+    void asked[1]?.renew(3_000, 500);
+    for (const one of asked) one.unlocked();
+    await time.advance(1_500);
+    expect([timesOf(lease, 0), lease.lostAt, time.pending]).toEqual([[], undefined, 0]);
     grant(3_000);
     expect(time.pending).toBe(1);
     watchdog.close();
@@ -354,7 +455,7 @@ describe('A lease that was granted for a claim window', () => {
     await time.advance(1_100);
     expect([unanswered.isHeld, unanswered.lossReason]).toEqual([false, 'unconfirmed']);
     expect((unanswered.lostAt as number) - since).toBeLessThanOrEqual(window);
-    expect(fixed.isHeld).toBe(true);
+    expect([fixed.isHeld, timesOf(fixed, since)]).toEqual([true, []]);
     await time.advance(10_000);
     expect(fixed.lossReason).toBe('expired');
     expect((fixed.lostAt as number) - since).toBeCloseTo(reliableUntil(0, 9_000), -1);
@@ -370,4 +471,18 @@ describe('A lease that was granted for a claim window', () => {
     await time.advance(10_000);
     expect(lease.lossReason).toBe('expired');
   });
+});
+
+// An interval is 3,000 ms; and Redis is silent after 250.
+it.each([
+  [{}, true],
+  [{ until: 3_001 }, false],
+  [{ sentAt: -3_249 }, false],
+  [{ mayRenewAt: () => false }, false],
+])('A lease with %o is overdue: %s', (other, expected) => {
+  const hold = { ttl: 9_000, until: 3_000, sentAt: -3_250, mayRenewAt: () => true, ...other };
+  expect(isOverdue(hold as unknown as Hold, 0)).toBe(expected);
+  expect(isOverdue({ ...hold, until: hold.until + 500, sentAt: hold.sentAt + 500 } as unknown as Hold, 500)).toBe(
+    expected,
+  );
 });

@@ -51,8 +51,7 @@ export class Watchdog {
     const retry = Math.min(interval, hold.until - sentAt) / 6;
     this.#schedule(hold, sentAt + (isConfirmed ? interval : retry), sentAt + LEAST_INTERVAL);
     // At once where it is due: after the next tick of the event loop a busy process may block it again.
-    if (hold.unread === 0 && hold.renewAt !== undefined && hold.renewAt <= now && now < hold.until)
-      this.#renew(hold, now, drift(now));
+    if (hold.unread === 0 && timeOfRenewal(hold) <= now && now < hold.until) this.#renew(hold, now, drift(now));
   }
 
   /** Its deadline was moved by somebody else. */
@@ -75,7 +74,7 @@ export class Watchdog {
 
   /** Somebody else may have released the lock: asks about this hold now, or at this time, or after what is in flight. */
   askAbout(hold: Hold, at = 0): void {
-    hold.renewAt = Math.floor(Math.min(Math.max(clock.now(), at), hold.renewAt ?? Number.POSITIVE_INFINITY));
+    hold.renewAt = Math.floor(Math.min(Math.max(clock.now(), at), timeOfRenewal(hold)));
     this.moved(hold);
   }
 
@@ -106,7 +105,7 @@ export class Watchdog {
   /** Sooner if it was asked about meanwhile, but not before `soonest`. */
   #schedule(hold: Hold, renewAt: number, soonest = 0): void {
     const next = hold.mayRenewAt(renewAt) ? renewAt : Number.POSITIVE_INFINITY;
-    const at = Math.max(Math.min(next, hold.renewAt ?? next), soonest);
+    const at = Math.max(Math.min(next, timeOfRenewal(hold)), soonest);
     // Rounded up: no interval is shorter than the least one.
     hold.renewAt = at === Number.POSITIVE_INFINITY ? undefined : Math.ceil(at);
     this.#file(hold);
@@ -118,10 +117,8 @@ export class Watchdog {
     const { renewAt, until, unread } = hold;
     const isWaiting = unread === 0 && renewAt !== undefined;
     const time = isWaiting ? Math.min(until, renewAt) : until;
-    if (hold.position >= 0) {
-      if (this.#waiting.has(hold) && this.#waiting.timeOf(hold) <= time) return;
-      this.remove(hold);
-    }
+    if (this.#waiting.has(hold) && this.#waiting.timeOf(hold) <= time) return;
+    this.remove(hold);
     if (isWaiting) this.#waiting.add(hold, time);
     else this.#ending.add(hold, time);
     this.#timer.by(Math.max(time, soonest));
@@ -130,11 +127,12 @@ export class Watchdog {
   #tick(): void {
     const now = clock.now();
     const driftNow = drift(now);
-    const suspects = wasSuspended(this.#leastDrift, driftNow) ? this.#takeSuspects(now, driftNow) : [];
+    if (wasSuspended(this.#leastDrift, driftNow)) this.#askSuspects(now, driftNow);
     // All are taken out first: loss listeners may unlock others, or have them asked about.
-    for (const hold of [...suspects, ...this.#takeDue(now)]) {
+    for (const hold of this.#takeDue(now)) {
       if (!hold.isHeld) continue;
-      if (hold.until <= now) this.#end(hold, now);
+      // While an answer may lie unread, it is not lost. Reading the answer puts it back.
+      if (hold.until <= now) hold.loseIfDue(now);
       else if (hold.unread === 0 && isSoon(hold, now)) this.#renew(hold, now, driftNow);
       else this.#file(hold);
     }
@@ -152,30 +150,20 @@ export class Watchdog {
       this.#ending.remove(first);
     }
     for (let { first } = this.#waiting; first !== undefined; { first } = this.#waiting) {
-      if (this.#waiting.earliest > now && (first.unread > 0 || !isSoon(first, now))) break;
+      if (this.#waiting.earliest > now && !isSoon(first, now)) break;
       due.push(first);
       this.#waiting.remove(first);
     }
     return due;
   }
 
-  /** Takes out the holds about which Redis has to be asked in any case. */
-  #takeSuspects(now: number, driftNow: number): Hold[] {
-    const suspects = this.#holds.filter((hold) => hold.unread === 0 && hold.isSuspectAt(driftNow));
-    this.#leastDrift = this.#holds.reduce((least, hold) => Math.min(least, hold.drift), Number.POSITIVE_INFINITY);
-    for (const hold of suspects) {
-      this.remove(hold);
-      hold.renewAt = Math.floor(now);
+  /** Has Redis asked now about the holds that must not be relied on. */
+  #askSuspects(now: number, driftNow: number): void {
+    this.#leastDrift = Number.POSITIVE_INFINITY;
+    for (const hold of this.#holds) {
+      if (hold.unread === 0 && hold.isSuspectAt(driftNow)) hold.renewAt = Math.floor(now);
+      this.#file(hold, now + LEAST_INTERVAL);
     }
-    return suspects;
-  }
-
-  #end(hold: Hold, now: number): void {
-    hold.loseIfDue(now);
-    if (!hold.isHeld) return;
-    // An answer may lie unread.
-    this.remove(hold);
-    this.#ending.add(hold, now + LEAST_INTERVAL);
   }
 
   #renew(hold: Hold, now: number, driftNow: number): void {
@@ -193,7 +181,11 @@ export class Watchdog {
 }
 
 function isSoon(hold: Hold, now: number): boolean {
-  return hold.renewAt !== undefined && hold.renewAt - renewalInterval(hold) / 4 <= now;
+  return timeOfRenewal(hold) - renewalInterval(hold) / 4 <= now;
+}
+
+function timeOfRenewal({ renewAt = Number.POSITIVE_INFINITY }: Hold): number {
+  return renewAt;
 }
 
 function renewalInterval({ ttl }: Hold): number {

@@ -43,7 +43,7 @@ interface Instrumented {
   currentTestId?: string | undefined;
   hitCount?: number | undefined;
   hitLimit?: number | undefined;
-  mutantCoverage?: never;
+  mutantCoverage?: { readonly perTest: Record<string, unknown> };
 }
 
 const instrumented = (): Instrumented => {
@@ -88,6 +88,8 @@ class InProcessRunner implements TestRunner {
       for (const { name, ms: timeSpentMs, failure } of outcomes) {
         if (failure !== undefined) this.#leaveOut(`${path} ${name}: ${failure}`);
         const isFine = failure === undefined && timeSpentMs < Number(process.env.MUTATE_UP_TO);
+        // Else it would judge the mutants that it ran into.
+        if (!isFine) delete instrumented().mutantCoverage?.perTest[`${path} ${name}`];
         tests.push({
           id: `${path} ${name}`,
           name,
