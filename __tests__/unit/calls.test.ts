@@ -1,7 +1,7 @@
 import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
 import { beforeEach, expect, it } from '@jest/globals';
 import type { AcquireMessage, RedisLockRegistryOptions } from '../../lib';
-import { reliableUntil } from '../../lib/internal/clock';
+import { clock, reliableUntil } from '../../lib/internal/clock';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { granted, lateReply, mockRedis, refused, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
@@ -59,11 +59,18 @@ it('A call is published with the first contention that it met, by a caller of it
   await settled(registry.obtain('here').lock({ waitTime: 100 }));
   redis.evalSha.mockImplementation(async () => refused(20_000));
   await settled(registry.obtain('elsewhere').lock({ waitTime: 100 }));
+  const lock = new InMemoryLockRegistry().obtain('key');
+  const [lease, handedOver] = [await lock.lock(), lock.lock()];
+  await time.advance(1);
+  await lease.unlock();
+  await handedOver;
   channel.unsubscribe(listeners);
-  expect(messages.map(({ contention, attempts }) => [contention, attempts])).toEqual([
-    ['none', 1],
-    ['local', 0],
-    ['remote', 6],
+  expect(messages.map(({ contention, attempts, isHandedOver }) => [contention, attempts, isHandedOver])).toEqual([
+    ['none', 1, false],
+    ['local', 0, false],
+    ['remote', 6, false],
+    ['none', 1, false],
+    ['remote', 1, true],
   ]);
 });
 
@@ -112,19 +119,6 @@ it('A grant whose ttl is over to the ms as it is answered is no lease', async ()
     error: { message: expect.stringContaining('nothing was left of the ttl') },
   });
   expect(await answered(-1)).toMatchObject({ value: { key: 'key' } });
-});
-
-it('A grant by a hand-over whose ttl is over to the ms before its caller goes on is no lease', async () => {
-  const registry = new InMemoryLockRegistry();
-  const lease = await registry.obtain('key').lock();
-  const next = registry.obtain('key').lock({ ttl: 20 });
-  await time.advance(1);
-  const { owner } = await registry.obtain('key').inspect();
-  void lease.unlock();
-  while (registry.locks.holder('key')?.owner === owner) await Promise.resolve();
-  time.now = reliableUntil(time.now, 20);
-  // It asks once more.
-  expect((await next).remaining).toBeGreaterThan(15);
 });
 
 it('An attempt for several permits says so in its owner value', async () => {
@@ -188,16 +182,168 @@ it('A caller that stands back has asked for nothing yet: that is no silence', as
   (await first).assertHeld();
 });
 
-it('A caller that stands back asks after that, and waits no longer than it may', async () => {
+it.each([
+  ['is answered', 3],
+  ['is not', 2],
+])('A caller that stands back asks after that, and waits no longer than it may, if that %s', async (how, sent) => {
   redis.evalSha.mockResolvedValueOnce([0, 0, 2]); // a writer waits
   const { read } = registryOf().readWrite('key');
   await read.lock();
   const reply = lateReply();
-  redis.evalSha.mockResolvedValueOnce(sharedRefused(20_000, 0)).mockReturnValueOnce(reply.promise);
+  redis.evalSha.mockReturnValueOnce(reply.promise).mockImplementation(silence);
   const second = settled(read.lock({ waitTime: 1_000 }));
   await time.advance(55);
   expect(redis.sent).toBe(2);
+  if (how === 'is answered') reply.resolve(sharedRefused(20_000, 0));
   await time.advance(75);
-  expect(redis.sent).toBe(3);
+  expect(redis.sent).toBe(sent);
   expect(await second).toMatchObject({ after: 1_000, error: { name: 'CannotAcquireLockError' } });
+});
+
+/** A registry whose replicas acknowledge nothing, and how often a grant was given back. */
+function unreplicated(options: Partial<RedisLockRegistryOptions> = {}) {
+  const own = Object.assign(mockRedis(), { on: () => own, destroy: () => undefined, unref: () => undefined });
+  Object.assign(own, { connect: async () => undefined, wait: async () => 0, socketEpoch: 1, isOpen: true });
+  const client = Object.assign(redis, { socketEpoch: 1, duplicate: () => own });
+  const settings = { minReplicas: 1, replicaTimeout: 50, unavailableAfter: 1_000, ...options };
+  return { ...createRegistry(client, settings), own };
+}
+
+const NOT_REPLICATED = { name: 'CannotAcquireLockError', cause: { name: 'NotReplicatedError' } };
+
+it('A grant that replicas do not acknowledge is given back and asked for again, with a warning, until they were missing for unavailableAfter', async () => {
+  const { registry, warnings, own } = unreplicated();
+  own.evalSha.mockImplementation(async () => {
+    await new Promise((resolve) => clock.setTimeout(resolve as () => void, 250));
+    return granted;
+  });
+  expect(await settled(registry.obtain('key').lock())).toMatchObject({ error: NOT_REPLICATED });
+  expect(warnings).toMatchObject([{ code: 'NOT_REPLICATED' }]);
+  expect(own.sent).toBeGreaterThan(2);
+  expect(new Set(redis.calls.map((options) => options?.arguments?.[0])).size).toBe(own.sent);
+});
+
+it('A grant that replicas do not acknowledge is given back by a caller that does not wait, without a warning', async () => {
+  const { registry, warnings, own } = unreplicated();
+  expect(await settled(registry.obtain('key').tryLock())).toMatchObject({ after: 0, error: NOT_REPLICATED });
+  expect([warnings, own.sent, redis.sent]).toEqual([[], 1, 1]);
+});
+
+it('A grant that replicas do not acknowledge is given back within the time of its caller', async () => {
+  const { registry, own } = unreplicated();
+  redis.evalSha.mockImplementation(silence);
+  expect(await settled(registry.obtain('key').lock({ waitTime: 300 }))).toMatchObject({
+    after: 300,
+    error: NOT_REPLICATED,
+  });
+  expect(own.sent).toBe(1);
+});
+
+it.each([
+  ['answered, is contention', true, 'LockTimeoutError'],
+  ['not answered, is silence', false, 'CannotAcquireLockError'],
+])('A grant that replicas do not acknowledge, whose give-back was %s to the next caller', async (_, isAnswered, name) => {
+  const { registry } = unreplicated({ commandTimeout: 100 });
+  if (!isAnswered) redis.evalSha.mockImplementation(silence);
+  const first = settled(registry.obtain('key').lock({ waitTime: 400 }));
+  await time.advance(0);
+  const waitTime = isAnswered ? 5 : 105;
+  expect(await settled(registry.obtain('key').lock({ waitTime }))).toMatchObject({ error: { name } });
+  await first;
+});
+
+it.each([
+  [50, 100],
+  [80, 130],
+])('A caller whose wait ends %d ms after the attempt in front of it is told then, or when that had 50 ms', async (at, after) => {
+  const lock = registryOf({ idleBetweenTries: at }).obtain('key');
+  redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockImplementation(silence);
+  const first = settled(lock.lock());
+  await time.advance(0);
+  expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ after });
+  await first;
+});
+
+it('A caller that does not wait is told what Redis answers to the attempt in front of it, and asks itself where that fails', async () => {
+  const lock = registryOf().obtain('key');
+  const attempt = lateReply();
+  redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockReturnValueOnce(attempt.promise);
+  await lock.tryLock();
+  const [first, second] = [settled(lock.tryLock()), settled(lock.tryLock())];
+  await time.advance(20);
+  attempt.reject(new Error('Socket closed unexpectedly'));
+  expect(await first).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
+  expect(await second).toMatchObject({ value: { key: 'key' } });
+  const other = registryOf().obtain('other');
+  const refusal = lateReply();
+  redis.evalSha.mockReturnValueOnce(refusal.promise);
+  const both = [settled(other.tryLock()), settled(other.tryLock())];
+  await time.advance(20);
+  const { sent } = redis;
+  refusal.resolve(refused(60_000));
+  expect(await Promise.all(both)).toMatchObject([{ value: null }, { value: null }]);
+  expect(redis.sent).toBe(sent);
+});
+
+it.each([
+  [249, 'LockTimeoutError'],
+  [250, 'CannotAcquireLockError'],
+])('An unlock that Redis has not answered for %d ms makes %s of the end of a wait', async (waitTime, name) => {
+  const lock = registryOf().obtain('key');
+  const lease = await lock.lock();
+  redis.evalSha.mockImplementation(silence);
+  const unlocked = settled(lease.unlock());
+  expect(await settled(lock.lock({ waitTime }))).toMatchObject({ after: waitTime, error: { name } });
+  await unlocked;
+});
+
+it('A reader that does not wait is refused without a question where the one in front of it was', async () => {
+  redis.evalSha.mockResolvedValue(sharedRefused(20_000, 0));
+  const { read } = registryOf().readWrite('key');
+  void read.lock().catch(() => undefined);
+  await time.advance(1);
+  const { sent } = redis;
+  expect(await read.tryLock()).toBeNull();
+  expect(redis.sent).toBe(sent);
+});
+
+it('An attempt has 250 ms in any case while Redis is silent about other locks, and no more than unavailableAfter', async () => {
+  const registry = registryOf({ idleBetweenTries: 900, unavailableAfter: 1_000 });
+  redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockImplementation(silence);
+  const call = settled(registry.obtain('key').lock());
+  await time.advance(20);
+  const other = settled(registry.obtain('other').tryLock());
+  const end = await call;
+  expect(end).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
+  expect(end?.after).toBeGreaterThanOrEqual(1_150);
+  expect(end?.after).toBeLessThan(1_400);
+  await other;
+});
+
+it('A call that fails on a cluster says which slot did not answer', async () => {
+  const registry = registryOf({}, { isOpen: true, masters: [], slots: [] });
+  redis.evalSha.mockImplementation(silence);
+  expect(await settled(registry.obtain('{42}').lock({ waitTime: 10 }))).toMatchObject({
+    error: { message: expect.stringMatching(/for \d+ ms \(slot 8000 of the cluster\)$/) },
+  });
+});
+
+it('A caller that leaves at whatever moment of a grant leaves nothing', async () => {
+  const registry = registryOf();
+  for (let turns = 0; turns < 30; turns++) {
+    const stop = new AbortController();
+    const attempt = lateReply();
+    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const call = settled(registry.obtain(`${turns}`).lock({ signal: stop.signal }));
+    await time.advance(1);
+    attempt.resolve(granted);
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve();
+    stop.abort();
+    const end = await call;
+    await time.advance(1_000);
+    const removals = redis.calls.filter(
+      (options) => options?.keys?.[0]?.endsWith(`:${turns}`) && options.arguments?.includes('UNLINK'),
+    );
+    expect(removals.length > 0).toBe(end?.error !== undefined);
+  }
 });

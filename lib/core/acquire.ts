@@ -266,7 +266,7 @@ export class Call {
       const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, asked);
       if (grant !== undefined || this.#received !== undefined) return grant;
       if (wait.remaining === 0) {
-        this.#assertContended();
+        this.#assertContended(asked);
         return undefined;
       }
       this.#timeout = wait.remaining;
@@ -460,13 +460,12 @@ export class Call {
    * The wait is over. Throws unless it ended with contention. After a refusal, a last attempt without an answer is not
    * silence: it had little time.
    */
-  #assertContended(): void {
+  #assertContended({ refusal }: Asked): void {
     const { availability } = this.#protocol;
     const notReplicated = this.#notReplicated?.error;
     if (notReplicated !== undefined) throw cannotAcquire(this.wait.key, notReplicated.message, notReplicated);
     const isSilent = availability.silence(this.wait.startedAt, clock.now()) >= SILENT;
-    if (this.#asked?.refusal === undefined || isSilent || isServerAnswer(availability.failure))
-      throw this.#unavailable();
+    if (refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#unavailable();
   }
 
   /** The caller does without what it may have in Redis: that is removed, and the turn goes to the next caller. */
