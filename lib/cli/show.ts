@@ -138,6 +138,7 @@ export async function watch(args: Arguments): Promise<number> {
   process.stdout.on('error', end);
   const isLive = process.stdout.isTTY && !values.json;
   const history = new History();
+  const chosenNames = () => new Set(chosen(history.seen(performance.now()), values).map(({ lock }) => lock));
   const lines: string[] = [];
   let complaint = '';
   let isCostSaid = false;
@@ -154,8 +155,11 @@ export async function watch(args: Arguments): Promise<number> {
         isLive ? lines.unshift(cost) : complain(cost);
       }
       const { locks, missing } = found;
+      const before = chosenNames();
       // In a part of the locks, the others would look free.
-      const changes = missing.length > 0 ? [] : history.update(locks, performance.now(), askedAt);
+      const all = missing.length > 0 ? [] : history.update(locks, performance.now(), askedAt);
+      const after = chosenNames();
+      const changes = all.filter(({ lock }) => before.has(lock) || after.has(lock));
       lines.unshift(...changes.map(lineOf).reverse());
       lines.splice(LINES);
       if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
