@@ -285,12 +285,12 @@ describePrivate('Instrumented locks', () => {
     await expect(renewed).rejects.toThrow(LockLostError);
     await expect(multi.run(() => client.sendCommand(['DEL', nameOf('c')]))).rejects.toThrow(LockLostError);
     const lease = await multi.lock();
-    await client.sendCommand(['DEL', nameOf('b')]);
+    await client.sendCommand(['DEL', nameOf('b'), nameOf('c')]);
     await expect(lease.renew()).rejects.toThrow(LockLostError);
     await expect(lease.unlock()).rejects.toThrow(LockLostError);
     await multi.run(() => undefined);
 
-    expect(sections().map(eventNames)).toEqual([['lost', 'exception'], ['lost'], ['lost', 'exception'], []]);
+    expect(sections().map(eventNames)).toEqual([['lost', 'exception'], ['lost'], ['lost', 'exception', 'lost'], []]);
     expect(outcomesOf(sections())).toEqual(['lost', 'lost', 'lost', 'ended']);
     const { ERROR, UNSET } = SpanStatusCode;
     expect(sections().map(({ status }) => status.code)).toEqual([ERROR, ERROR, ERROR, UNSET]);

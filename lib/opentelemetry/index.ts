@@ -161,11 +161,8 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     const { error, held: ms = 0, outcome } = message;
     span.setAttribute('redis_lock.outcome', outcome ?? 'ended');
     if (error !== undefined) fail(span, error);
-    if (outcome === 'ended' && section.leases.size > 0) section.endedAt = clock.now();
-    else {
-      span.end();
-      for (const lease of section.leases) leases.delete(lease);
-    }
+    if (section.leases.size > 0) section.endedAt = clock.now();
+    else span.end();
     if (stopCounting(section)) hold.record(ms / 1_000, { ...counted, outcome });
   };
 
@@ -231,7 +228,7 @@ interface Begun {
   readonly counted: Attributes | undefined;
   /** The leases of the section that are not released. */
   readonly leases: Set<Lease>;
-  /** A section has ended, and its release has not: only that may find that the lease was lost. */
+  /** A section has ended, and a release has not: that, or a renewal, may find that another lease was lost. */
   endedAt?: number;
 }
 
