@@ -119,7 +119,7 @@ export class Once {
     const flight = new Flight();
     const flying = this.#fly(lock, flight, async (lease) => {
       const there = await this.#read(lock);
-      if (there !== undefined) return (flight.kept = there);
+      if (there !== undefined) return there;
       // All callers may have left since the lock was granted.
       flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
@@ -128,7 +128,7 @@ export class Once {
       lease.signal.addEventListener('abort', () => this.#end(key, flight));
       const text = checkedText(key, await serialize(await task(lease)));
       await keep(lease, resultOf(lock), text, keepFor);
-      return (flight.kept = text);
+      return text;
     });
     flight.text = flying.catch((error: unknown) => {
       if (flight.kept === undefined) throw error;
@@ -150,7 +150,11 @@ export class Once {
     const { signal } = flight.waiting;
     const there = await this.#read(lock);
     if (there !== undefined) return there;
-    const tried = await lock.tryRun(perform, { signal });
+    const performed = async (lease: Lease): Promise<string> => {
+      flight.kept = await perform(lease);
+      return flight.kept;
+    };
+    const tried = await lock.tryRun(performed, { signal });
     if (tried.ran) return tried.value;
     // Others have the lock, perhaps to do the same.
     const wait = new Wait(lock.key, Number.POSITIVE_INFINITY, signal);
@@ -160,7 +164,7 @@ export class Once {
     };
     void this.#found(lock, wait).then(found, () => undefined);
     try {
-      return await lock.run(perform, { signal });
+      return await lock.run(performed, { signal });
     } finally {
       wait.interrupt(undefined);
       wait.end();
