@@ -1,8 +1,10 @@
 import { afterEach, expect, it } from '@jest/globals';
+import { dashboard } from '../../lib/dashboard';
 import { Activity } from '../../lib/dashboard/activity';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
+import { ADDRESS, TOKEN } from './tested-page';
 
 const time = FakeClock.install();
 let activity: Activity;
@@ -21,4 +23,16 @@ it('The page counts the calls of a bounded number of keys at a time', async () =
   await time.advance(121_000);
   await call('late');
   expect(locks()).toEqual([nameOf('late')]);
+});
+
+it('The page of one registryKey shows nothing of other registries of its process', async () => {
+  const [ours, others] = [createRegistry(mockRedis()), createRegistry(mockRedis())];
+  using page = dashboard(mockRedis(), { registryKey: ours.registryKey, token: TOKEN });
+  const headers = { authorization: `Bearer ${TOKEN}` };
+  const view = async () => (await page(new Request(`${ADDRESS}?view=locks`, { headers }))).json();
+  await others.registry.obtain('held').lock();
+  expect(await view()).toMatchObject({ changes: [], here: null });
+  await ours.registry.obtain('key').lock();
+  const shown = [{ lock: ours.nameOf('key') }];
+  expect(await view()).toMatchObject({ changes: shown, here: shown });
 });

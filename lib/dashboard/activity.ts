@@ -61,7 +61,10 @@ const LASTS = 60_000;
 
 const WAITS_FOR = { none: 'Redis', local: 'this process', remote: 'another process' };
 
-/** What the locks of this process do, by its diagnostics channels. What it keeps is bounded, but for what is held. */
+/**
+ * What the locks of this process do, by its diagnostics channels: those of one registryKey, or all. What it keeps is
+ * bounded, but for what is held.
+ */
 export class Activity {
   /** What happens several times in a second is one event. */
   readonly changes = new Map<string, ShownChange>();
@@ -79,15 +82,22 @@ export class Activity {
   /** Ends the subscriptions. */
   readonly stop: () => void;
 
-  constructor() {
+  constructor(registryKey = '') {
+    const prefix = lockPrefix(registryKey);
+    const shown =
+      <T extends Partial<Named>>(listener: (message: T) => void) =>
+      (message: T): void => {
+        const { key = '', registryKey = '' } = message;
+        if (nameOf({ key, registryKey }).startsWith(prefix)) listener(message);
+      };
     this.stop = subscribeTo([
-      [acquireChannel.start, (message: AcquireMessage) => this.#called(message)],
-      [acquireChannel.asyncEnd, (message: AcquireMessage) => this.#acquired(message)],
-      [holdChannel.start, (message: HoldMessage) => this.#began(message)],
-      [holdChannel.asyncEnd, (message: HoldMessage) => this.#ended(message)],
-      [lostChannel, (message: LostMessage) => this.note('lost', message, nameIn(message.owner), message.reason)],
+      [acquireChannel.start, shown((message: AcquireMessage) => this.#called(message))],
+      [acquireChannel.asyncEnd, shown((message: AcquireMessage) => this.#acquired(message))],
+      [holdChannel.start, shown((message: HoldMessage) => this.#began(message))],
+      [holdChannel.asyncEnd, shown((message: HoldMessage) => this.#ended(message))],
+      [lostChannel, shown((message: LostMessage) => this.note('lost', message, nameIn(message.owner), message.reason))],
       [renewedChannel, ({ owner }: RenewedMessage) => Object.assign(this.held.get(owner) ?? {}, { renewed: true })],
-      [warningChannel, (message: WarningMessage) => this.#warned(message)],
+      [warningChannel, shown((message: WarningMessage) => this.#warned(message))],
     ]);
   }
 

@@ -83,7 +83,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
   if ((token === undefined) === (authorize === undefined)) {
     throw new TypeError(expected('options', 'with either a `token` or `authorize`', Object.keys(given)));
   }
-  const activity = new Activity();
+  const activity = new Activity(registryKey);
   const view = viewOf(client, registryKey, activity, actions);
 
   const mayAsk = async (request: Request, isPage: boolean): Promise<boolean> => {
