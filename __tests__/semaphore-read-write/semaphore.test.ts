@@ -26,6 +26,10 @@ describeReal('A semaphore', () => {
     expect(await here.tryLock()).toBeNull();
     await Promise.all([...leases.slice(1), next].map((lease) => lease?.unlock()));
     expect(await fixture.keys()).toEqual([]);
+    // So it is when a call was refused before.
+    const later = await Promise.all([here.tryLock(), here.tryLock()]);
+    expect(later).not.toContain(null);
+    await Promise.all(later.map((lease) => lease?.unlock()));
   });
 
   it('A semaphore serves processes in the order in which their callers came: nobody overtakes one that waits', async () => {

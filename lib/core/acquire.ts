@@ -204,6 +204,11 @@ export class Call {
     return true;
   }
 
+  /** Another owner had the lock, as Redis answered last. */
+  get wasRefused(): boolean {
+    return this.#asked?.refusal !== undefined;
+  }
+
   /** What it sent is not answered yet. */
   get isAttempting(): boolean {
     return this.#asked?.attempt !== undefined;
@@ -488,9 +493,10 @@ export class Call {
     const { wait } = this;
     const { availability, permits } = this.#protocol;
     if (this.#lock.isShared) {
-      // Grants to earlier callers do not show that this caller would be refused.
+      // Grants to earlier callers, and what they were refused, do not show that this caller would be refused.
       const now = clock.now();
-      if (availability.isRefused(now) && availability.isContended(now) && !permits?.isNews) return undefined;
+      const mayRefuse = this.#lock.isWaiterRefused && !permits?.isNews;
+      if (availability.isRefused(now) && availability.isContended(now) && mayRefuse) return undefined;
       this.#mayQueue = false;
       return new Turn();
     }

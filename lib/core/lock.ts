@@ -258,6 +258,11 @@ export class RedisLock implements DistributedLock {
     return false;
   }
 
+  /** @internal Redis has refused the caller of this process that waits there. */
+  get isWaiterRefused(): boolean {
+    return false;
+  }
+
   /** @internal Whether a lease of this process is known to be held now. */
   get isHeldHere(): boolean {
     return this.lease !== undefined && this.lease.remaining > 0;

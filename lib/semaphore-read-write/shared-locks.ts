@@ -63,6 +63,11 @@ class SharedLock extends RedisLock {
     else if (this.#sleeper === call) this.#sleeper = undefined;
   }
 
+  /** @internal */
+  override get isWaiterRefused(): boolean {
+    return this.#sleeper?.wasRefused === true;
+  }
+
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
   protected override nextAfter(ended: RedisLease): Call | undefined {
     return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
