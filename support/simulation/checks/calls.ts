@@ -1,6 +1,6 @@
 import type { SharedKind } from '../../../lib/api/lock-types';
 import { isShared, keysOf, type Round } from '../plan';
-import { type Host, hostOf, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
+import { type Host, hostOf, isCutOff, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 import { Vacancies } from './vacancies';
 import { WaiterChecks } from './waiters';
@@ -56,6 +56,8 @@ export class CallChecks {
   readonly #keys: readonly string[];
   readonly #vacancies: Vacancies;
   readonly #waiters: WaiterChecks;
+  /** Aborted without a connection: of several keys, an attempt for one of them may go on, for `commandTimeout`. */
+  readonly #abandoned = new Set<PendingCall>();
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
 
   constructor(world: World, leases: LeaseChecks) {
@@ -79,6 +81,11 @@ export class CallChecks {
   /** `isRefused`: it ended because somebody else is said to hold the lock. `failed`: without a lease. */
   end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
+    if (call.keys.length > 1 && call.abortedAt !== undefined && isCutOff(this.#world, call.host)) {
+      this.#abandoned.add(call);
+      const { commandTimeout = 5_000 } = call.host.registryOptions;
+      this.#world.timeline.after(commandTimeout, () => this.#abandoned.delete(call));
+    }
     // One that did not wait left its number where nobody else waits.
     if (failed && (!isRefused || call.waitTime === 0))
       for (const key of call.keys) this.#world.permits.doubt(call.host, key);
@@ -115,10 +122,9 @@ export class CallChecks {
 
   /** Somebody in this process has waited for the key since then. */
   #isWaiting(host: Host, key: string, since: number): boolean {
-    for (const call of this.pending) {
-      if (call.host === host && call.keys.includes(key) && call.startedAt <= since) return true;
-    }
-    return false;
+    return [...this.pending, ...this.#abandoned].some(
+      (call) => call.host === host && call.keys.includes(key) && call.startedAt <= since,
+    );
   }
 
   /** When this process last had one of the locks. */
@@ -170,7 +176,9 @@ export class CallChecks {
     const host = hostOf(this.#world, owner);
     const since = owner === this.#unclaimed.get(key)?.owner ? this.#unclaimed.get(key)?.since : undefined;
     this.#unclaimed.set(key, { owner, since: since ?? timeline.now });
-    if (since === undefined || host === undefined || timeline.now - since < CLAIMED_WITHIN) return;
+    if (since === undefined || host === undefined) return;
+    // What a failed adoption has left ends with its ttl, and later where the clock was set back.
+    if (timeline.now - since < CLAIMED_WITHIN + server.behind) return;
     if (!host.process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < TAKEN_WITHIN) return;
     // An attempt whose caller has left long ago came to the queue: the grant to its ticket ends by itself.
     if (host.cameLate.has(owner?.split('@')[0] ?? '')) return;
