@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createClient, createCluster } from 'redis';
 import { type LockWarning, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import type { RedisLease } from '../../lib/core/lease';
 import { freePort } from '../../support/free-port';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { SLACK } from '../contract/timing';
@@ -38,6 +40,23 @@ describePrivate.each([
     cluster.destroy();
     node.destroy();
     await server.stop();
+  });
+
+  it('Redisson locks on a cluster stay in a process at the end of its slice where Redis says that nobody else listens', async () => {
+    const warnings: LockWarning[] = [];
+    const onWarning = (warning: LockWarning) => void warnings.push(warning);
+    const registry = new RedisLockRegistry(cluster, { registryKey: '', lockType: 'redisson', onWarning });
+    const lock = registry.obtain(uniqueKey());
+    const first = (await lock.lock()) as RedisLease;
+    const waiting = lock.lock();
+    await sleep(60);
+    await first.unlock();
+    const second = (await waiting) as RedisLease;
+    // Without sharded channels, those that listen on other nodes are not counted.
+    expect(second.owner === first.owner).toBe(!isOld);
+    await second.unlock();
+    expect(warnings).toEqual([]);
+    await registry.close();
   });
 
   const lockTypes = ['redisson', 'redisson-fair'] as const;

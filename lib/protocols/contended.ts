@@ -17,6 +17,7 @@ import { clock, reliableUntil } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { Script } from '../redis/script';
 import type { Subscriber } from '../redis/subscriber';
+import { LISTENERS } from './format/lock-scripts';
 import { keepArguments } from './format/script-parts';
 import type { ScriptedFormat } from './format/scripted-format';
 import { inspectorOf } from './inspector';
@@ -147,11 +148,10 @@ class ContendedProtocol implements LockProtocol {
   /** Called before the script is sent. Reads what it found, and how many connections it notified, and notes it. */
   #readRelease(script: Script, sentAt: number, atSliceEnd: boolean): (reply: unknown) => Released {
     const format = this.#format;
-    const { countsListeners: areCounted } = format;
     const hintsBefore = this.#waiting?.hints ?? 0;
     return (reply) => {
       const { found, listeners } = format.givenBackIn(script, reply);
-      if (listeners < 0) this.#parts.warnNotificationRefused();
+      if (listeners === LISTENERS.refused) this.#parts.warnNotificationRefused();
       if (found !== 'released' || script === format.scripts.KEEP) return found;
       const answeredAt = clock.now();
       if (script === format.scripts.LEAVE) {
@@ -160,6 +160,7 @@ class ContendedProtocol implements LockProtocol {
       }
       this.#pollers?.released(answeredAt);
       // Where listeners cannot be counted: if this process listens, one other process may do so.
+      const areCounted = format.countsListeners && listeners >= 0;
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
       const sharing = others > 0 ? this.#sharing : this.#lazySharing;

@@ -2,7 +2,7 @@ import type { RegistrySettings } from '../api/options';
 import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
-import { lockScripts } from './format/lock-scripts';
+import { LISTENERS, lockScripts } from './format/lock-scripts';
 import { MOST_AHEAD, mint, mintBlock, STRING_HELD } from './format/script-parts';
 import { ScriptedFormat } from './format/scripted-format';
 import type { LockTypeDefinition } from './registry-parts';
@@ -21,7 +21,7 @@ export const publish = (channel: number, message?: string) => `
 local message = ${message === undefined ? 'KEYS[1]' : `'${message}'`}
 local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], message)
 local legacy = ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], message) or 0
-heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or -1`;
+heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or ${LISTENERS.refused}`;
 
 /** What `mint` needs, where there is a fence. */
 const BEFORE_MINT = `

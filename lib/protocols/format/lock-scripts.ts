@@ -9,10 +9,13 @@ import { deleteBy, leftToKeep } from './script-parts';
  *
  *   KEYS          lock; for ACQUIRE and CONFIRM_OR_RELEASE also the fence, with fencing
  *   notification  in ARGV: what `ScriptedFormat.notification` returns
- *   listeners     in a reply: the connections that got the message, -1 where their number is not known
+ *   listeners     in a reply: the connections that got the message, or one of `LISTENERS`
  *
  * A script about a lock that is not the owner's returns 0 where there is no key, -1 where the key is another owner's.
  */
+
+/** In place of their number: the server refused to publish; or it did, and others may listen too. */
+export const LISTENERS = { refused: -1, uncounted: -2 } as const;
 
 /** What the scripts of a format are made of, all in Lua. `lock` is the key, `owner` the owner value. */
 interface OwnerFormat {
@@ -111,7 +114,7 @@ ${format.beforeTokens}
 if ownListeners then
   ${publish(6)}
   -- Where the number of listeners is not known, others may listen.
-  if heard == -1 or heard > ownListeners then
+  if heard < 0 or heard > ownListeners then
     ${deleteBy('ARGV[5]')}
     return { deleted, heard }
   end

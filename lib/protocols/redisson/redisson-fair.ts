@@ -7,6 +7,7 @@ import { backgroundPause, clock, inBackground } from '../../internal/clock';
 import { answerOf } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
+import { LISTENERS } from '../format/lock-scripts';
 import { HASH_HELD, keepArguments } from '../format/script-parts';
 import { inspectorOf } from '../inspector';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
@@ -157,7 +158,7 @@ export class RedissonFairProtocol implements LockProtocol {
     const { format, parts } = this.#services;
     return this.#run(script, owner, 0, last, timeout, (reply) => {
       const { found, listeners } = format.givenBackIn(script, reply);
-      if (listeners < 0) parts.warnNotificationRefused();
+      if (listeners === LISTENERS.refused) parts.warnNotificationRefused();
       return found;
     });
   }

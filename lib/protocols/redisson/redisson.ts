@@ -2,7 +2,7 @@ import type { RegistrySettings } from '../../api/options';
 import { hashTag, type LockNames, noHashTag } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../contended';
-import { lockScripts } from '../format/lock-scripts';
+import { LISTENERS, lockScripts } from '../format/lock-scripts';
 import { HASH_HELD } from '../format/script-parts';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { LockTypeDefinition } from '../registry-parts';
@@ -21,13 +21,16 @@ export const UNLOCKED = '0';
 export const LEFT_TO_POLLERS = '2';
 
 /**
- * Publishes a message with `command`, PUBLISH or SPUBLISH. See `OwnerFormat`. Servers before 7 have no SPUBLISH. All in
- * Lua.
+ * Publishes a message with `command`, PUBLISH or SPUBLISH. See `OwnerFormat`. Servers before 7 have no SPUBLISH: then, on
+ * a cluster, PUBLISH does not count the listeners on other nodes. All in Lua.
  */
 export const publishOn = (command: string, channel: string, message = UNLOCKED) => `
 local heard = redis.pcall(${command}, ${channel}, '${message}')
-if type(heard) == 'table' and ${command} == 'SPUBLISH' then heard = redis.pcall('PUBLISH', ${channel}, '${message}') end
-if type(heard) == 'table' then heard = -1 end`;
+if type(heard) == 'table' and ${command} == 'SPUBLISH' then
+  heard = redis.pcall('PUBLISH', ${channel}, '${message}')
+  if type(heard) == 'number' then heard = ${LISTENERS.uncounted} end
+end
+if type(heard) == 'table' then heard = ${LISTENERS.refused} end`;
 
 /** Makes `lock` that of `owner` for `ttl` ms. */
 export const TAKE = `
