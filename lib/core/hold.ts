@@ -501,8 +501,7 @@ export class Hold implements Timed {
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */
   release(timeout: number, now?: number, owner = this.owner): Promise<Released> {
-    const keep = this.#minHoldUntil === 0 ? undefined : this.keep;
-    return this.protocol.release(owner, timeout, keep, now);
+    return this.protocol.release(owner, timeout, this.keep, now);
   }
 }
 

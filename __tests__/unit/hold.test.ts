@@ -1,0 +1,249 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { Hold, type LeaseOfHold } from '../../lib/core/hold';
+import type { LockProtocol, Ownership } from '../../lib/core/protocol';
+import type { LockRequest } from '../../lib/core/request';
+import type { Watchdog } from '../../lib/core/watchdog';
+import type { Connection } from '../../lib/redis/connection';
+import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
+import { FakeClock } from '../support/fake-clock';
+
+const time = FakeClock.install();
+let connection: { connectionEpoch: number | undefined; disruptions: number; isClientClosed: boolean };
+/** What the hold has told its watchdog and its lease, or asked of its lease. */
+let log: string[];
+let answer: (ownership: Ownership) => void;
+
+beforeEach(() => {
+  connection = { connectionEpoch: 1, disruptions: 3, isClientClosed: false };
+  log = [];
+});
+
+const note = (what: string) => (): void => void log.push(what);
+
+function holdOf({ hasQueue = true, waits = true } = {}): Hold {
+  const renew: LockProtocol['renew'] = (_owner, _ttl, _timeout, settle) => {
+    answer = settle;
+  };
+  const protocol = { hasQueue, renew } as unknown as LockProtocol;
+  const asked = { ttl: 3_000, waits, minHold: 0, permits: 1 };
+  return new Hold('me:1', asked, connection as unknown as Connection, protocol);
+}
+
+const leaseOf = (other: Partial<LeaseOfHold> = {}): LeaseOfHold => ({
+  ttl: 3_000,
+  endsAt: Number.POSITIVE_INFINITY,
+  renewUntil: undefined,
+  renewed: note('renewed'),
+  lost: (reason) => void log.push(`lost: ${reason}`),
+  ...other,
+});
+
+const WATCHDOG = {
+  add: note('add'),
+  moved: note('moved'),
+  remove: note('remove'),
+  renewed: note('answered'),
+} as unknown as Watchdog;
+
+/** Granted now, for 3,000 ms, with this lease. */
+function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold {
+  const hold = holdOf();
+  hold.stamp();
+  const granted = { granted: true, owner: 'me:1', until: time.now + 3_000, fencingToken: undefined, drift: hold.drift };
+  hold.granted({ ...granted, renewal } as Parameters<Hold['granted']>[0], leaseOf(lease), WATCHDOG, time.now);
+  log = [];
+  return hold;
+}
+
+describe('An attempt', () => {
+  const lost = new Error('Socket closed unexpectedly');
+  const loading = new Error('LOADING Redis is loading');
+  const refused = new Error('NOPERM no rights');
+  const closed = new ClientClosedError('closed');
+  const late = (outcome: Promise<unknown>) => new CommandTimeoutError(300, outcome);
+
+  /** The flags that are set. */
+  const flagsOf = (hold: Hold): string =>
+    (['isCertain', 'hasWrittenNothing', 'reachedRedis', 'lostTrack', 'mayBeInRedis'] as const)
+      .filter((flag) => hold[flag])
+      .join(' ');
+
+  const CLEAN = 'isCertain hasWrittenNothing';
+  const DOUBT = 'mayBeInRedis';
+  const EXECUTED = 'isCertain reachedRedis mayBeInRedis';
+  const LOST = 'reachedRedis lostTrack mayBeInRedis';
+
+  it.each<[what: string, error: unknown, before: string, after: string]>([
+    ['that the server refused for now', loading, `${CLEAN} reachedRedis`, `${CLEAN} reachedRedis`],
+    ['that the server stopped half-way', refused, 'reachedRedis mayBeInRedis', EXECUTED],
+    ['that was not sent', new NotSentError(300), CLEAN, CLEAN],
+    ['that a client refused which was closed', closed, CLEAN, CLEAN],
+    ['whose connection was lost', lost, DOUBT, LOST],
+    ['that is answered late', late(Promise.resolve(1)), DOUBT, EXECUTED],
+    ['that is refused late', late(Promise.reject(refused)), DOUBT, EXECUTED],
+    ['whose connection was lost late', late(Promise.reject(lost)), DOUBT, LOST],
+    ['that was not sent in the end', late(Promise.reject(new NotSentError(300))), DOUBT, 'isCertain'],
+  ])('An attempt %s may be in Redis, or not', async (_, error, before, after) => {
+    const hold = holdOf({ hasQueue: false });
+    expect([flagsOf(hold), hold.position]).toEqual([CLEAN, -1]);
+    connection.isClientClosed = error === closed;
+    hold.stamp();
+    const attempt = Promise.reject(error);
+    hold.failed(error, attempt);
+    attempt.catch(() => undefined);
+    const seen = [flagsOf(hold)];
+    await time.advance(0);
+    expect([...seen, flagsOf(hold)]).toEqual([before, after]);
+  });
+
+  it('An attempt may be in Redis after an error of a client that was closed while it was in flight', async () => {
+    for (const isStamped of [true, false]) {
+      const hold = holdOf();
+      if (isStamped) hold.stamp();
+      hold.failed(closed, Promise.reject(closed));
+      expect(flagsOf(hold)).toBe(DOUBT);
+    }
+    await time.advance(0);
+  });
+
+  it('An attempt may be executed later, where its answer came over another connection, as that to a copy', async () => {
+    const [inTime, notSent, refusedLate, inDoubt] = [holdOf(), holdOf(), holdOf(), holdOf()];
+    const all = [inTime, notSent, refusedLate, inDoubt];
+    for (const hold of all) hold.stamp();
+    notSent.doubt(Promise.reject(new NotSentError(300)));
+    refusedLate.doubt(Promise.reject(refused));
+    for (const attempt of [new Promise(() => {}), Promise.resolve(1)]) inDoubt.doubt(attempt);
+    void inDoubt.settled?.then(note('settled'));
+    inTime.answered();
+    expect(all.map((hold) => hold.lostTrack)).toEqual([false, false, false, false]);
+    connection.disruptions++;
+    inTime.answered();
+    await time.advance(0);
+    expect(all.map((hold) => hold.lostTrack)).toEqual([true, false, true, true]);
+    expect(log).toEqual([]);
+  });
+
+  it('An attempt is in order as long as the connection is that of before, and is known', () => {
+    const known = holdOf();
+    expect(known.isInOrder).toBe(true);
+    connection.connectionEpoch = 2;
+    expect(known.isInOrder).toBe(false);
+    connection.connectionEpoch = undefined;
+    expect(holdOf().isInOrder).toBe(false);
+  });
+
+  it.each([
+    [true, true, 'me:1'],
+    [true, false, 'me:2'],
+    [false, true, 'me:2'],
+  ])('An attempt (waits: %s, queue: %s) keeps its ticket where it may have a position', (waits, hasQueue, ticket) => {
+    const hold = holdOf({ waits, hasQueue });
+    hold.stamp();
+    hold.renameTo('me:2');
+    hold.answered();
+    const isEnqueued = ticket === 'me:1';
+    expect([hold.isEnqueued, hold.mayBeInRedis, hold.ticket]).toEqual([isEnqueued, isEnqueued, ticket]);
+  });
+
+  it.each([
+    ['me:1', ['me:1']],
+    ['me:1@5', ['me:1']],
+    ['me:15', ['me:1', 'me:15']],
+    ['kept@me:1@', ['me:1', 'kept@me:1@']],
+  ])('An attempt as %s is found under %j', (owner, expected) => {
+    expect(Object.assign(holdOf(), { owner }).owners).toEqual(expected);
+  });
+
+  it('An attempt says for how many µs its caller has waited, at least 0', () => {
+    const hold = Object.assign(holdOf(), { since: 10 });
+    expect([hold.waited(12.5), hold.waited(9)]).toEqual(['2500', '0']);
+  });
+});
+
+describe('A hold', () => {
+  it('A hold that is passed on is put before the watchdog where that does not know when to renew it', () => {
+    const row = (ttl: number, isWatched: boolean, renewAt?: number, renewUntil?: number) => {
+      const hold = Object.assign(grant(), { renewAt });
+      hold.passedOn(leaseOf({ ttl, renewUntil }), isWatched, time.now);
+      return [hold.ttl, hold.longestTtl, log.join()].join(' ');
+    };
+    expect([row(3_000, true, 2_000), row(3_000, true, undefined, 0)]).toEqual(['3000 3000 ', '3000 3000 ']);
+    expect([row(3_000, true), row(3_000, false, 2_000)]).toEqual(['3000 3000 add', '3000 3000 add']);
+    expect([row(9_000, true, 2_000), row(9_000, true, undefined, 0)]).toEqual(['9000 9000 add', '9000 9000 add']);
+  });
+
+  it.each<[what: string, other: Partial<LockRequest>, passed: number, isFresh: boolean]>([
+    ['confirmed 50 ms ago', {}, 50, true],
+    ['confirmed 51 ms ago', {}, 51, false],
+    ['with as much left as is asked for', { minHold: 2_990 }, 10, true],
+    ['with less left', { minHold: 2_990 }, 11, false],
+    ['with other permits', { permits: 2 }, 0, false],
+  ])('A hold %s may be passed on without a command: by what it says', (_, other, passed, isFresh) => {
+    const hold = grant();
+    const request = { ttl: 3_000, renew: true, minHold: 0, permits: 1, ...other } as LockRequest;
+    expect(hold.isFreshFor(request, time.now + passed)).toBe(isFresh);
+    hold.receive({ fencingToken: 7, moreTokens: 1 });
+    expect(hold.isFreshFor(request, time.now + passed)).toBe(isFresh);
+    expect([hold.takeToken(), hold.takeToken()]).toEqual([7, 8]);
+    expect(hold.isFreshFor(request, time.now + passed)).toBe(false);
+    expect(() => hold.takeToken()).toThrow('me:1 has no token left');
+  });
+
+  it('A hold that is not held is neither renewed nor lost, whatever comes, and is given up once', async () => {
+    const hold = grant();
+    hold.renewInBackground(1_000, time.now, 0);
+    for (const _ of [1, 2]) hold.unlocked();
+    log = [];
+    await time.advance(5_000);
+    hold.loseIfDue();
+    hold.lose('stolen');
+    expect([hold.reading, hold.mayRenewAt(time.now), hold.until]).toEqual([undefined, false, 4_000]);
+    answer({ state: 'held', until: 60_000 });
+    expect([hold.until, log]).toEqual([4_000, ['answered']]);
+    expect([hold.giveUp(), hold.state, hold.giveUp()]).toEqual([true, 'given up', false]);
+  });
+
+  it('A hold may be renewed before the time at which its lease has no use for it, and once in any case', async () => {
+    const hold = grant({ renewUntil: 2_000 });
+    expect([hold.mayRenewAt(1_999), hold.mayRenewAt(2_000)]).toEqual([true, false]);
+    hold.renewAt = 1_500;
+    hold.endRenewal();
+    expect(hold.renewAt).toBeUndefined();
+    const claimed = grant({ renewUntil: 0 }, new Promise(() => {}));
+    claimed.renewAt = 1_500;
+    claimed.endRenewal();
+    expect([claimed.mayRenewAt(2_000), claimed.renewAt]).toEqual([true, 1_500]);
+  });
+
+  it('A hold whose protocol can only release it is not confirmed, and remembers what was asked for', () => {
+    const hold = grant();
+    expect([hold.confirmOrRelease(9_000, 300, time.now, 1), hold.longestTtl]).toEqual([undefined, 9_000]);
+  });
+
+  it('A hold has the latest of its confirmations, in whatever order they come', () => {
+    const hold = grant();
+    hold.confirmed(9_000.9, 1_500.9, hold.drift);
+    hold.confirmed(5_000, 1_200, hold.drift);
+    expect([hold.keyUntil, hold.sentAt]).toEqual([9_000, 1_500]);
+  });
+
+  it.each([
+    [false, 2_000, 'some,moved'],
+    [true, 2_000, 'all,remove,lost: expired'],
+    [false, 3_000, 'remove,lost: expired'],
+    [undefined, 2_000, 'remove,lost: expired'],
+  ])(
+    'A hold of several leases (all over: %s) ends those whose own ttl is over after %s ms',
+    async (isOver, ms, told) => {
+      const endSome = () => {
+        log.push(isOver ? 'all' : 'some');
+        return !isOver;
+      };
+      const lease = { endsAt: time.now + 1_000, renewUntil: 0 };
+      const hold = grant(isOver === undefined ? lease : { ...lease, endSome });
+      await time.advance(ms);
+      hold.loseIfDue();
+      expect([log.join(), hold.isHeld]).toEqual([told, told.endsWith('moved')]);
+    },
+  );
+});
