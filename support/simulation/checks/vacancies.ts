@@ -1,5 +1,5 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
-import { isWithoutHolder } from '../../../lib/api/owner-name';
+import { isDetached, isWithoutHolder } from '../../../lib/api/owner-name';
 import { isShared, keysOf } from '../plan';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
@@ -80,6 +80,8 @@ export class Vacancies {
       owner !== undefined &&
       !isWithoutHolder(owner) &&
       !this.#leases.wasOpened(owner) &&
+      // An adoption that failed is left as it is, for another try. Its key ends with its ttl.
+      !isDetached(this.#owners.get(key)?.before) &&
       !this.#isOfUnreachableHolder(key)
     );
   }
