@@ -46,6 +46,18 @@ it('Locks in Redis have their real times beside locks in memory', async () => {
   expect(Math.abs(Date.now() - (acquiredAtIn(ownerOf(lease)) ?? 0))).toBeLessThan(1_000);
 });
 
+it('A caller that waits in memory costs as much whether few wait or many', async () => {
+  const { ours } = openTwo();
+  const lease = await ours.obtain('key').lock();
+  const [sorted, filtered] = [jest.spyOn(Array.prototype, 'sort'), jest.spyOn(Array.prototype, 'filter')];
+  const calls = Array.from({ length: 100 }, () => ours.run('key', () => undefined));
+  await lease.unlock();
+  await Promise.all(calls);
+  const lengths = [...sorted.mock.contexts, ...filtered.mock.contexts].map((array) => (array as []).length);
+  jest.restoreAllMocks();
+  expect(Math.max(...lengths)).toBeLessThan(10);
+});
+
 it('InMemoryLocks say who holds a lock', async () => {
   const { locks, ours } = openTwo({ fencing: true });
   expect(locks.holder('key')).toBeUndefined();

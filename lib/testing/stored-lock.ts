@@ -60,6 +60,8 @@ export class StoredLock {
   /** While it is silent, a lock that becomes free is granted to nobody. */
   readonly #store: InMemoryLocks;
   readonly #queue = new Map<string, Position>();
+  /** The latest `since` that the queue has had. */
+  #lastSince = 0;
   /** By owner. One at most, but for shared locks. */
   readonly #leases = new Map<string, StoredLease>();
   /** What those that hold it or wait for it use it as; `undefined`: nobody does. */
@@ -116,11 +118,13 @@ export class StoredLock {
       return grant(ticket, lease);
     }
     const position = this.#queue.get(ticket);
-    const front = [...this.#queue.values()].filter(({ since }) => since <= claim.since);
+    const front = () => [...this.#queue.values()].filter(({ since }) => since <= claim.since);
     if (position === undefined && this.#mayEnter(claim, front)) return this.#enter(claim);
     if (waits && position === undefined) {
       this.#queue.set(ticket, { ...claim, receive: undefined });
-      this.#sortQueue();
+      // Mostly it is the last one.
+      if (claim.since < this.#lastSince) this.#sortQueue();
+      else this.#lastSince = claim.since;
     }
     this.#watchExpiry();
     const [owner, first] = this.#byEnd[0] ?? [];
@@ -207,7 +211,7 @@ export class StoredLock {
     for (const [owner, { expiresAt }] of this.#leases) if (expiresAt <= now) this.#leases.delete(owner);
     if (this.#isWritten && this.#leases.size === 0) this.#readersFirst();
     for (const first of this.#store.isSilent ? [] : this.#queue.values()) {
-      if (!this.#mayEnter(first, [])) break;
+      if (!this.#mayEnter(first, () => [])) break;
       this.#queue.delete(first.ticket);
       const granted = this.#enter(first);
       first.receive?.(granted);
@@ -234,16 +238,15 @@ export class StoredLock {
   }
 
   /** Whether a caller may enter beside the leases. A claim in front counts as entered, so nobody overtakes. */
-  #mayEnter({ kind, takes }: Claim, front: readonly Claim[]): boolean {
+  #mayEnter({ kind, takes }: Claim, front: () => readonly Claim[]): boolean {
     const leases = [...this.#leases.values()];
     // What was given by hand is of kind `lock`, and excludes everybody, whatever the lock is used as.
     if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
-    if (kind === 'semaphore') {
-      const others = taken([...leases, ...front]);
-      return others === 0 || others + takes <= this.#permits.count;
-    }
-    if (kind === 'read') return front.every((other) => other.kind === 'read');
-    return leases.length + front.length === 0;
+    if (kind === 'read') return front().every((other) => other.kind === 'read');
+    const fits = (others: number): boolean =>
+      others === 0 || (kind === 'semaphore' && others + takes <= this.#permits.count);
+    const held = taken(leases);
+    return fits(held) && fits(held + taken(front()));
   }
 
   #enter({ ticket, kind, takes, ttl }: Pick<Claim, 'ticket' | 'kind' | 'takes' | 'ttl'>): Grant {
