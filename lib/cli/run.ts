@@ -34,7 +34,9 @@ export async function run(args: Arguments, signals: Signals): Promise<number> {
   // A token of the Redisson types is a key that is never deleted.
   const fencing = values.fencing ?? traitsOf(lockType).format !== 'redisson';
   const onWarning = ({ message }: { readonly message: string }) => complain(message);
-  const settings = { registryKey: registryKeyOf(values) ?? 'locks', lockType, name: values.name, fencing, onWarning };
+  const warnAfter = values.quiet ? Number.POSITIVE_INFINITY : undefined;
+  const registryKey = registryKeyOf(values) ?? 'locks';
+  const settings = { registryKey, lockType, name: values.name, fencing, warnAfter, onWarning };
   let connection: Connection | undefined;
   let registry: RedisLockRegistry | undefined;
   try {

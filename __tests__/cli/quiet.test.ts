@@ -1,0 +1,27 @@
+import { expect, it, jest } from '@jest/globals';
+import { run } from '../../lib/cli/run';
+import type { Signals } from '../../lib/cli/signals';
+import { FakeClock } from '../support/fake-clock';
+import { mockRedis, refused } from '../support/mock-redis';
+import { until } from '../support/until';
+
+const time = FakeClock.install();
+
+it.each([true, false])('`run` says that it has waited for long, but not with --quiet: %s', async (quiet) => {
+  const client = mockRedis();
+  client.evalSha.mockResolvedValue(refused(600_000));
+  const connection = { client, close: () => undefined };
+  const unlessOne = (connecting: Promise<unknown>) => connecting.catch(() => connection);
+  const signals = { unlessOne, beforeCommand: new AbortController().signal } as unknown as Signals;
+  const said = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+  const values = { quiet, url: 'redis://127.0.0.1:1', wait: '40s' };
+  const ended = expect(run({ command: 'run', operands: ['key'], rest: ['true'], values }, signals)).rejects.toThrow(
+    'The lock "key" is not free',
+  );
+  await until(() => client.sent > 0);
+  await time.advance(41_000);
+  await ended;
+  const lines = said.mock.calls.length;
+  said.mockRestore();
+  expect(lines).toBe(quiet ? 0 : 1);
+});
