@@ -96,6 +96,14 @@ describeReal('LockModule', () => {
     await expect(starting).rejects.toThrow('Expected `closeTimeout` to be a number of milliseconds');
   });
 
+  it('ends the client that it has made where an option is refused', async () => {
+    const client = await createRealClient();
+    const imports = [LockModule.forRoot({ client: () => client, registryKey: 'shop', expireAfter: 0 })];
+    const starting = Test.createTestingModule({ imports: [moduleOf(imports)] }).compile();
+    await expect(starting).rejects.toThrow('Expected `expireAfter` to be a number of milliseconds');
+    expect(client.isOpen).toBe(false);
+  });
+
   it('leaves a client open that was given to it', async () => {
     const client = await createRealClient();
     const { app } = await start({ client });

@@ -49,10 +49,17 @@ async function make({ client, disconnect, closeTimeout, ...options }: LockModule
   // At shutdown it would be too late.
   if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
   const made: RedisClient & { destroy?(): unknown } = await (typeof client === 'function' ? client() : client);
-  const registry = new RedisLockRegistry(made, options);
   const isOurs = typeof client === 'function';
-  shutdowns.set(registry, { disconnect: disconnect ?? (() => isOurs && made.destroy?.()), closeTimeout });
-  return registry;
+  const end = disconnect ?? (() => isOurs && made?.destroy?.());
+  try {
+    const registry = new RedisLockRegistry(made, options);
+    shutdowns.set(registry, { disconnect: end, closeTimeout });
+    return registry;
+  } catch (error) {
+    // There will be no shutdown, and its connection would keep the process alive.
+    await end();
+    throw error;
+  }
 }
 
 /**
