@@ -1,6 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { clock } from '../../lib/internal/clock';
+import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, released } from '../support/mock-redis';
 
@@ -36,6 +38,29 @@ it('A hold that goes on after a turn of the event loop is given back before clos
     expect(isClosed).toBe(false);
     answer.resolve(released);
     await closing;
+  } finally {
+    time.restore();
+  }
+});
+
+it.each([
+  ['pub-sub', SPRING_SCRIPTS],
+  ['redisson', REDISSON_SCRIPTS],
+] as const)('A busy %s lock is released after a slice where nobody can listen', async (lockType, { RELEASE }) => {
+  const time = new FakeClock();
+  try {
+    const redis = mockRedis();
+    const lock = new RedisLockRegistry(redis, { registryKey: 'passing', lockType }).obtain('key');
+    const lease = await lock.lock();
+    const waiting = lock.lock();
+    await time.advance(500);
+    await lease.unlock();
+    expect(redis.evalSha.mock.lastCall?.[0]).toBe(RELEASE.sha1);
+    // It is left to those that poll for longer than their interval.
+    await time.advance(105);
+    expect(redis.evalSha.mock.lastCall?.[0]).toBe(RELEASE.sha1);
+    await time.advance(20);
+    await (await waiting).unlock();
   } finally {
     time.restore();
   }

@@ -65,7 +65,7 @@ class ContendedProtocol implements LockProtocol {
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
-  /** `subscriber`: `undefined`: waiters poll. */
+  /** `subscriber`: `undefined`: waiters poll, as they do where it cannot listen. */
   constructor(names: LockNames, parts: RegistryParts, format: ScriptedFormat, subscriber: Subscriber | undefined) {
     this.#names = names;
     this.#parts = parts;
@@ -74,10 +74,15 @@ class ContendedProtocol implements LockProtocol {
     this.#pollers = parts.pollers(subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
+  /** Waiters listen for releases: so a process can find out whether there are any. */
+  get #areHeard(): boolean {
+    return this.#subscriber?.mayListen === true;
+  }
+
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
       const { handOver, idleBetweenTries } = this.#parts.settings;
-      this.#lazySharing = this.#subscriber ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
+      this.#lazySharing = this.#areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
       this.#lazySharing.acquired(this.#acquiredAt);
     }
     return this.#lazySharing;
@@ -104,7 +109,7 @@ class ContendedProtocol implements LockProtocol {
       } else {
         const answeredAt = sentAt + answer.roundTrip;
         this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
-        const sharing = this.#subscriber ? this.#lazySharing : this.#sharing;
+        const sharing = this.#areHeard ? this.#lazySharing : this.#sharing;
         sharing?.refused(answer.owner, answeredAt);
       }
       return answer;
@@ -191,7 +196,7 @@ class ContendedProtocol implements LockProtocol {
     if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
     const isSliceOver = this.#sharing.isSliceOver(now);
     // Who listens can be asked, in the same script.
-    if (isSliceOver && (this.#subscriber === undefined || !format.countsListeners)) {
+    if (isSliceOver && !(this.#areHeard && format.countsListeners)) {
       return this.release(owner, timeout, undefined, now, true);
     }
     const args = [owner, String(ttl)];

@@ -181,6 +181,13 @@ export class Subscriber {
     this.#isSharded = options.isSharded;
   }
 
+  /** Whether there can be messages: a pool, and an adapter of two methods, have no connection for them. */
+  get mayListen(): boolean {
+    const { pollInterval, socketEpoch } = this.#client;
+    if (this.#options.connection !== undefined) return true;
+    return pollInterval === undefined && (socketEpoch !== undefined || isSubscriber(this.#client));
+  }
+
   /**
    * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
    * next waiter may find it open again. Always for a client that gets no messages.
