@@ -138,14 +138,14 @@ export class RedisLease implements HeldLease {
 
   assertHeld(): void {
     if (this.remaining > 0) return;
-    this.#loseIfDue();
+    this.#hold.loseIfDue();
     this.#assertNotOver();
     throw new LockLostError(this.key, 'unconfirmed');
   }
 
   /** Whether it was lost. Ends it first if its deadline has come: then its listeners run now. */
   checkLost(): boolean {
-    this.#loseIfDue();
+    this.#hold.loseIfDue();
     return this.#loss !== undefined;
   }
 
@@ -157,7 +157,7 @@ export class RedisLease implements HeldLease {
   /** See `Lease.renew`; `limit` in ms. */
   async renew(ttl?: number, limit = Number.POSITIVE_INFINITY): Promise<void> {
     const atLeast = ttl === undefined ? this.ttl : Math.ceil(checkedTtl('ttl', ttl));
-    this.#loseIfDue();
+    this.#hold.loseIfDue();
     await this.#hold.reading;
     this.#assertNotOver();
     const now = clock.now();
@@ -174,7 +174,7 @@ export class RedisLease implements HeldLease {
 
   async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
     const call = evalCall(script, options);
-    this.#loseIfDue();
+    this.#hold.loseIfDue();
     await this.#hold.reading;
     this.#assertNotOver();
     const { heldScripts, settings } = this.#lock.services;
@@ -228,7 +228,7 @@ export class RedisLease implements HeldLease {
       givingBack.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
-    this.#publishLoss();
+    this.#publishLoss(reason);
     this.#lossSignal?.abort(this.lossError());
   }
 
@@ -248,7 +248,7 @@ export class RedisLease implements HeldLease {
   }
 
   async detach(): Promise<string> {
-    this.#loseIfDue();
+    this.#hold.loseIfDue();
     if (this.#hold.reading !== undefined) await this.#hold.reading;
     this.#assertNotOver();
     const hold = this.#hold;
@@ -310,10 +310,6 @@ export class RedisLease implements HeldLease {
 
   #become(state: LeaseState): void {
     this.#state = STATES.change(this.#state, state);
-  }
-
-  #loseIfDue(): void {
-    if (this.#state === 'held') this.#hold.loseIfDue();
   }
 
   #assertNotOver(): void {
@@ -407,15 +403,15 @@ export class RedisLease implements HeldLease {
     this.#become('lost, unlocked');
     this.#loss = reason;
     this.#lossSignal?.abort(this.lossError());
-    this.#publishLoss();
+    this.#publishLoss(reason);
     return this.lossError();
   }
 
-  #publishLoss(): void {
+  #publishLoss(reason: LockLostReason): void {
     if (lostChannel.hasSubscribers) {
       const { owner, fencingToken, heldFor } = this;
       const about = { ...this.#labels, lease: this, owner, fencingToken };
-      publish<LostMessage>(lostChannel, { ...about, reason: this.#loss ?? 'unconfirmed', heldFor });
+      publish<LostMessage>(lostChannel, { ...about, reason, heldFor });
     }
     // After the message of the loss, which belongs to the section.
     this.endHold?.(this.lossError());
