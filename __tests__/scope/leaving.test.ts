@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
-import { collectGarbage, untilCollected } from '../support/collected';
+import type { RedisLock } from '../../lib';
+import { collectGarbage } from '../support/collected';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
@@ -251,26 +251,3 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     });
   });
 });
-
-it.each(['the same key', 'other keys'])(
-  'A scope that is over is let go, though the next round of a worker was started inside it (%s)',
-  async (keys) => {
-    // Every lock is free. Unlike a mock it keeps nothing: a promise refers to the scope that it was made in.
-    const client: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
-    const registry = new RedisLockRegistry(client, { registryKey: 'rounds', cacheCapacity: 2 });
-    const leases: WeakRef<Lease>[] = [];
-    await new Promise<void>((resolve, reject) => {
-      const round = (i: number): void => {
-        const task = (lease: Lease): void => {
-          leases.push(new WeakRef(lease));
-          if (i < 10) setImmediate(round, i + 1);
-          else setImmediate(resolve);
-        };
-        registry.run(keys === 'the same key' ? 'key' : `key ${i}`, task).catch(reject);
-      };
-      round(1);
-    });
-    expect(leases).toHaveLength(10);
-    await untilCollected(leases[0] as WeakRef<Lease>);
-  },
-);

@@ -242,27 +242,33 @@ it('A grant that replicas do not acknowledge is given back within the time of it
 it.each([
   ['answered, is contention', true, 'LockTimeoutError'],
   ['not answered, is silence', false, 'CannotAcquireLockError'],
-])('A grant that replicas do not acknowledge, whose give-back was %s to the next caller', async (_, isAnswered, name) => {
-  const { registry } = unreplicated({ commandTimeout: 100 });
-  if (!isAnswered) redis.evalSha.mockImplementation(silence);
-  const first = settled(registry.obtain('key').lock({ waitTime: 400 }));
-  await time.advance(0);
-  const waitTime = isAnswered ? 5 : 105;
-  expect(await settled(registry.obtain('key').lock({ waitTime }))).toMatchObject({ error: { name } });
-  await first;
-});
+])(
+  'A grant that replicas do not acknowledge, whose give-back was %s to the next caller',
+  async (_, isAnswered, name) => {
+    const { registry } = unreplicated({ commandTimeout: 100 });
+    if (!isAnswered) redis.evalSha.mockImplementation(silence);
+    const first = settled(registry.obtain('key').lock({ waitTime: 400 }));
+    await time.advance(0);
+    const waitTime = isAnswered ? 5 : 105;
+    expect(await settled(registry.obtain('key').lock({ waitTime }))).toMatchObject({ error: { name } });
+    await first;
+  },
+);
 
 it.each([
   [50, 100],
   [80, 130],
-])('A caller whose wait ends %d ms after the attempt in front of it is told then, or when that had 50 ms', async (at, after) => {
-  const lock = registryOf({ idleBetweenTries: at }).obtain('key');
-  redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockImplementation(silence);
-  const first = settled(lock.lock());
-  await time.advance(0);
-  expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ after });
-  await first;
-});
+])(
+  'A caller whose wait ends %d ms after the attempt in front of it is told then, or when that had 50 ms',
+  async (at, after) => {
+    const lock = registryOf({ idleBetweenTries: at }).obtain('key');
+    redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockImplementation(silence);
+    const first = settled(lock.lock());
+    await time.advance(0);
+    expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ after });
+    await first;
+  },
+);
 
 it('A caller that does not wait is told what Redis answers to the attempt in front of it, and asks itself where that fails', async () => {
   const lock = registryOf().obtain('key');

@@ -321,7 +321,7 @@ export class RedisLock implements DistributedLock {
   left(wait: Wait): void {
     this.#callers--;
     // The error would keep what its stack refers to, for every lock that is cached.
-    if (this.#callers === 0 && this.#protocol !== undefined) this.#protocol.availability.failure = undefined;
+    if (this.#callers === 0) this.openProtocol().availability.failure = undefined;
     this.services.waits.end(wait);
     wait.end();
   }

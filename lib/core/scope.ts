@@ -100,8 +100,7 @@ export class Scope {
    * silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
-    const held = this.#lease;
-    if (held === undefined) return { outcome: 'scope ended' };
+    const held = this.#lease as HeldLease;
     held.assertHeld();
     const { key, permits = 1 } = held;
     if (request.permits > permits) {

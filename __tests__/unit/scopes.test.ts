@@ -1,0 +1,310 @@
+import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
+import { beforeEach, expect, it } from '@jest/globals';
+import { type HoldMessage, type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
+import { Scope } from '../../lib/core/scope';
+import type { HeldLease } from '../../lib/core/unlock-order';
+import { collectGarbage, untilCollected } from '../support/collected';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, silence } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
+
+const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+let registry: RedisLockRegistry;
+let lock: RedisLock;
+let other: RedisLock;
+
+beforeEach(() => {
+  redis = mockRedis();
+  registry = createRegistry(redis).registry;
+  [lock, other] = [registry.obtain('key'), registry.obtain('other')];
+});
+
+/** A promise that the test resolves. */
+function gate() {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return { open, opened };
+}
+
+/** The lock is lost to another process, and its lease learns that. */
+async function lose(lease: Lease): Promise<void> {
+  redis.evalSha.mockResolvedValueOnce(-1);
+  await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+}
+
+const LOST = { name: 'LockLostError', reason: 'stolen' };
+
+it('A nested lease shows what the outer one has, sends nothing, and is of no use after its unlock', async () => {
+  redis.evalSha.mockResolvedValueOnce('7');
+  const fenced = createRegistry(redis, { fencing: true }).registry.obtain('key');
+  await fenced.run(async (lease) => {
+    const { sent } = redis;
+    const [outer, nested] = [lease as HeldLease, (await fenced.lock()) as HeldLease];
+    const shown = ({ key, owner, permits, signal, remaining, fencingToken }: HeldLease) => {
+      return { key, owner, permits, signal, remaining, fencingToken };
+    };
+    expect(shown(nested)).toEqual(shown(outer));
+    expect(nested.fencingToken).toBe(7);
+    expect(inspect(nested)).toMatch(/^Lease \{ key: 'key'.*, reentrant: true \}$/);
+    await expect(nested.detach()).rejects.toThrow(
+      'The lease of a nested call cannot travel to another process: detach that of the outermost one',
+    );
+    nested.assertHeld();
+    expect(nested.checkLost()).toBe(false);
+    await nested.unlock();
+    await nested.unlock();
+    expect([nested.remaining, nested.isUnlocked, redis.sent]).toEqual([0, true, sent]);
+    expect(() => nested.assertHeld()).toThrow('was unlocked');
+    await expect(nested.renew()).rejects.toThrow('was unlocked');
+    await expect(nested.eval('return 1')).rejects.toThrow('was unlocked');
+    expect(redis.sent).toBe(sent);
+    lease.assertHeld();
+  });
+});
+
+it('A nested lease runs a script under the lock', async () => {
+  await lock.run(async () => {
+    const nested = await lock.lock();
+    redis.evalSha.mockResolvedValueOnce('reply');
+    expect(await nested.eval('return 1')).toBe('reply');
+  });
+});
+
+it('A nested call takes as many permits as its scope has, on each level, and no more', async () => {
+  redis.evalSha.mockResolvedValue([1, 0, 3]);
+  const semaphore = registry.semaphore('key', { permits: 3 });
+  const inside = () => semaphore.run(() => semaphore.lock({ permits: 2 }), { permits: 2 });
+  await semaphore.run(inside, { permits: 2 });
+  await expect(semaphore.run(() => semaphore.lock({ permits: 3 }), { permits: 2 })).rejects.toThrow(
+    'Lock "key" could not be acquired with 3 permits inside its own scope, which has 2: a nested call takes no ' +
+      'further permits. Take 3 with the outermost call',
+  );
+});
+
+it('Each of several keys of a run is entered again inside, on each level', async () => {
+  await registry.multi(['other', 'key']).run(async () => {
+    const { sent } = redis;
+    for (const one of [lock, other]) await one.run(() => one.run(() => undefined));
+    expect(redis.sent).toBe(sent);
+  });
+});
+
+it('A scope knows whether it is inside that of a lock of this name', async () => {
+  const [lease, inner] = [{ isUnlocked: false }, { isUnlocked: false }];
+  await new Scope({ names: { lock: 'a' } }, lease as HeldLease).run(() =>
+    new Scope({}, inner as HeldLease).run(() => {
+      const isInside = (name: string) => Scope.current()?.isInside(name);
+      expect([isInside('a'), isInside('b')]).toEqual([true, false]);
+      lease.isUnlocked = true;
+      expect(isInside('a')).toBe(false);
+    }),
+  );
+});
+
+it('Callers that wait inside a scope whose lease is lost are told so, one after the other, and nested leases once', async () => {
+  const running = lock.run(async (lease) => {
+    const first = await lock.lock();
+    const waiting = [1, 2].map(() => expect(lock.lock()).rejects.toMatchObject(LOST));
+    await lose(lease);
+    await expect(first.unlock()).rejects.toMatchObject(LOST);
+    await first.unlock();
+    await Promise.all(waiting);
+    return 'done';
+  });
+  await expect(running).rejects.toMatchObject({ ...LOST, result: 'done' });
+});
+
+it('A nested call with a ttl or a minHold that is longer than what is left extends the lease', async () => {
+  const run = (task: (lease: Lease) => unknown) => lock.run(task, { ttl: 60_000 });
+  await run(async (lease) => {
+    await time.advance(40_000);
+    await (await lock.lock({ ttl: 10_000 })).unlock();
+    expect(lease.remaining).toBeLessThan(20_000);
+    await (await lock.lock({ ttl: 40_000 })).unlock();
+    expect(lease.remaining).toBeGreaterThan(39_000);
+    await (await lock.lock({ minHold: 50_000 })).unlock();
+    expect(lease.remaining).toBeGreaterThan(49_000);
+  });
+  // The release keeps it until the minHold ends.
+  expect(redis.calls.at(-1)?.arguments).toContain('50000');
+});
+
+it('A nested call waits for the extension of the lease no longer than it may, and 50 ms in any case', async () => {
+  await lock.run(
+    async () => {
+      for (const [waitTime, after] of [
+        [500, 500],
+        [1, 50],
+      ] as const) {
+        redis.evalSha.mockImplementation(silence);
+        const startedAt = time.now;
+        let end = 0;
+        const nested = lock.lock({ ttl: 100_000, waitTime }).catch(() => (end = time.now));
+        await time.advance(1_000);
+        await nested;
+        expect(end - startedAt).toBe(after);
+      }
+      redis.evalSha.mockResolvedValue(1);
+    },
+    { ttl: 60_000 },
+  );
+});
+
+it('A nested call whose scope ends while it extends the lease acquires the lock itself', async () => {
+  const reply = lateReply();
+  await lock.run(
+    async (lease) => {
+      redis.evalSha.mockReturnValueOnce(reply.promise);
+      const nested = lock.lock({ ttl: 100_000 });
+      await time.advance(1);
+      await lease.unlock();
+      reply.resolve(1);
+      const { sent } = redis;
+      (await nested).assertHeld();
+      expect(redis.sent).toBe(sent + 1);
+      await (await nested).unlock();
+    },
+    { ttl: 60_000 },
+  );
+});
+
+it('A run waits for nested runs that its task did not wait for, and not for nested leases', async () => {
+  const { open, opened } = gate();
+  let nested: Promise<unknown> | undefined;
+  let isOver = false;
+  const running = lock
+    .run(() => {
+      nested = lock.run(() => opened);
+      return 'result';
+    })
+    .then(() => (isOver = true));
+  await time.advance(1);
+  expect(isOver).toBe(false);
+  open();
+  await Promise.all([nested, running]);
+  expect(await lock.run(() => lock.lock().then(() => 'left'))).toBe('left');
+});
+
+it('unlock() of a lock inside a scope ends what the scope took, one after the other, and not the run', async () => {
+  await lock.run(async (lease) => {
+    await expect(lock.unlock()).rejects.toMatchObject({ name: 'NotLockOwnerError' });
+    await lock.lock();
+    await lock.unlock();
+    await expect(lock.unlock()).rejects.toMatchObject({ name: 'NotLockOwnerError' });
+    lease.assertHeld();
+    redis.evalSha.mockResolvedValue([1, 0, 2]);
+    const semaphore = registry.semaphore('key', { permits: 2 });
+    await semaphore.lock();
+    await semaphore.lock();
+    await expect(semaphore.unlock()).rejects.toThrow('has several leases here');
+    redis.evalSha.mockResolvedValue(1);
+  });
+});
+
+it('unlock() of a lock in work that outlived its scopes ends what was taken in them', async () => {
+  const [first, second] = [gate(), gate()];
+  let work: Promise<unknown> = Promise.resolve();
+  await lock.run(async () => {
+    const lease = await other.lock();
+    work = (async () => {
+      await first.opened;
+      // Another round, inside the scope that is over.
+      await registry.run('third', async () => {
+        await registry.obtain('fourth').lock();
+        await registry.obtain('fourth').unlock();
+        work = (async () => {
+          await second.opened;
+          await other.unlock();
+          expect(lease.remaining).toBe(0);
+        })();
+      });
+    })();
+  });
+  const round = work;
+  first.open();
+  await round;
+  second.open();
+  await work;
+});
+
+it('unlock() of a lock outside all scopes ends what work took that outlived its scope', async () => {
+  const { open, opened } = gate();
+  let work: Promise<unknown> = Promise.resolve();
+  await lock.run(() => {
+    work = opened.then(() => other.lock());
+  });
+  open();
+  await work;
+  await other.unlock();
+});
+
+it('A caller that waits inside a scope gives up when its waitTime is over, and acquires the lock itself when the scope is', async () => {
+  let waiting: Promise<Lease> | undefined;
+  await lock.run(async () => {
+    const nested = await lock.lock();
+    waiting = lock.lock();
+    const late = expect(lock.lock({ waitTime: 20 })).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    await time.advance(20);
+    await late;
+    expect(nested.remaining).toBeGreaterThan(0);
+  });
+  const lease = await waiting;
+  lease?.assertHeld();
+  await lock.unlock();
+  expect(lease?.remaining).toBe(0);
+});
+
+it('A lock is in use while a task runs whose lease was unlocked early', async () => {
+  await lock.run(async (lease) => {
+    await lease.unlock();
+    expect(lock.isInUse).toBe(true);
+  });
+  expect(lock.isInUse).toBe(false);
+});
+
+it('A run is published as a hold, and so is a nested one as a re-entry, but no nested lease', async () => {
+  const messages: HoldMessage[] = [];
+  const start = (message: object) => messages.push(message as HoldMessage);
+  const listeners = { start } as unknown as TracingChannelSubscribers<object>;
+  const channel = tracingChannel('redis-lock-registry:hold');
+  channel.subscribe(listeners);
+  await lock.run(() => lock.run(async () => (await lock.lock()).unlock()));
+  channel.unsubscribe(listeners);
+  expect(messages.map(({ isReentry }) => isReentry)).toEqual([false, true]);
+});
+
+it.each(['the same key', 'other keys'])(
+  'A scope that is over is let go, though the next round of a worker was started inside it (%s)',
+  async (keys) => {
+    // Every lock is free. Unlike a mock it keeps nothing: a promise refers to the scope that it was made in.
+    const client: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
+    const rounds = new RedisLockRegistry(client, { registryKey: 'rounds', cacheCapacity: 2 });
+    const scopes: WeakRef<Scope>[] = [];
+    let last: Scope | undefined;
+    await new Promise<void>((resolve, reject) => {
+      const round = (i: number): void => {
+        if (i === 5) {
+          // What the scope before took is gone.
+          rounds.expireUnusedOlderThan(-1);
+          collectGarbage();
+        }
+        const task = async (): Promise<void> => {
+          last = Scope.current();
+          scopes.push(new WeakRef(last as Scope));
+          const taken = rounds.obtain(`taken ${i}`);
+          await taken.lock();
+          await taken.unlock();
+          if (i < 10) setImmediate(round, i + 1);
+          else setImmediate(resolve);
+        };
+        rounds.run(keys === 'the same key' ? 'key' : `key ${i}`, task).catch(reject);
+      };
+      round(1);
+    });
+    expect(scopes).toHaveLength(10);
+    await untilCollected(scopes[3] as WeakRef<Scope>);
+    expect(scopes.at(-1)?.deref()).toBe(last);
+  },
+);
