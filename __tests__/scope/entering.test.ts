@@ -24,29 +24,6 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(await isExcluded(scope.theirs)).toBe(false);
   });
 
-  it('Entering a lock again in its scope shows the same lease to the nested holder: key, remaining time, signal and fencing token', async () => {
-    const lock = scope.registry({ fencing: true }).obtain('key');
-    await lock.run(async (outer) => {
-      const nested = await lock.lock();
-      expect(nested.key).toBe('key');
-      expect(nested.fencingToken).toBe(outer.fencingToken);
-      expect(nested.fencingToken).toBeGreaterThan(0);
-      expect(nested.signal).toBe(outer.signal);
-      const longest = outer.remaining;
-      const { remaining } = nested;
-      expect(remaining).toBeLessThanOrEqual(longest);
-      expect(remaining).toBeGreaterThanOrEqual(outer.remaining);
-      await nested.renew(600_000);
-      expect(outer.remaining).toBeGreaterThan(500_000);
-      await nested.unlock();
-      expect(nested.remaining).toBe(0);
-      expect(() => nested.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' }));
-      await expect(nested.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
-      outer.assertHeld();
-      expect(outer.signal.aborted).toBe(false);
-    });
-  });
-
   it('Entering a lock again in its scope sends nothing in any code that the task calls, through awaits, timers and microtasks', async () => {
     const { spy, lock } = scope.spied();
     await lock.run(async () => {

@@ -58,22 +58,6 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     expect(scope.entered).toHaveLength(2);
   });
 
-  it('Work that outlives the scope of a lock makes its own acquisition if it waits for its turn at the end', async () => {
-    let second: Promise<unknown> = Promise.resolve();
-    let held: Promise<unknown> = Promise.resolve();
-    await scope.lock.run(async () => {
-      void scope.lock.run(() => scope.enter('first'));
-      second = scope.lock.run(async () => {
-        expect(await isExcluded(scope.theirs)).toBe(true);
-        await scope.enter('second');
-      });
-      held = scope.theirs.run(() => scope.enter('theirs'));
-    });
-    await Promise.all([second, held]);
-    expect(scope.entered[0]).toBe('first');
-    expect([...scope.entered].sort()).toEqual(['first', 'second', 'theirs']);
-  });
-
   it('Work that outlives the scope of a lock does not wait for ever for a turn that was not released in the scope', async () => {
     let waiting: Promise<unknown> = Promise.resolve();
     await scope.lock.run(async () => {
@@ -108,19 +92,6 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     await work;
     await scope.expectStillHeld(later);
     await later.unlock();
-  });
-
-  it('Work that outlives the scope of a lock releases another lock that it acquired in the scope', async () => {
-    const other = scope.mine.obtain('other');
-    const scopeOver = new Gate();
-    const work = await inScope(scope.lock, async () => {
-      await other.lock();
-      await scopeOver.opened;
-      await other.unlock();
-    });
-    scopeOver.open();
-    await work.done;
-    expect(await scope.isInRedis('other')).toBe(false);
   });
 
   it('A nested run that was not awaited is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {

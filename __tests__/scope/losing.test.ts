@@ -72,22 +72,6 @@ describeReal.each(SCOPE_TYPES)('In the scope of a %s lock', (lockType) => {
     await thief.unlock();
   });
 
-  it('In a scope, a lease that is lost is lost for a sibling that waits for its turn, too', async () => {
-    const { spy, lock } = scope.spied();
-    const run = lock.run(async (lease) => {
-      const first = await lock.lock();
-      const entering = lock.run(() => scope.enter('never'));
-      const waiting = [expectLost(lock.lock(), 'expired'), expectLost(entering, 'expired')];
-      await scope.lose(lease);
-      const before = spy.sent;
-      await expectLost(first.unlock(), 'expired');
-      await Promise.all(waiting);
-      expect(spy.sent).toBe(before);
-    });
-    await expectLost(run, 'expired');
-    expect(scope.entered).toEqual([]);
-  });
-
   it('In a scope, a lease that is lost by its ttl is detected at once after a pause of the process, before any timer has run (P5)', async () => {
     const { spy, lock } = scope.spied();
     const run = lock.run(

@@ -27,25 +27,6 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
     },
   );
 
-  it('unlock() of a lock inside a scope is refused when the scope acquired nothing: it does not release the run itself', async () => {
-    const { spy, lock } = scope.spied();
-    await lock.run(
-      async (outer) => {
-        const before = spy.sent;
-        await expect(lock.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER', key: 'key' });
-        await lock.run(() => expectRefused(lock.unlock()));
-        await lock.lock();
-        await lock.unlock();
-        await expectRefused(lock.unlock());
-        expect(spy.sent).toBe(before);
-        outer.assertHeld();
-        expect(await scope.ttlOf('key')).toBeGreaterThan(30_000);
-        expect(await isExcluded(scope.theirs)).toBe(true);
-      },
-      { ttl: 60_000 },
-    );
-  });
-
   it('unlock() of a lock inside a scope releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
     const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
     const early = await before.lock();
@@ -149,14 +130,5 @@ describeReal.each(SCOPE_TYPES)('`unlock` of a %s lock', (lockType) => {
     await scope.lock.unlock();
     expect(await scope.isInRedis('key')).toBe(false);
     await expectRefused(scope.lock.unlock());
-  });
-
-  it('unlock() of a lock after a loss does not affect a later holder when the lock was evicted meanwhile', async () => {
-    await scope.lockAndLose(scope.lock);
-    scope.mine.expireUnusedOlderThan(-1);
-    const later = await scope.mine.obtain('key').lock();
-    await expectLost(scope.lock.unlock(), 'expired');
-    await scope.expectStillHeld(later);
-    await later.unlock();
   });
 });

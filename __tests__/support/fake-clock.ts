@@ -95,6 +95,19 @@ export class FakeClock {
     await this.#settled();
   }
 
+  /** How the call ends, and after how many ms; `undefined`: it does not within `limit` ms. */
+  async settled(call: Promise<unknown>, limit = 20_000) {
+    const startedAt = this.now;
+    let end: { readonly after: number; readonly value?: unknown; readonly error?: unknown } | undefined;
+    call.then(
+      (value) => (end = { after: this.now - startedAt, value }),
+      (error: unknown) => (end = { after: this.now - startedAt, error }),
+    );
+    await this.advance(0);
+    while (end === undefined && this.now - startedAt < limit) await this.advance(10);
+    return end;
+  }
+
   restore(): void {
     Object.assign(clock, real);
   }

@@ -17,18 +17,7 @@ beforeEach(() => {
 const registryOf = (options: Partial<RedisLockRegistryOptions> = {}, client: object = {}) =>
   createRegistry(Object.assign(redis, { socketEpoch: 1 }, client), options).registry;
 
-/** How the call ends, and after how many ms. */
-async function settled(call: Promise<unknown>, limit = 20_000) {
-  const startedAt = time.now;
-  let end: { readonly after: number; readonly value?: unknown; readonly error?: unknown } | undefined;
-  call.then(
-    (value) => (end = { after: time.now - startedAt, value }),
-    (error: unknown) => (end = { after: time.now - startedAt, error }),
-  );
-  await time.advance(0);
-  while (end === undefined && time.now - startedAt < limit) await time.advance(10);
-  return end;
-}
+const settled = (call: Promise<unknown>) => time.settled(call);
 
 it.each([
   [0, 50],
@@ -63,9 +52,14 @@ it('A call is published with the first contention that it met, by a caller of it
   const [lease, handedOver] = [await lock.lock(), lock.lock()];
   await time.advance(1);
   await lease.unlock();
-  await handedOver;
+  await (await handedOver).unlock();
+  await lock.run(() => lock.tryLock());
+  await new InMemoryLockRegistry().multi(['a', 'b']).tryLock();
   channel.unsubscribe(listeners);
-  expect(messages.map(({ contention, attempts, isHandedOver }) => [contention, attempts, isHandedOver])).toEqual([
+  expect(messages.map(({ isReentry }) => isReentry)).toEqual([false, false, false, false, false, false, true, false]);
+  expect(
+    messages.slice(0, 5).map(({ contention, attempts, isHandedOver }) => [contention, attempts, isHandedOver]),
+  ).toEqual([
     ['none', 1, false],
     ['local', 0, false],
     ['remote', 6, false],

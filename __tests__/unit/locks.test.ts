@@ -1,5 +1,7 @@
+import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { inspect } from 'node:util';
 import { beforeEach, expect, it } from '@jest/globals';
-import type { RedisLock, RedisLockRegistry } from '../../lib';
+import type { AcquireMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, refused, silence } from '../support/mock-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
@@ -65,6 +67,7 @@ it('unlock() of a lock that was evicted reports its losses first, and then ends 
   expect(replacement).not.toBe(lock);
   const lease = await replacement.lock();
   await expect(lock.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+  expect(await lock.tryLock()).toBeNull();
   lease.assertHeld();
   await lock.unlock();
   expect(lease.remaining).toBe(0);
@@ -137,4 +140,137 @@ it('What failed before a call is not its cause', async () => {
   expect(await failure()).toContain('CLUSTERDOWN');
   redis.evalSha.mockImplementation(silence);
   expect(await failure()).toContain('Redis has not answered for');
+});
+
+/** The words of the last command: a script that confirms the hold has its owner and ttl only. */
+const last = () => redis.calls.at(-1)?.arguments ?? [];
+
+/** A lease whose unlock a caller waits for, `ms` after it was confirmed. */
+async function waitedFor(ms: number, options: LockOptions = {}, next: LockOptions = {}) {
+  const lease = await lock.lock(options);
+  const waiting = lock.lock(next);
+  waiting.catch(() => undefined);
+  await time.advance(ms);
+  return { lease, waiting, sent: redis.sent };
+}
+
+it.each([
+  [10, 'passed on'],
+  [60, 'confirmed'],
+])('A hold that was confirmed %d ms ago is %s', async (ms, how) => {
+  const messages: AcquireMessage[] = [];
+  const asyncEnd = (message: object) => messages.push(message as AcquireMessage);
+  const listeners = { asyncEnd } as unknown as TracingChannelSubscribers<object>;
+  const channel = tracingChannel('redis-lock-registry:acquire');
+  channel.subscribe(listeners);
+  const { lease, waiting, sent } = await waitedFor(ms);
+  await lease.unlock();
+  (await waiting).assertHeld();
+  expect(redis.sent - sent).toBe(how === 'confirmed' ? 1 : 0);
+  if (how === 'confirmed') expect(last()).toHaveLength(2);
+  channel.unsubscribe(listeners);
+  expect(messages.map(({ isHandedOver }) => isHandedOver)).toEqual([false, true]);
+});
+
+it.each([10, 60])('A hold is not passed on %d ms after its confirmation before its minHold ends', async (ms) => {
+  const { lease, waiting, sent } = await waitedFor(ms, { minHold: 1_000 });
+  redis.evalSha.mockResolvedValueOnce(1).mockResolvedValue(refused(20_000));
+  await lease.unlock();
+  const [release] = redis.calls.slice(sent);
+  expect(release?.arguments).toEqual(expect.arrayContaining(['1000', String(1_000 - ms)]));
+  expect(await Promise.race([waiting, 'waits'])).toBe('waits');
+});
+
+it.each([10, 60])(
+  'A hold is not passed on %d ms after its confirmation while a script of its lease runs',
+  async (ms) => {
+    const { lease, waiting } = await waitedFor(ms);
+    const { length } = redis.calls;
+    redis.evalSha.mockImplementationOnce(silence);
+    void lease.eval('return 1').catch(() => undefined);
+    await time.advance(0);
+    await lease.unlock();
+    expect(redis.calls[length + 1]?.arguments).toContain('UNLINK');
+    (await waiting).assertHeld();
+  },
+);
+
+it.each<[string, LockOptions, boolean]>([
+  ['its caller has left', {}, true],
+  ['the next one needs more', { ttl: 200_000 }, false],
+])('A hold that was confirmed is released where %s', async (_, next, isAborted) => {
+  const stop = new AbortController();
+  const { lease } = await waitedFor(60, {}, { signal: stop.signal });
+  const second = isAborted ? undefined : lock.lock(next);
+  const confirmed = lateReply();
+  redis.evalSha.mockReturnValueOnce(confirmed.promise);
+  const unlocking = lease.unlock();
+  await time.advance(1);
+  const { sent } = redis;
+  stop.abort();
+  await time.advance(1);
+  confirmed.resolve(1);
+  await unlocking;
+  expect(redis.calls[sent]?.arguments).toContain('UNLINK');
+  await second;
+});
+
+it.each([
+  ['refused', new Error('NOPERM no'), 2],
+  ['lost', new Error('Socket closed unexpectedly'), 2],
+])('A hold whose confirmation was %s is released', async (_, error, commands) => {
+  const { lease, waiting, sent } = await waitedFor(60);
+  redis.evalSha.mockRejectedValueOnce(error);
+  const unlocking = lease.unlock();
+  await time.advance(100);
+  await unlocking;
+  expect(redis.calls[sent + 1]?.arguments).toContain('UNLINK');
+  expect(redis.sent).toBeGreaterThanOrEqual(sent + commands);
+  (await waiting).assertHeld();
+});
+
+it('A hold whose confirmation is not answered is released in the other half of the time', async () => {
+  const { lease, sent } = await waitedFor(60);
+  redis.evalSha.mockImplementation(silence);
+  const unlocking = expect(lease.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
+  await time.advance(2_400);
+  expect(redis.sent).toBe(sent + 1);
+  await time.advance(200);
+  expect(redis.sent).toBe(sent + 2);
+  await time.advance(2_500);
+  await unlocking;
+});
+
+it('A hold that is not fresh any more after a turn of the event loop is released', async () => {
+  const other = registry.obtain('other');
+  const [lease, before] = [await other.lock(), await lock.lock()];
+  const [next, waiting] = [other.lock(), lock.lock()];
+  await time.advance(1);
+  void lease.unlock();
+  time.now += 6;
+  void before.unlock();
+  const { sent } = redis;
+  time.now += 60;
+  await time.advance(1);
+  expect(redis.calls[sent]?.arguments).toContain('UNLINK');
+  await next;
+  (await waiting).assertHeld();
+});
+
+it('A lock says in which state it is here', async () => {
+  const said = () => /state: '([a-z ]+)'/.exec(inspect(lock))?.[1];
+  expect(said()).toBe('free here');
+  const attempt = lateReply();
+  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const locking = lock.lock();
+  expect(said()).toBe('asked');
+  attempt.resolve(1);
+  await locking;
+  expect(said()).toBe('held');
+});
+
+it('A call whose signal has aborted sends nothing', async () => {
+  const reason = new Error('stop');
+  await expect(lock.lock({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+  expect(redis.sent).toBe(0);
 });

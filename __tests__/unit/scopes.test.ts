@@ -1,4 +1,5 @@
 import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
+import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it } from '@jest/globals';
 import { type HoldMessage, type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
@@ -308,3 +309,15 @@ it.each(['the same key', 'other keys'])(
     expect(scopes.at(-1)?.deref()).toBe(last);
   },
 );
+
+it('A writer inside its own read scope would wait for itself, and is refused', async () => {
+  redis.evalSha.mockResolvedValue([1, 0, 1]);
+  const { read, write } = registry.readWrite('key');
+  await expect(read.run(() => write.lock())).rejects.toThrow('inside its own read scope');
+});
+
+it('A nested call leaves no listener at its signal', async () => {
+  const { signal } = new AbortController();
+  await lock.run(async () => (await lock.lock({ signal })).unlock());
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
+});

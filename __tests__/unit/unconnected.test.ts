@@ -35,17 +35,7 @@ function disconnect(): void {
   redis.evalSha.mockImplementation(silence);
 }
 
-/** How the call ends, and after how many ms. */
-async function settled(call: Promise<unknown>, limit = 20_000) {
-  const startedAt = time.now;
-  let end: { readonly after: number; readonly value?: unknown; readonly error?: unknown } | undefined;
-  call.then(
-    (value) => (end = { after: time.now - startedAt, value }),
-    (error: unknown) => (end = { after: time.now - startedAt, error }),
-  );
-  while (end === undefined && time.now - startedAt < limit) await time.advance(10);
-  return end;
-}
+const settled = (call: Promise<unknown>) => time.settled(call);
 
 const FAILED = {
   name: 'CannotAcquireLockError',

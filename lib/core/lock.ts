@@ -481,9 +481,9 @@ export class RedisLock implements DistributedLock {
     this.usedAt = Math.floor(wait.startedAt);
     wait.lock = this;
     wait.scope = innermost;
-    if (wait.trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, scope, isRun);
+    if (wait.trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, isRun, scope);
     return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, () =>
-      this.acquire(request, wait, scope, isRun),
+      this.acquire(request, wait, isRun, scope),
     );
   }
 
@@ -500,7 +500,7 @@ export class RedisLock implements DistributedLock {
         if (entry.outcome === 'timed out') return null;
       }
       waits.endReentry(wait);
-      return await this.acquire(request, wait);
+      return await this.acquire(request, wait, isRun);
     } finally {
       waits.endReentry(wait);
       wait.end();
@@ -508,7 +508,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** `scope`: the caller stands in it, and enters again. */
-  private acquire(request: LockRequest, wait: Wait, scope?: Scope, isRun = false): Promise<HeldLease | null> {
+  private acquire(request: LockRequest, wait: Wait, isRun: boolean, scope?: Scope): Promise<HeldLease | null> {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     this.#callers++;
     return new Call(this, this.openProtocol(), request, wait).run();
