@@ -177,8 +177,6 @@ export class CallChecks {
     const since = owner === this.#unclaimed.get(key)?.owner ? this.#unclaimed.get(key)?.since : undefined;
     this.#unclaimed.set(key, { owner, since: since ?? timeline.now });
     if (since === undefined || host === undefined || timeline.now - since < CLAIMED_WITHIN) return;
-    // What a failed adoption has left ends with its ttl, and later where the clock was set back.
-    if (server.wasSetBackAt(timeline.now - TAKEN_WITHIN)) return;
     if (!host.process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < TAKEN_WITHIN) return;
     // An attempt whose caller has left long ago came to the queue: the grant to its ticket ends by itself.
     if (host.cameLate.has(owner?.split('@')[0] ?? '')) return;
