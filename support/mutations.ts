@@ -236,8 +236,8 @@ export const MUTATIONS = {
     simulation: ['fair', 'pub-sub'],
     replacements: [
       [
-        'if (this.#asked?.refusal === undefined || isSilent || isServerAnswer(availability.failure))',
-        'if (this.#asked?.refusal === undefined)',
+        'if (refusal === undefined || isSilent || isServerAnswer(availability.failure))',
+        'if (refusal === undefined)',
       ],
     ],
   },
