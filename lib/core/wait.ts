@@ -185,9 +185,7 @@ export class Wait implements Linked<Wait> {
 }
 
 /** What a signal may interrupt. */
-interface Interruptible {
-  interrupt(reason: unknown): void;
-}
+type Interruptible = Pick<Wait, 'interrupt'>;
 
 /** What a signal interrupts. A signal that a thousand callers share has one listener of ours and not a thousand. */
 class Listening extends Set<Interruptible> {

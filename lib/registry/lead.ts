@@ -8,50 +8,50 @@ import { isFinal } from '../redis/failure';
 /** ms after which a process tries to lead again when Redis could not be reached. */
 const STAND_AGAIN_AFTER = 1_000;
 
+type Task<T> = (leadership: Leadership) => T | PromiseLike<T>;
+
 /** Runs a task while this process leads: see `LockRegistry.lead`. */
-export async function lead<T>(
-  lock: DistributedLock,
-  task: (leadership: Leadership) => T | PromiseLike<T>,
-  options: LeadOptions = {},
-): Promise<T | undefined> {
+export async function lead<T>(lock: DistributedLock, task: Task<T>, options: LeadOptions = {}): Promise<T | undefined> {
   callback('task', task);
-  const { signal: stop } = checkedOptions<LeadOptions>({ signal: abortSignal }, options);
+  const { signal } = checkedOptions<LeadOptions>({ signal: abortSignal }, options);
+  if (signal === undefined || (signal as unknown) instanceof AbortSignal) return stand(lock, task, signal);
+  // `AbortSignal.any` hears nothing of a signal of another realm, or of a polyfill.
+  if (signal.aborted) return undefined;
+  const mirror = new AbortController();
+  const stop = { interrupt: (reason: unknown) => mirror.abort(reason) };
+  listen(signal, stop);
+  return stand(lock, task, mirror.signal).finally(() => unlisten(signal, stop));
+}
+
+async function stand<T>(lock: DistributedLock, task: Task<T>, stop: AbortSignal | undefined): Promise<T | undefined> {
   while (!stop?.aborted) {
     let leads: Lease | undefined;
-    // `AbortSignal.any` would not hear of a signal of another realm.
-    const ends = new AbortController();
-    const end = { interrupt: (reason: unknown) => ends.abort(reason) };
     try {
       return await lock.run(
         (lease) => {
           leads = lease;
-          for (const signal of [lease.signal, stop]) {
-            if (signal?.aborted) ends.abort(signal.reason);
-            else if (signal !== undefined) listen(signal, end);
-          }
-          return task({ lease, signal: ends.signal });
+          const { signal } = lease;
+          return task({ lease, signal: stop === undefined ? signal : AbortSignal.any([signal, stop]) });
         },
         { signal: stop },
       );
     } catch (error) {
       if (stop?.aborted && (leads === undefined || isOfStop(error, stop))) break;
       if (leads === undefined) await pauseIfItMayPass(error, lock.key, stop);
-      // A task may also throw the loss of another lock.
-      else if (!(error instanceof LockLostError && (leads.signal.aborted || isUnconfirmed(error, lock)))) throw error;
-    } finally {
-      for (const signal of [leads?.signal, stop]) if (signal !== undefined) unlisten(signal, end);
+      else if (!isLoss(error, leads)) throw error;
     }
   }
   return undefined;
 }
 
-function isOfStop(error: unknown, stop: AbortSignal): boolean {
-  return error === stop.reason || (error as Error | null | undefined)?.name === 'AbortError';
+/** Of the lease that led. `assertHeld` also throws one while Redis has to confirm the lease. */
+function isLoss(error: unknown, { key, signal }: Lease): boolean {
+  if (!(error instanceof LockLostError)) return false;
+  return signal.aborted || (error.key === key && error.reason === 'unconfirmed');
 }
 
-/** By `assertHeld`, after a suspension of the machine: the lease that led may be held still. */
-function isUnconfirmed({ key, reason }: LockLostError, lock: DistributedLock): boolean {
-  return key === lock.key && reason === 'unconfirmed';
+function isOfStop(error: unknown, stop: AbortSignal): boolean {
+  return error === stop.reason || (error as Error | null | undefined)?.name === 'AbortError';
 }
 
 /** The process could not stand. Throws what another attempt cannot change. */
