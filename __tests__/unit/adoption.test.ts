@@ -1,0 +1,151 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { AdoptOptions, Lease, LockError } from '../../lib';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, released, silence, stolen } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
+
+const DETACHED = 'detached@web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw:1700000000123456';
+
+const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+
+beforeEach(() => {
+  redis = mockRedis();
+});
+
+const open = (cacheCapacity = 10) =>
+  createRegistry(redis, { registryKey: 'orders', commandTimeout: 1_000, cacheCapacity }).registry;
+const textOf = (ttl = 3_000, kind = 'renewed', minHold = 0, key = 'key') =>
+  `lease/1 spring ${DETACHED} ${ttl} ${kind} ${minHold} orders:${key}`;
+
+/** The owner values and the ttl of each script that was to adopt. */
+const adoptions = () => redis.calls.flatMap((call) => (call?.arguments?.[0] === DETACHED ? [call.arguments] : []));
+const ownersGiven = () => adoptions().map(([, owner]) => owner);
+
+it.each<[ttl: number, kind: string, minHold: number, options: AdoptOptions, asked: number, isRenewed: boolean]>([
+  [3_000, 'renewed', 0, {}, 3_000, true],
+  [3_000, 'fixed', 0, {}, 3_000, false],
+  [3_000, 'fixed', 0, { renew: true }, 3_000, true],
+  [3_000, 'renewed', 0, { renew: false, ttl: 9_000 }, 9_000, false],
+  [3_000, 'fixed', 5_000, { ttl: 4_000 }, 5_000, false],
+])(
+  'A lease of %d ms, %s, with %d ms of its minHold is adopted with %j',
+  async (ttl, kind, minHold, options, asked, isRenewed) => {
+    const registry = open();
+    const lease = await registry.adopt(textOf(ttl, kind, minHold), options);
+    expect(adoptions()).toEqual([[DETACHED, expect.any(String), String(asked)]]);
+    expect([lease.key, Math.floor(lease.remaining)]).toEqual(['key', asked - 1 - asked / 1_000]);
+    await registry.renewLock('key');
+    await time.advance(asked);
+    expect(lease.remaining > 0).toBe(isRenewed);
+    if (isRenewed) await lease.unlock();
+    await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+  },
+);
+
+it('A lease that is adopted is kept for what is left of its minHold', async () => {
+  const lease = await open().adopt(textOf(3_000, 'renewed', 2_000));
+  await time.advance(500);
+  await lease.unlock();
+  expect(redis.calls.at(-1)?.arguments?.slice(1, 4)).toEqual(['1500', '2000', '3000']);
+});
+
+it('A text that is not adopted says why, and what was held here of its key is lost when another one is', async () => {
+  const registry = open();
+  const own = await registry.obtain('key').lock();
+  for (const [reply, reason] of [
+    [stolen, 'stolen'],
+    [0, 'expired'],
+  ] as const) {
+    redis.evalSha.mockResolvedValueOnce(reply);
+    await expect(registry.adopt(textOf())).rejects.toMatchObject({ name: 'LockLostError', key: 'key', reason });
+  }
+  expect(own.signal.aborted).toBe(false);
+  const first = await registry.adopt(textOf());
+  expect(own.signal.reason).toMatchObject({ reason: 'stolen' });
+  expect(new Set(ownersGiven()).size).toBe(3);
+  await own.unlock().catch(() => undefined);
+  await time.advance(500);
+  // The end of the one before is not that of the next one.
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const unlocking = first.unlock();
+  const second = await registry.adopt(textOf());
+  reply.resolve(released);
+  await unlocking;
+  await registry.renewLock('key');
+  await second.unlock();
+  await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+});
+
+it('Calls with one text adopt one after the other, and have the same owner value until one is answered', async () => {
+  const registry = open();
+  redis.evalSha.mockImplementation(silence);
+  const outcomes: (Lease | LockError)[] = [];
+  const adopt = () =>
+    registry.adopt(textOf()).then(
+      (lease) => outcomes.push(lease),
+      (error: LockError) => outcomes.push(error),
+    );
+  void adopt();
+  void adopt();
+  await time.advance(900);
+  expect(adoptions()).toHaveLength(1);
+  await time.advance(200);
+  expect([new Set(ownersGiven()).size, outcomes]).toEqual([
+    1,
+    [{ name: 'CannotAcquireLockError' }].map((one) => expect.objectContaining(one)),
+  ]);
+  redis.evalSha.mockResolvedValue(1);
+  await time.advance(1_000);
+  await adopt();
+  expect(new Set(ownersGiven()).size).toBe(1);
+  await adopt();
+  expect([new Set(ownersGiven()).size, outcomes.length]).toEqual([2, 4]);
+});
+
+it.each([
+  [{}, 4_000],
+  [{ ttl: 9_000 }, 10_000],
+  [{ ttl: 300 }, 4_000],
+])(
+  'An adoption (%j) that is not answered is remembered for %d ms, and while another try is under way',
+  async (options, life) => {
+    const registry = open();
+    const tries = async (since = 0) => {
+      await registry.adopt(textOf(), options).catch(() => undefined);
+      return new Set(ownersGiven().slice(since)).size;
+    };
+    redis.evalSha.mockImplementation(silence);
+    const first = tries();
+    await time.advance(1_000);
+    expect(await first).toBe(1);
+    const endsAt = time.now + life;
+    // Nothing is sent to remove what it may have done.
+    await time.advance(life - 10);
+    expect(redis.sent).toBe(adoptions().length);
+    const second = tries();
+    await time.advance(500);
+    expect(time.now).toBeGreaterThan(endsAt);
+    const third = tries();
+    await time.advance(500);
+    expect(await second).toBe(1);
+    await time.advance(1_000);
+    expect(await third).toBe(1);
+    await time.advance(life + 10);
+    const fourth = tries();
+    await time.advance(1_000);
+    expect(await fourth).toBe(2);
+  },
+);
+
+it('A lock is not evicted while a lease of it is being adopted', async () => {
+  const registry = open(1);
+  redis.evalSha.mockImplementationOnce(silence);
+  const adopting = registry.adopt(textOf()).catch((error: Error) => error.name);
+  await time.advance(1);
+  expect(() => registry.obtain('other')).toThrow('cannot be cached');
+  await time.advance(1_000);
+  expect(await adopting).toBe('CannotAcquireLockError');
+  registry.obtain('other');
+});

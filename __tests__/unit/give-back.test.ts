@@ -1,0 +1,328 @@
+import { beforeEach, expect, it, jest } from '@jest/globals';
+import { GivingBack, repeated } from '../../lib/core/give-back';
+import { Hold } from '../../lib/core/hold';
+import type { LockProtocol, Released } from '../../lib/core/protocol';
+import type { Connection } from '../../lib/redis/connection';
+import { ClientClosedError, CommandTimeoutError } from '../../lib/redis/failure';
+import { FakeClock } from '../support/fake-clock';
+import { type LateReply, lateReply } from '../support/mock-redis';
+
+const time = FakeClock.install();
+const CUT = new Error('Socket closed unexpectedly');
+const REFUSED = new Error('NOPERM no rights');
+const LOADING = new Error('LOADING Redis is loading');
+const CLOSED = new ClientClosedError('The client is closed');
+const LIFE = 3_000;
+
+let connection: {
+  disruptions: number;
+  connectionEpoch: number;
+  isClientClosed: boolean;
+  isClosed: boolean;
+  lastError?: Error;
+};
+let giving: GivingBack;
+let startedAt: number;
+/** When a release was sent, in ms from the start, for which owner, and with which timeout. */
+let sent: { at: number; owner: string; timeout: number }[];
+const release = jest.fn<() => Promise<Released>>();
+
+beforeEach(() => {
+  connection = { disruptions: 0, connectionEpoch: 1, isClientClosed: false, isClosed: false };
+  giving = new GivingBack(connection as unknown as Connection, 5_000);
+  startedAt = time.now;
+  sent = [];
+  release.mockReset();
+  release.mockResolvedValue('released');
+});
+
+const timesOf = () => sent.map(({ at }) => Math.round(at)).join(' ');
+
+/** One whose attempt was answered. */
+function holdOf({ hasQueue = false } = {}): Hold {
+  const send = (owner: string, timeout: number) => {
+    sent.push({ at: time.now - startedAt, owner, timeout });
+    return release();
+  };
+  const protocol = { release: send, hasQueue, orphanLife: () => LIFE } as unknown as LockProtocol;
+  const asked = { ttl: LIFE, waits: true, minHold: 0, permits: 1 };
+  const hold = new Hold('me:1', asked, connection as unknown as Connection, protocol);
+  hold.stamp();
+  hold.answered();
+  return hold;
+}
+
+it.each<[what: string, errors: Error[], endsAt: number, times: string, isDone: boolean]>([
+  ['with pauses that are doubled', [CUT, CUT, LOADING, CUT, CUT, CUT, CUT], 9_000, '0 10 30 70 150 310 560 810', true],
+  ['not where it is final', [REFUSED], 9_000, '0', false],
+  ['not after its end', [CUT, CUT, CUT], 31, '0 10 30', false],
+  ['not at its end', [CUT, CUT, CUT], 30, '0 10', false],
+])('What fails is repeated: %s', async (_, errors, endsAt, times, isDone) => {
+  const asked: number[] = [];
+  const ask = async () => {
+    asked.push(time.now - startedAt);
+    const error = errors.shift();
+    if (error !== undefined) throw error;
+    return 'done';
+  };
+  const outcome = repeated(ask, () => startedAt + endsAt).catch(() => 'failed');
+  await time.advance(2_000);
+  expect([asked.join(' '), await outcome]).toEqual([times, isDone ? 'done' : 'failed']);
+});
+
+const CONFIRMED = { outcome: 'released', isRepeated: false };
+
+it.each<[what: string, answers: (Released | Error)[], result: object, timeouts: number[], isFollowed: boolean]>([
+  ['confirmed', ['released'], CONFIRMED, [300], false],
+  ['that was lost', ['stolen'], { outcome: 'stolen', isRepeated: false }, [300], false],
+  ['repeated after silence', [CUT, 'expired'], { outcome: 'expired', isRepeated: true }, [300, 290], false],
+  ['repeated after an answer', [LOADING, 'released'], CONFIRMED, [300, 290], false],
+  [
+    'refused',
+    [REFUSED],
+    { outcome: 'failed', cause: REFUSED, reason: 'Redis refused it: NOPERM no rights' },
+    [300],
+    true,
+  ],
+  [
+    'of a closed client',
+    [CLOSED],
+    { outcome: 'failed', cause: CLOSED, reason: 'the client failed: The client is closed' },
+    [300],
+    true,
+  ],
+  [
+    'not answered in time',
+    [CUT, CUT, CUT, CUT, CUT],
+    { outcome: 'failed', cause: CUT, reason: 'tried for 150 ms: the client failed: Socket closed unexpectedly' },
+    [300, 290, 270, 230, 150],
+    true,
+  ],
+])(
+  'A release that is %s has its result, and what may be left is followed',
+  async (_, answers, result, timeouts, isFollowed) => {
+    for (const answer of answers) {
+      if (typeof answer === 'string') release.mockResolvedValueOnce(answer);
+      else release.mockRejectedValueOnce(answer);
+    }
+    const hold = holdOf();
+    hold.giveUp = jest.fn(() => false);
+    const given = giving.within(300, hold);
+    await time.advance(300);
+    expect([await given, sent.map(({ timeout }) => timeout)]).toEqual([result, timeouts]);
+    expect(hold.giveUp).toHaveBeenCalledTimes(isFollowed ? 1 : 0);
+  },
+);
+
+it('A release whose first try was sent before needs no other one, and is uncertain where its connection was lost', async () => {
+  const hold = holdOf();
+  expect(await giving.within(300, hold, startedAt, Promise.resolve('released'))).toEqual(CONFIRMED);
+  connection.disruptions++;
+  expect(await giving.within(300, hold, startedAt, Promise.resolve('stolen'))).toEqual({
+    outcome: 'stolen',
+    isRepeated: true,
+  });
+  expect([sent, hold.state]).toEqual([[], 'asked']);
+  hold.lostTrack = true;
+  await giving.within(300, hold, startedAt, Promise.resolve('released'));
+  expect(hold.state).toBe('given up');
+  connection.lastError = CUT;
+  const late = giving.within(
+    300,
+    holdOf(),
+    startedAt - 250,
+    Promise.reject(new CommandTimeoutError(300, Promise.resolve())),
+  );
+  release.mockRejectedValue(new CommandTimeoutError(300, Promise.resolve()));
+  await time.advance(100);
+  expect(await late).toMatchObject({
+    cause: CUT,
+    reason: expect.stringMatching(/^tried for 280 ms: the client failed: Socket/),
+  });
+});
+
+interface Scene {
+  readonly hold: Hold;
+  /** An attempt without an answer. */
+  readonly attempt: LateReply;
+}
+type Step = [at: number, act: (scene: Scene) => void];
+
+const inDoubt = ({ hold, attempt }: Scene) => hold.doubt(attempt.promise);
+const answer = ({ attempt }: Scene) => attempt.resolve(1);
+const cut = ({ attempt }: Scene) => attempt.reject(CUT);
+const enqueue = ({ hold }: Scene) => {
+  hold.protocol = { ...hold.protocol, hasQueue: true };
+};
+const loseTrack = ({ hold }: Scene) => {
+  hold.lostTrack = true;
+  connection.connectionEpoch++;
+};
+/** The next release is answered when the test says so. */
+let releasing: LateReply;
+const slow = () => {
+  releasing = lateReply();
+  release.mockReturnValueOnce(releasing.promise as Promise<Released>);
+};
+const answerRelease = () => releasing.resolve('released');
+const fails = (error: Error) => () => void release.mockRejectedValue(error);
+const succeeds = () => void release.mockResolvedValue('released');
+const closeClient = () => {
+  connection.isClientClosed = true;
+  release.mockRejectedValue(CLOSED);
+};
+const openClient = () => {
+  connection.isClientClosed = false;
+  succeeds();
+};
+
+it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], times: string]>([
+  ['once, where every attempt was answered', [], [], '0'],
+  ['not, where nothing came to Redis', [({ hold }) => (hold.reachedRedis = false)], [], ''],
+  ['once when the attempt has ended soon', [inDoubt], [[20, answer]], '20'],
+  [
+    'some times while an attempt is in doubt, and once when it has ended',
+    [inDoubt],
+    [[20_000, answer]],
+    '50 1050 4050 20000',
+  ],
+  [
+    'some times, where nothing will tell',
+    [({ hold }) => (hold.lostTrack = true)],
+    [[1, () => connection.connectionEpoch++]],
+    '0',
+  ],
+  ['some times over another connection, where nothing will tell', [loseTrack], [], '0 1000 4000'],
+  [
+    'some times after the connection of its attempt was lost',
+    [inDoubt, () => connection.connectionEpoch++],
+    [[200, cut]],
+    '50 200 3200',
+  ],
+  ['until its key has ended, where that fails', [fails(CUT)], [], '0 50 150 350 750 1500 2250 3000'],
+  ['until that succeeds', [fails(REFUSED)], [[100, succeeds]], '0 50 150'],
+  [
+    'for as long as it may have a position',
+    [fails(CUT), enqueue],
+    [[4_000, succeeds]],
+    '0 50 150 350 750 1500 2250 3000 3750 4500',
+  ],
+  [
+    'for as long as it may have a position, and no more then',
+    [loseTrack, fails(CUT), enqueue],
+    [[4_000, succeeds]],
+    '0 50 150 350 750 1500 2250 3000 3750 4500',
+  ],
+  [
+    'too where it is not known if anything came to Redis',
+    [inDoubt, ({ hold }) => (hold.reachedRedis = false)],
+    [[200, answer]],
+    '50 200',
+  ],
+  [
+    'again when its attempt ended during a removal',
+    [inDoubt, slow],
+    [
+      [60, answer],
+      [70, answerRelease],
+    ],
+    '50 1070',
+  ],
+  [
+    'again when its attempt ended during the last removal',
+    [inDoubt],
+    [
+      [4_000, slow],
+      [4_060, answer],
+      [4_070, answerRelease],
+    ],
+    '50 1050 4050 4070',
+  ],
+  [
+    'not when a closed client is connected too late, though it may have a position',
+    [closeClient, enqueue],
+    [[4_000, openClient]],
+    '0',
+  ],
+  ['when a closed client is connected again', [closeClient], [[1_000, openClient]], '0 1500'],
+  ['not when a closed client is connected too late', [closeClient], [[4_000, openClient]], '0'],
+  ['not when the registry is closed', [fails(CUT)], [[100, () => (connection.isClosed = true)]], '0 50'],
+])('What is left is removed %s', async (_, before, steps, times) => {
+  const scene = { hold: holdOf(), attempt: lateReply() };
+  for (const act of before) act(scene);
+  giving.follow(scene.hold);
+  giving.follow(scene.hold);
+  for (const [at, act] of steps) {
+    await time.advance(startedAt + at - time.now);
+    act(scene);
+  }
+  expect(time.keepingAlive).toBe(0);
+  await time.advance(60_000);
+  expect([timesOf(), time.pending, scene.hold.state]).toEqual([times, 0, 'given up']);
+  expect(sent.every(({ timeout }) => timeout === 5_000)).toBe(true);
+});
+
+it('What is left of two owner values is removed one after the other, each when the one before was answered', async () => {
+  const first = lateReply();
+  release.mockReturnValueOnce(Promise.reject(new CommandTimeoutError(300, first.promise)));
+  const hold = Object.assign(holdOf(), { owner: 'me:2' });
+  giving.follow(hold);
+  await time.advance(5_000);
+  expect(sent.map(({ owner }) => owner)).toEqual(['me:1']);
+  first.resolve(1);
+  await time.advance(0);
+  expect(sent.map(({ owner }) => owner)).toEqual(['me:1', 'me:2']);
+});
+
+it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], endsAt: number, times: string]>([
+  ['at once where nothing is followed', [({ hold }) => hold.giveUp()], [], 0, ''],
+  ['when that is removed', [], [], 0, '0'],
+  ['after a removal that was sent when every attempt had ended', [inDoubt], [[30, answer]], 30, '0 30'],
+  ['at its timeout, while an attempt is in doubt', [inDoubt], [], 500, '0 1000 4000'],
+  ['at its timeout, where that fails', [fails(CUT)], [], 500, '0 50 150 350 750 1500 2250 3000'],
+  ['when that is removed for now', [loseTrack], [], 0, '0 0 3000'],
+  [
+    'when the attempt has ended during a removal',
+    [inDoubt, slow],
+    [
+      [50, answer],
+      [100, answerRelease],
+    ],
+    100,
+    '0 100',
+  ],
+  ['when the client is closed', [closeClient], [], 0, '0'],
+])('removeNow() resolves %s', async (_, before, steps, endsAt, times) => {
+  for (const isOfOne of [true, false]) {
+    startedAt = time.now;
+    [sent, connection.isClientClosed] = [[], false];
+    succeeds();
+    const scene = { hold: holdOf(), attempt: lateReply() };
+    for (const act of before) act(scene);
+    giving.follow(scene.hold);
+    let endedAt: number | undefined;
+    void giving.removeNow(500, isOfOne ? scene.hold : undefined).then(() => (endedAt = time.now - startedAt));
+    for (const [at, act] of steps) {
+      await time.advance(startedAt + at - time.now);
+      act(scene);
+    }
+    await time.advance(10_000);
+    expect([endedAt, timesOf()]).toEqual([endsAt, times]);
+    answer(scene);
+    await time.advance(60_000);
+  }
+});
+
+it('removeNow() asks for no more than it is to, and leaves no timer where that is nothing', async () => {
+  const [one, other] = [holdOf(), Object.assign(holdOf(), { ticket: 'me:2', owner: 'me:2' })];
+  await giving.removeNow(500);
+  await giving.removeNow(500, one);
+  expect(time.pending).toBe(0);
+  for (const hold of [one, other]) {
+    hold.doubt(new Promise(() => {}));
+    giving.follow(hold);
+  }
+  void giving.removeNow(500, one);
+  await time.advance(40);
+  expect(sent.map(({ owner }) => owner)).toEqual(['me:1']);
+});
