@@ -235,10 +235,7 @@ export const MUTATIONS = {
     finding: 'null and LockTimeoutError where Redis has been silent',
     simulation: ['fair', 'pub-sub'],
     replacements: [
-      [
-        'if (refusal === undefined || isSilent || isServerAnswer(availability.failure))',
-        'if (refusal === undefined)',
-      ],
+      ['if (refusal === undefined || isSilent || isServerAnswer(availability.failure))', 'if (refusal === undefined)'],
     ],
   },
   'behind-a-short-attempt': {
