@@ -137,10 +137,7 @@ export const MUTATIONS = {
     finding: 'a caller of once that has waited for the lock runs the task, though its result is there',
     simulation: ['spin', 'pub-sub'],
     replacements: [
-      [
-        '      if (there !== undefined) return (flight.kept = there);\n      // All callers',
-        '      void there;\n      // All callers',
-      ],
+      ['      if (there !== undefined) return there;\n      // All callers', '      void there;\n      // All callers'],
     ],
   },
   'task-of-nobody': {
