@@ -241,7 +241,10 @@ it('A hold whose confirmation is not answered is released in the other half of t
   await unlocking;
 });
 
-it('A hold that is not fresh any more after a turn of the event loop is released', async () => {
+it.each([
+  ['passed on', 0],
+  ['released where it is not fresh any more', 60],
+])('After a turn of the event loop a hold is %s', async (how, ms) => {
   const other = registry.obtain('other');
   const [lease, before] = [await other.lock(), await lock.lock()];
   const [next, waiting] = [other.lock(), lock.lock()];
@@ -250,11 +253,45 @@ it('A hold that is not fresh any more after a turn of the event loop is released
   time.now += 6;
   void before.unlock();
   const { sent } = redis;
-  time.now += 60;
+  time.now += ms;
   await time.advance(1);
-  expect(redis.calls[sent]?.arguments).toContain('UNLINK');
+  if (how === 'passed on') expect(redis.sent).toBe(sent);
+  else expect(redis.calls[sent]?.arguments).toContain('UNLINK');
   await next;
   (await waiting).assertHeld();
+});
+
+it('A hold goes from caller to caller without a command, and is kept for the minHold of the last one', async () => {
+  const { lease, waiting, sent } = await waitedFor(10);
+  const third = lock.lock({ minHold: 1_000 });
+  await lease.unlock();
+  await (await waiting).unlock();
+  const last = await third;
+  expect(redis.sent).toBe(sent);
+  await last.unlock();
+  expect(redis.calls[sent]?.arguments).toContain('1000');
+});
+
+it.each([
+  ['released for others', 1],
+  ['lost', 0],
+])('A hold that Redis says was %s, in place of a confirmation, goes to nobody', async (how, found) => {
+  const { lease, waiting, sent } = await waitedFor(60);
+  redis.evalSha.mockResolvedValueOnce([found, 0]);
+  const unlocked = lease.unlock();
+  if (how === 'lost') await expect(unlocked).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+  else await unlocked;
+  await time.advance(100);
+  (await waiting).assertHeld();
+  expect(redis.sent).toBe(sent + 2);
+});
+
+it('A hold of redisson-fair is released for the next caller', async () => {
+  lock = createRegistry(redis, { lockType: 'redisson-fair' }).registry.obtain('key');
+  const { lease, waiting, sent } = await waitedFor(10);
+  await lease.unlock();
+  (await waiting).assertHeld();
+  expect(redis.sent).toBe(sent + 2);
 });
 
 it('A lock says in which state it is here', async () => {

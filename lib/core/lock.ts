@@ -436,7 +436,7 @@ export class RedisLock implements DistributedLock {
   /** @internal Called when a lease has ended. */
   leaseOver(lease: RedisLease): void {
     if (this.lease === lease) {
-      if (this.#protocol !== undefined) this.#protocol.holder = undefined;
+      this.openProtocol().holder = undefined;
       this.#turn?.release();
       this.lease = this.#turn = undefined;
     }
