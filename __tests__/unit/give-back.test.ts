@@ -73,33 +73,33 @@ it.each<[what: string, errors: Error[], endsAt: number, times: string, isDone: b
 const CONFIRMED = { outcome: 'released', isRepeated: false };
 
 it.each<[what: string, answers: (Released | Error)[], result: object, timeouts: number[], isFollowed: boolean]>([
-  ['confirmed', ['released'], CONFIRMED, [300], false],
-  ['that was lost', ['stolen'], { outcome: 'stolen', isRepeated: false }, [300], false],
-  ['repeated after silence', [CUT, 'expired'], { outcome: 'expired', isRepeated: true }, [300, 290], false],
-  ['repeated after an answer', [LOADING, 'released'], CONFIRMED, [300, 290], false],
+  ['that is confirmed', ['released'], CONFIRMED, [300], false],
+  ['of a lease that was lost', ['stolen'], { outcome: 'stolen', isRepeated: false }, [300], false],
+  ['that is repeated after silence', [CUT, 'expired'], { outcome: 'expired', isRepeated: true }, [300, 290], false],
+  ['that is repeated after an answer', [LOADING, 'released'], CONFIRMED, [300, 290], false],
   [
-    'refused',
+    'that is refused',
     [REFUSED],
     { outcome: 'failed', cause: REFUSED, reason: 'Redis refused it: NOPERM no rights' },
     [300],
     true,
   ],
   [
-    'of a closed client',
+    'over a client that is closed',
     [CLOSED],
     { outcome: 'failed', cause: CLOSED, reason: 'the client failed: The client is closed' },
     [300],
     true,
   ],
   [
-    'not answered in time',
+    'that is not answered in time',
     [CUT, CUT, CUT, CUT, CUT],
     { outcome: 'failed', cause: CUT, reason: 'tried for 150 ms: the client failed: Socket closed unexpectedly' },
     [300, 290, 270, 230, 150],
     true,
   ],
 ])(
-  'A release that is %s has its result, and what may be left is followed',
+  'A release %s has its result, and what may be left is followed',
   async (_, answers, result, timeouts, isFollowed) => {
     for (const answer of answers) {
       if (typeof answer === 'string') release.mockResolvedValueOnce(answer);
@@ -177,50 +177,50 @@ const openClient = () => {
 };
 
 it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], times: string]>([
-  ['once, where every attempt was answered', [], [], '0'],
-  ['not, where nothing came to Redis', [({ hold }) => (hold.reachedRedis = false)], [], ''],
-  ['once when the attempt has ended soon', [inDoubt], [[20, answer]], '20'],
+  ['is removed once, where every attempt was answered', [], [], '0'],
+  ['is not removed where nothing came to Redis', [({ hold }) => (hold.reachedRedis = false)], [], ''],
+  ['is removed once when the attempt has ended soon', [inDoubt], [[20, answer]], '20'],
   [
-    'some times while an attempt is in doubt, and once when it has ended',
+    'is removed some times while an attempt is in doubt, and once when it has ended',
     [inDoubt],
     [[20_000, answer]],
     '50 1050 4050 20000',
   ],
   [
-    'some times, where nothing will tell',
+    'is removed some times, where nothing will tell',
     [({ hold }) => (hold.lostTrack = true)],
     [[1, () => connection.connectionEpoch++]],
     '0',
   ],
-  ['some times over another connection, where nothing will tell', [loseTrack], [], '0 1000 4000'],
+  ['is removed some times over another connection, where nothing will tell', [loseTrack], [], '0 1000 4000'],
   [
-    'some times after the connection of its attempt was lost',
+    'is removed some times after the connection of its attempt was lost',
     [inDoubt, () => connection.connectionEpoch++],
     [[200, cut]],
     '50 200 3200',
   ],
-  ['until its key has ended, where that fails', [fails(CUT)], [], '0 50 150 350 750 1500 2250 3000'],
-  ['until that succeeds', [fails(REFUSED)], [[100, succeeds]], '0 50 150'],
+  ['is removed until its key has ended, where that fails', [fails(CUT)], [], '0 50 150 350 750 1500 2250 3000'],
+  ['is removed until that succeeds', [fails(REFUSED)], [[100, succeeds]], '0 50 150'],
   [
-    'for as long as it may have a position',
+    'is removed for as long as it may have a position',
     [fails(CUT), enqueue],
     [[4_000, succeeds]],
     '0 50 150 350 750 1500 2250 3000 3750 4500',
   ],
   [
-    'for as long as it may have a position, and no more then',
+    'is removed for as long as it may have a position, and no more then',
     [loseTrack, fails(CUT), enqueue],
     [[4_000, succeeds]],
     '0 50 150 350 750 1500 2250 3000 3750 4500',
   ],
   [
-    'too where it is not known if anything came to Redis',
+    'is removed too where it is not known if anything came to Redis',
     [inDoubt, ({ hold }) => (hold.reachedRedis = false)],
     [[200, answer]],
     '50 200',
   ],
   [
-    'again when its attempt ended during a removal',
+    'is removed again when its attempt ended during a removal',
     [inDoubt, slow],
     [
       [60, answer],
@@ -229,7 +229,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], times:
     '50 1070',
   ],
   [
-    'again when its attempt ended during the last removal',
+    'is removed again when its attempt ended during the last removal',
     [inDoubt],
     [
       [4_000, slow],
@@ -239,15 +239,15 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], times:
     '50 1050 4050 4070',
   ],
   [
-    'not when a closed client is connected too late, though it may have a position',
+    'is not removed when a closed client is connected too late, though it may have a position',
     [closeClient, enqueue],
     [[4_000, openClient]],
     '0',
   ],
-  ['when a closed client is connected again', [closeClient], [[1_000, openClient]], '0 1500'],
-  ['not when a closed client is connected too late', [closeClient], [[4_000, openClient]], '0'],
-  ['not when the registry is closed', [fails(CUT)], [[100, () => (connection.isClosed = true)]], '0 50'],
-])('What is left is removed %s', async (_, before, steps, times) => {
+  ['is removed when a closed client is connected again', [closeClient], [[1_000, openClient]], '0 1500'],
+  ['is not removed when a closed client is connected too late', [closeClient], [[4_000, openClient]], '0'],
+  ['is not removed when the registry is closed', [fails(CUT)], [[100, () => (connection.isClosed = true)]], '0 50'],
+])('What is left %s', async (_, before, steps, times) => {
   const scene = { hold: holdOf(), attempt: lateReply() };
   for (const act of before) act(scene);
   giving.follow(scene.hold);
