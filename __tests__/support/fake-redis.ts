@@ -1,0 +1,150 @@
+import { Hold } from '../../lib/core/hold';
+import type { LockProtocol } from '../../lib/core/protocol';
+import type { RegistryParts } from '../../lib/protocols/registry-parts';
+import { Pollers } from '../../lib/protocols/shared-with-pollers';
+import type { Connection } from '../../lib/redis/connection';
+import type { Script } from '../../lib/redis/script';
+import { Subscription } from '../../lib/redis/subscriber';
+
+/** A script that a protocol has sent. */
+interface Sent {
+  readonly script: Script;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly timeout: number;
+  readonly sentAt: number | undefined;
+  readonly asText?: boolean;
+  reply(value: unknown): void;
+  fail(error: unknown): void;
+}
+
+/** Stands for `Redis` below a protocol: the test answers each script. */
+export class FakeRedis {
+  isCluster = false;
+  isClosed = false;
+  isReplicated = false;
+  connectionEpoch: number | undefined = 1;
+  readonly sent: Sent[] = [];
+
+  get last(): Sent {
+    return this.sent.at(-1) as Sent;
+  }
+
+  /** The scripts that were sent since the last look: what each does, and its arguments. */
+  get news(): string[] {
+    return this.sent.splice(0).map(({ script, args }) => [script.name, ...args].join(' | '));
+  }
+
+  slotOf(key: string): number | undefined {
+    return this.isCluster ? key.length : undefined;
+  }
+
+  send<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+    resolve: (value: T) => void,
+    reject: (error: unknown) => void,
+    sentAt?: number,
+  ): void {
+    const reply = (value: unknown): void => {
+      try {
+        resolve(read(value));
+      } catch (error) {
+        reject(error);
+      }
+    };
+    this.sent.push({ script, keys, args, timeout, sentAt, reply, fail: reject });
+  }
+
+  run<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    read: (reply: unknown) => T,
+    sentAt?: number,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.send(script, keys, args, timeout, read, resolve, reject, sentAt);
+    });
+  }
+
+  runNow<T>(
+    script: Script,
+    keys: string[],
+    args: string[],
+    timeout: number,
+    asText: boolean,
+    read: (reply: unknown) => T,
+  ): Promise<T> {
+    const answer = this.run(script, keys, args, timeout, read);
+    this.sent.push({ ...(this.sent.pop() as Sent), asText });
+    return answer;
+  }
+}
+
+/** Stands for `Subscriber`: the test opens each subscription, and sends its messages. */
+export class FakeSubscriber {
+  mayListen = true;
+  /** `subscribe` gives a subscription. */
+  isThere = true;
+  renewals = 0;
+  readonly all: Subscription[] = [];
+
+  get last(): Subscription {
+    return this.all.at(-1) as Subscription;
+  }
+
+  subscribe(channels: readonly string[], onMessage: (message: string) => void): Subscription | undefined {
+    if (!this.isThere) return undefined;
+    this.all.push(new Subscription(channels, onMessage, (subscription) => subscription.over()));
+    return this.last;
+  }
+
+  renew(): void {
+    this.renewals++;
+  }
+}
+
+/** What a registry makes for its protocols, on a fake Redis. */
+export function fakeParts(more: object = {}) {
+  const redis = new FakeRedis();
+  const subscriber = new FakeSubscriber();
+  const settings = {
+    registryKey: 'r',
+    idleBetweenTries: 100,
+    commandTimeout: 300,
+    unavailableAfter: 2_000,
+    replicaTimeout: 70,
+    fairLockWaitTimeout: 300_000,
+    shardedSubscriptionMode: 'auto',
+    fencing: false,
+    sharedWithPollers: false,
+    ...more,
+  };
+  let warnings = 0;
+  const parts = {
+    redis,
+    settings,
+    subscriber: () => subscriber,
+    pollers: (usualPaceFor: number) => settings.sharedWithPollers && new Pollers(100, usualPaceFor),
+    warnNotificationRefused: () => void warnings++,
+  };
+  if (!settings.sharedWithPollers) parts.pollers = () => undefined as never;
+  return { parts: parts as unknown as RegistryParts, redis, subscriber, settings, warnings: () => warnings };
+}
+
+/** A hold of a caller that waits, whose next attempt is stamped. */
+export function holdOf(
+  protocol: LockProtocol,
+  ticket = 'me:1',
+  { ttl = 60_000, waits = true, minHold = 0 } = {},
+): Hold {
+  const connection = { connectionEpoch: 1, disruptions: 0, isClientClosed: false } as unknown as Connection;
+  const hold = new Hold(ticket, { ttl, minHold, permits: 1, waits }, connection, protocol);
+  hold.stamp();
+  return hold;
+}
