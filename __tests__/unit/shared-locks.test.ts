@@ -1,0 +1,314 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type {
+  DistributedLock,
+  Lease,
+  LockOptions,
+  RedisLock,
+  RedisLockRegistry,
+  RedisLockRegistryOptions,
+} from '../../lib';
+import type { RedisLease } from '../../lib/core/lease';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
+
+const time = FakeClock.install();
+let redis: ReturnType<typeof mockRedis>;
+let registry: RedisLockRegistry;
+const REFUSED = new Array(9).fill(sharedRefused(60_000, 2));
+/** The replies to the next attempts; after them every one is granted. */
+let answers: unknown[];
+
+const open = (options: Partial<RedisLockRegistryOptions> = {}) => {
+  registry = createRegistry(redis, { registryKey: 'r', ...options }).registry;
+};
+
+beforeEach(() => {
+  redis = Object.assign(mockRedis(), { socketEpoch: 1 });
+  answers = [];
+  redis.evalSha.mockImplementation(async (_, call) => {
+    if (isAttempt(call)) return answers.shift() ?? sharedGranted;
+    return call?.arguments?.length === 0 ? 1 : sharedReleased;
+  });
+  open();
+});
+
+type Call = ReturnType<typeof mockRedis>['calls'][number];
+const isAttempt = (call: Call) => (call?.arguments?.length ?? 0) > 6;
+/** What was sent: the owner of each attempt, and of each release with a `-`. */
+const sent = () => redis.calls.map((call) => `${isAttempt(call) ? '' : '-'}${call?.arguments?.[1]}`);
+
+const inside = (lock: DistributedLock) => lock as RedisLock;
+const holdOf = (lease: Lease) => (lease as RedisLease).hold;
+const semaphoreOf = (permits = 2) => registry.semaphore('key', { permits });
+
+it('A semaphore has several leases, is in use until the last of them is over, and while a task runs', async () => {
+  const semaphore = inside(semaphoreOf());
+  expect([semaphore.isInUse, semaphore.leases, semaphore.isShared]).toEqual([false, [], true]);
+  await semaphore.free();
+  const leases = [await semaphore.lock(), await semaphore.lock()] as const;
+  expect(semaphore.leases).toEqual(leases);
+  let isFree = false;
+  void semaphore.free().then(() => (isFree = true));
+  for (const lease of leases) {
+    await time.advance(0);
+    expect([semaphore.isInUse, isFree]).toEqual([true, false]);
+    await lease.unlock();
+  }
+  await time.advance(0);
+  expect([semaphore.isInUse, isFree, semaphore.leases]).toEqual([false, true, []]);
+  await semaphore.run(async (lease) => {
+    await lease.unlock();
+    expect(semaphore.isInUse).toBe(true);
+  });
+});
+
+it('A semaphore has the number of permits that was given last, also for a caller with an object that was evicted', async () => {
+  const semaphore = semaphoreOf(2);
+  expect(semaphoreOf(3)).toBe(semaphore);
+  await (await semaphore.lock({ permits: 3 })).unlock();
+  expect(redis.calls[0]?.arguments?.[4]).toBe('3');
+  await expect(semaphore.lock({ permits: 4 })).rejects.toThrow('`permits`');
+  registry.expireUnusedOlderThan(-1);
+  const cached = semaphoreOf(9);
+  expect(cached).not.toBe(semaphore);
+  answers = [[0, 0, 9]];
+  expect(((await semaphore.lock({ permits: 8 })) as RedisLease).permits).toBe(8);
+  expect([inside(cached).leases.length, inside(semaphore).leases.length]).toEqual([1, 0]);
+});
+
+it.each<[string, LockOptions, passedOn: boolean]>([
+  ['at once', {}, true],
+  ['not before its minHold ends', { minHold: 5_000 }, false],
+])('A caller that waits in Redis gets the permit of a lease that ends: %s', async (_, options, passedOn) => {
+  const semaphore = semaphoreOf();
+  const first = await semaphore.lock(options);
+  answers = REFUSED.slice();
+  const waiting = semaphore.lock();
+  waiting.catch(() => undefined);
+  await time.advance(1);
+  const before = sent();
+  await first.unlock();
+  // Where the hold goes on, what the caller had sent is given back.
+  expect(sent()).toEqual([...before, `-${passedOn ? before.at(-1) : before[0]}`]);
+  if (!passedOn) return;
+  const lease = await waiting;
+  expect(holdOf(lease)).toBe(holdOf(first));
+  expect(inside(semaphore).leases).toEqual([lease]);
+});
+
+it('A caller that does not wait is refused without a command only while one of its process waits that was refused', async () => {
+  const semaphore = semaphoreOf();
+  const attempt = lateReply();
+  answers = [attempt.promise];
+  const stop = new AbortController();
+  const waiting = semaphore.lock({ signal: stop.signal });
+  waiting.catch(() => undefined);
+  await time.advance(1);
+  expect(inside(semaphore).isWaiterRefused).toBe(false);
+  answers = REFUSED.slice();
+  attempt.resolve(answers[0]);
+  await time.advance(1);
+  expect(inside(semaphore).isWaiterRefused).toBe(true);
+  const { sent: before } = redis;
+  expect([await semaphore.tryLock(), redis.sent]).toEqual([null, before]);
+  stop.abort(new Error('enough'));
+  await time.advance(1);
+  expect(inside(semaphore).isWaiterRefused).toBe(false);
+});
+
+const reader = () => registry.readWrite('key').read;
+
+it.each<[string, reply: number, ms: number, LockOptions, joins: boolean]>([
+  ['at once', 1, 0, {}, true],
+  ['within a moment', 1, 50, {}, true],
+  ['not later', 1, 51, {}, false],
+  ['not while a writer waits', 2, 0, {}, false],
+  ['not with a longer ttl', 1, 0, { ttl: 200_000, renew: true }, false],
+])('A reader enters beside another one of its process without a command: %s', async (_, reply, ms, options, joins) => {
+  const read = reader();
+  answers = [[0, 0, reply]];
+  const first = await read.lock();
+  time.now += ms;
+  // One that does not wait does not stand back for the writer.
+  const second = (await read.tryLock(options)) as Lease;
+  expect(redis.calls).toHaveLength(joins ? 1 : 2);
+  expect(holdOf(second) === holdOf(first)).toBe(joins);
+  expect(inside(read).leases).toEqual([first, second]);
+  for (const lease of [second, first]) await lease.unlock();
+  expect(redis.calls).toHaveLength(joins ? 2 : 4);
+});
+
+it('A reader does not enter beside others of its process that have left', async () => {
+  const read = reader();
+  await (await read.lock()).unlock();
+  await read.lock();
+  expect(redis.calls).toHaveLength(3);
+});
+
+it('A reader asks Redis where others of its process have entered for 5 ms, and the event loop had no turn', async () => {
+  const read = reader();
+  await read.lock();
+  const entering = [read.lock()];
+  time.now += 4;
+  entering.push(read.lock());
+  time.now += 1;
+  entering.push(read.lock());
+  await Promise.all(entering);
+  expect(redis.calls).toHaveLength(2);
+});
+
+it('A reader does not enter before those of its process that wait', async () => {
+  const read = reader();
+  const first = await read.lock();
+  const attempt = lateReply();
+  answers = [attempt.promise];
+  const long = { ttl: 200_000, renew: true };
+  const waiting = [read.lock(long), read.lock(long), read.lock()];
+  await time.advance(1);
+  expect(redis.calls).toHaveLength(2);
+  attempt.resolve(sharedGranted);
+  const [second, third, last] = await Promise.all(waiting);
+  expect([second, third, last].map((lease) => holdOf(lease as Lease) === holdOf(first))).toEqual([false, false, false]);
+  expect(redis.calls).toHaveLength(2);
+});
+
+it('Readers of a process that wait enter together, up to the first that asks for more', async () => {
+  const read = reader();
+  const more = { ttl: 200_000, renew: true };
+  const attempt = lateReply();
+  answers = [attempt.promise];
+  const waiting = [read.lock(), read.lock({ ttl: 100 }), read.lock(), read.lock(more), read.lock()];
+  await time.advance(1);
+  expect(redis.calls).toHaveLength(1);
+  attempt.resolve(sharedGranted);
+  const holds = (await Promise.all(waiting)).map(holdOf);
+  expect(holds.map((hold) => holds.indexOf(hold))).toEqual([0, 0, 0, 3, 3]);
+});
+
+/** Readers that are in together. */
+const together = (...options: LockOptions[]) => Promise.all(options.map((one) => reader().lock(one)));
+
+it('Readers that are in together leave one by one, and the last one gives the hold back', async () => {
+  const leases = await together({}, {}, {});
+  const owner = sent()[0];
+  for (const lease of leases.slice(1)) await lease.unlock();
+  expect([redis.calls.length, inside(reader()).leases]).toEqual([1, leases.slice(0, 1)]);
+  leases[0]?.assertHeld();
+  await leases[0]?.unlock();
+  expect(sent()).toEqual([owner, `-${owner}`]);
+});
+
+it('Readers that are in together have a hold that is as they need it', async () => {
+  const [one, other] = (await together({ ttl: 9_000, renew: true }, { ttl: 100, renew: false })) as [Lease, Lease];
+  const group = holdOf(one).lease;
+  const { endsAt } = other as RedisLease;
+  expect(group).toMatchObject({ ttl: 9_000, endsAt, renewUntil: Number.POSITIVE_INFINITY });
+  expect(endsAt).toBeLessThan(time.now + 100);
+  expect(group?.endSome?.(endsAt - 1)).toBe(true);
+  expect(new Set(inside(reader()).leases)).toEqual(new Set([one, other]));
+  expect(group?.endSome?.(endsAt)).toBe(true);
+  expect(other.signal.reason).toMatchObject({ reason: 'expired' });
+  expect([group?.endsAt, one.signal.aborted]).toEqual([Number.POSITIVE_INFINITY, false]);
+  Object.assign(one, { endsAt: time.now });
+  expect(group?.endSome?.(time.now)).toBe(false);
+});
+
+it('Readers that are in together are renewed for the one that needs it longest, and lost together', async () => {
+  open({ maxHold: 30_000 });
+  const [one, other] = (await together({ renew: true }, { renew: false })) as [RedisLease, RedisLease];
+  const group = holdOf(one).lease;
+  expect([group?.renewUntil, other.renewUntil]).toEqual([time.now + 30_000, time.now]);
+  const renewed: string[] = [];
+  one.renewed = () => void renewed.push('one');
+  other.renewed = () => void renewed.push('other');
+  group?.renewed();
+  expect(renewed).toEqual(['one', 'other']);
+  group?.lost('stolen');
+  for (const { signal } of [one, other]) expect(signal.reason).toMatchObject({ reason: 'stolen' });
+});
+
+it('A writer and its caller that reads inside: without a command. Outside, and with another key, they are apart', async () => {
+  const { read, write } = registry.readWrite('key');
+  const other = registry.readWrite('other');
+  await write.run(async (writer) => {
+    await read.run((lease) => expect([lease.key, redis.calls.length]).toEqual(['key', 1]));
+    await other.read.run(() => write.run(() => writer.assertHeld()));
+  });
+  await read.run(() => other.write.run(() => expect(redis.calls).toHaveLength(6)));
+  await read.run(async () => {
+    const why =
+      'a writer waits for all readers, so it would wait for itself. Take it for writing first, and read inside';
+    const message = `Lock "key" could not be acquired for writing inside its own read scope: ${why}`;
+    await expect(write.lock()).rejects.toMatchObject({ name: 'CannotAcquireLockError', key: 'key', message });
+    await read.run(() => undefined);
+  });
+  await write.run(() => undefined);
+});
+
+it.each([
+  [{}, 'exchanged'],
+  [{ minHold: 5_000 }, 'kept'],
+])('A writer that leaves with %j while another one of its process waits: the lock is %s', async (options, how) => {
+  const { write } = registry.readWrite('key');
+  const first = await write.lock(options);
+  const next = write.lock();
+  await time.advance(1);
+  const { length } = redis.calls;
+  answers = [[1, 0, 1]];
+  await first.unlock();
+  const [call] = redis.calls.slice(length);
+  expect(call?.arguments).toHaveLength(how === 'kept' ? 6 : 14);
+  (await next).assertHeld();
+});
+
+it('The locks of each kind are counted, used and evicted with those of a registry', async () => {
+  const semaphore = semaphoreOf();
+  const pair = registry.readWrite('key');
+  registry.obtain('key');
+  expect(registry.size).toBe(4);
+  expect(registry.readWrite('key')).toBe(pair);
+  expect(pair).toEqual({ key: 'key', read: pair.read, write: pair.write });
+  const lease = await pair.read.lock();
+  registry.expireUnusedOlderThan(-1);
+  expect(registry.size).toBe(1);
+  const again = registry.readWrite('key');
+  expect([again === pair, again.read === pair.read, again.write === pair.write]).toEqual([false, true, false]);
+  expect(registry.readWrite('key')).toBe(again);
+  await lease.unlock();
+  registry.expireUnusedOlderThan(0);
+  expect(registry.size).toBe(2);
+  expect(semaphoreOf()).not.toBe(semaphore);
+});
+
+it('A full cache of one kind names itself, and leaves the other kinds alone', async () => {
+  open({ cacheCapacity: 1 });
+  await semaphoreOf().lock();
+  expect(() => registry.semaphore('other', { permits: 1 })).toThrow('all 1 locks of registry "r"');
+  expect(registry.readWrite('other').read).toBe(registry.readWrite('other').read);
+});
+
+it('The semaphores of a registry that is closed are waited for', async () => {
+  const lease = await semaphoreOf().lock();
+  let isClosed = false;
+  const closing = registry.close({ timeout: 10_000 }).then(() => (isClosed = true));
+  await time.advance(100);
+  expect(isClosed).toBe(false);
+  await lease.unlock();
+  await closing;
+});
+
+it('What is not a semaphore in Redis is explained, and its script and inspection are of its kind', async () => {
+  const lease = await semaphoreOf().lock();
+  redis.evalSha.mockResolvedValueOnce(['me:1', 9, '', 0, 2, 'semaphore:me:1']);
+  expect(await semaphoreOf().inspect()).toMatchObject({ held: true, holders: 2 });
+  redis.evalSha.mockRejectedValueOnce(new Error('NOSCRIPT No matching script.'));
+  await lease.eval('return 7');
+  expect(redis.eval.mock.calls[0]?.[0]).toContain("'semaphore:' .. owner");
+  redis.evalSha.mockImplementation(async (_, call) => {
+    if (isAttempt(call)) throw new Error('WRONGTYPE Operation against a key');
+    return 'stream';
+  });
+  const why = 'It is a key of type stream in Redis, and it is used as a semaphore here';
+  await expect(registry.semaphore('other', { permits: 1 }).lock()).rejects.toThrow(why);
+});

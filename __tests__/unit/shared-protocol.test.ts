@@ -1,0 +1,461 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { SharedKind } from '../../lib/api/lock-types';
+import { Hold, type LeaseOfHold } from '../../lib/core/hold';
+import { Permits, type Refusal } from '../../lib/core/protocol';
+import type { LockRequest } from '../../lib/core/request';
+import { Wait } from '../../lib/core/wait';
+import type { Watchdog } from '../../lib/core/watchdog';
+import type { RegistryParts } from '../../lib/protocols/registry-parts';
+import { sharedBackend } from '../../lib/protocols/semaphore-read-write/shared-protocol';
+import type { Connection } from '../../lib/redis/connection';
+import { LockNames } from '../../lib/redis/names';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply } from '../support/mock-redis';
+
+const time = FakeClock.install();
+
+const LOCK = 'r:key';
+const WAITERS = '{r:key}:waiters';
+const FENCE = '{r:key}:fence';
+const CHANNEL = 'r-channel:r:key';
+const ARRIVAL = '1700000000000000';
+
+interface Sent {
+  readonly script: string;
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  readonly timeout: number;
+}
+
+let sent: Sent[];
+let replies: unknown[];
+let warned: number;
+/** What is told to the protocol that has subscribed. */
+let message: (text: string) => void;
+let subscribedTo: unknown[];
+
+beforeEach(() => {
+  sent = [];
+  replies = [];
+  warned = 0;
+  message = () => undefined;
+  subscribedTo = [];
+});
+
+interface Options {
+  readonly idle?: number;
+  readonly fencing?: boolean;
+  readonly isReplicated?: boolean;
+}
+
+/** The backend on a Redis that answers with `replies`. */
+function backendOf({ idle = 100, fencing = false, isReplicated = false }: Options = {}) {
+  const note = ({ name }: { name: string }, keys: string[], args: string[], timeout: number) => {
+    sent.push({ script: name, keys, args, timeout });
+    return replies.shift();
+  };
+  const redis = {
+    isReplicated,
+    run: async (...[script, keys, args, timeout, read]: [never, never, never, never, (reply: unknown) => unknown]) =>
+      read(await note(script, keys, args, timeout)),
+    send(...call: [never, never, never, never, (reply: unknown) => unknown, (answer: unknown) => void]) {
+      const [script, keys, args, timeout, read, settle] = call;
+      settle(read(note(script, keys, args, timeout)));
+    },
+  };
+  const wakers = new Set<() => void>();
+  const subscription = {
+    ...{ isOpen: true, isOver: false, join: () => undefined, leave: () => undefined },
+    wake: () => [...wakers].forEach((waker) => void waker()),
+    onWake(waker: () => void) {
+      wakers.add(waker);
+      return () => wakers.delete(waker);
+    },
+  };
+  const subscriber = (isSharded: boolean, orPlain: boolean) => ({
+    subscribe(channels: readonly string[], onMessage: (text: string) => void) {
+      subscribedTo = [isSharded, orPlain, ...channels];
+      message = onMessage;
+      return subscription;
+    },
+  });
+  const settings = { idleBetweenTries: idle, fencing };
+  const parts = { redis, settings, subscriber, warnNotificationRefused: () => void warned++ };
+  return sharedBackend(parts as unknown as RegistryParts);
+}
+
+const protocolOf = (kind: SharedKind, options?: Options) => backendOf(options).open(kind, new LockNames('r', 'key'));
+type Protocol = ReturnType<typeof protocolOf>;
+
+const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as Watchdog;
+const connection = { disruptions: 0, connectionEpoch: 1 } as unknown as Connection;
+
+/** A hold whose attempt is sent now. */
+function holdOf(protocol: Protocol, owner = 'me:1', asked: Partial<ConstructorParameters<typeof Hold>[1]> = {}): Hold {
+  const hold = new Hold(owner, { ttl: 20_000, waits: true, minHold: 0, permits: 1, ...asked }, connection, protocol);
+  hold.since = time.now;
+  hold.stamp();
+  return hold;
+}
+
+const refusal = (leaseEnd: unknown = '777', arrival: unknown = ARRIVAL) => [
+  0,
+  0,
+  0,
+  500,
+  'you:1',
+  arrival,
+  2,
+  leaseEnd,
+];
+
+const ask = async (protocol: Protocol, hold: Hold, reply: unknown) => {
+  replies.push(reply);
+  return protocol.attempt(hold, 300);
+};
+
+/** The grant of a hold on which a lease relies. */
+async function enter(protocol: Protocol, reply: unknown, hold = holdOf(protocol)): Promise<Hold> {
+  const grant = await ask(protocol, hold, reply);
+  if (!grant.granted) throw new Error('It was refused');
+  hold.granted(grant, {} as LeaseOfHold, WATCHDOG, time.now);
+  return hold;
+}
+
+/** A caller that has been refused, and waits; `answer` is what its wait ended with. */
+async function waitFor(protocol: Protocol, hold: Hold, leaseEnd = '777') {
+  const wait = new Wait('key', 10_000, undefined);
+  // It subscribes by its first wait, and asks again then.
+  await protocol.wait(hold, (await ask(protocol, hold, refusal(leaseEnd))) as Refusal, wait);
+  hold.stamp();
+  const refused = (await ask(protocol, hold, refusal(leaseEnd))) as Refusal;
+  const waiting: { answer?: unknown } = {};
+  void protocol.wait(hold, refused, wait).then((answer) => (waiting.answer = answer));
+  await time.advance(0);
+  expect(waiting.answer).toBeUndefined();
+  return waiting;
+}
+
+it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, letInFor: number]>([
+  ['a reader', 'read', {}, {}, [LOCK, WAITERS], 3_000, 100],
+  ['a reader with tokens for writers', 'read', { fencing: true }, {}, [LOCK, WAITERS], 3_000, 100],
+  ['a writer', 'write', {}, {}, [LOCK, WAITERS], 3_000, 100],
+  ['a writer with a token', 'write', { fencing: true }, {}, [LOCK, WAITERS, FENCE], 3_000, 0],
+  ['a short lease', 'write', {}, { ttl: 151 }, [LOCK, WAITERS], 3_000, 75],
+  ['minReplicas', 'read', { isReplicated: true }, {}, [LOCK, WAITERS], 3_000, 0],
+  ['a minHold', 'read', {}, { minHold: 1 }, [LOCK, WAITERS], 3_000, 0],
+  ['seldom polls', 'read', { idle: 150.01 }, {}, [LOCK, WAITERS], 4_501, 100],
+  ['a semaphore', 'semaphore', {}, {}, [LOCK, WAITERS], 3_000, 0],
+])('An attempt says who asks, and for how long its ticket is kept: %s', async (...row) => {
+  const [, kind, options, asked, keys, keptFor, letInFor] = row;
+  const protocol = protocolOf(kind, options);
+  if (kind === 'semaphore') protocol.permits = new Permits();
+  const hold = holdOf(protocol, 'me:1', asked);
+  hold.since = time.now - 2;
+  await ask(protocol, hold, [0, 0, 1]);
+  const given = kind === 'semaphore' ? ['0', '1000', '1'] : ['0', '0', '0'];
+  const queueing = ['1', '', '2000', String(keptFor), String(letInFor), 'me:1', ''];
+  const args = [kind, 'me:1', CHANNEL, String(hold.ttl), ...given, ...queueing];
+  expect(sent).toEqual([{ script: 'enter (shared)', keys, args, timeout: 300 }]);
+});
+
+it.each([
+  ['just now', 10, Number.NEGATIVE_INFINITY, ['3', '10', '1']],
+  ['some time ago', 10.7, 900, ['3', '10', '1']],
+  ['and told', 10, 990, ['3', '10', '0']],
+  ['after the attempt was made', -5, 0, ['3', '0', '1']],
+])('An attempt says how many permits there are: given %s', async (_, ago, toldAt, said) => {
+  const protocol = protocolOf('semaphore');
+  const permits = Object.assign(new Permits(), { count: 3, givenAt: time.now - ago, toldAt });
+  protocol.permits = permits;
+  await ask(protocol, holdOf(protocol), [0, 0, 2]);
+  expect(sent[0]?.args.slice(4, 7)).toEqual(said);
+  expect(permits).toMatchObject({ known: 2, count: 2 });
+  await ask(protocol, holdOf(protocol), [0, 0, 0, 500, '', ARRIVAL, 7, '777']);
+  expect(permits).toMatchObject({ known: 7, changedAt: time.now });
+});
+
+it.each<[SharedKind, Options, waits: boolean, reply: unknown, answer: object | 'refused']>([
+  ['read', {}, true, [0, 0, 1], { granted: true, owner: 'me:1', fencingToken: undefined, drift: 0 }],
+  ['write', { fencing: true }, true, [0, 0, '1795428581000000'], { granted: true, fencingToken: 1795428581000000 }],
+  ['read', { fencing: true }, true, [0, 0, 2], { granted: true, fencingToken: undefined }],
+  ['read', {}, true, refusal(), { granted: false, remaining: 500, owner: 'you:1', roundTrip: 7 }],
+  ['read', {}, false, refusal(null, null), { granted: false, hintsBefore: undefined }],
+  ['read', {}, true, refusal(null), 'refused'],
+  ['read', {}, true, refusal('777', null), 'refused'],
+  ['read', {}, true, [0, 0, 0], 'refused'],
+  ['read', {}, true, [0, 0], 'refused'],
+  ['read', {}, true, [...refusal(), 0], 'refused'],
+  ['read', {}, true, [3, 0, 1], 'refused'],
+])('The answer to an attempt is read: %s, %j, waits %j, %j', async (kind, options, waits, reply, expected) => {
+  const protocol = protocolOf(kind, options);
+  const late = lateReply();
+  const answer = ask(protocol, holdOf(protocol, 'me:1', { waits }), late.promise);
+  answer.catch(() => undefined);
+  await time.advance(7);
+  late.resolve(reply);
+  if (expected === 'refused') await expect(answer).rejects.toThrow(/the script "enter \(shared\)"/);
+  else expect(await answer).toMatchObject(expected);
+});
+
+it('The end of a grant is counted from when its attempt was sent', async () => {
+  const protocol = protocolOf('read');
+  const grant = await ask(protocol, holdOf(protocol), [0, 0, 1]);
+  expect(grant).toMatchObject({ until: 1_000 + 20_000 - 21 });
+});
+
+it('A caller that asks again says when it came: as Redis said, for this call of this caller, with any ticket of its own', async () => {
+  const protocol = protocolOf('write');
+  const hold = holdOf(protocol);
+  const arrival = async (one: Hold, reply: unknown = refusal()) => {
+    await ask(protocol, one, reply).catch(() => undefined);
+    return sent.at(-1)?.args[8];
+  };
+  expect([await arrival(hold), await arrival(hold)]).toEqual(['', ARRIVAL]);
+  hold.renameTo('me:2');
+  // No answer says that the ticket has the new name.
+  expect(await arrival(hold, Promise.reject(new Error('cut')))).toBe(ARRIVAL);
+  expect([hold.ticket, await arrival(hold), hold.ticket]).toEqual(['me:1', ARRIVAL, 'me:2']);
+  expect(sent.at(-1)?.args[12]).toBe('me:1');
+  // One that does not wait has no ticket, and leaves those of others alone.
+  expect([await arrival(holdOf(protocol, 'me:3', { waits: false })), await arrival(hold)]).toEqual(['', ARRIVAL]);
+  expect(sent.map(({ args }) => args[7])).toEqual(['1', '1', '1', '1', '0', '1']);
+  hold.since++;
+  expect(await arrival(hold)).toBe('');
+  expect([await arrival(holdOf(protocol, 'me:4')), await arrival(hold)]).toEqual(['', '']);
+});
+
+it('A late answer to the caller before says nothing of when the next one came', async () => {
+  const protocol = protocolOf('write');
+  for (const since of [1, 0]) {
+    const late = lateReply();
+    const before = ask(protocol, holdOf(protocol), late.promise);
+    const next = holdOf(protocol, since === 1 ? 'me:1' : 'me:2');
+    next.since += since;
+    await ask(protocol, next, refusal('777', '5'));
+    late.resolve(refusal());
+    await before;
+    await ask(protocol, next, refusal('777', '5'));
+    expect(sent.at(-1)?.args[8]).toBe('5');
+  }
+});
+
+it.each<[SharedKind, text: string, after: number, granted: boolean | undefined]>([
+  ['read', 'read:me:1=777', 50, true],
+  ['read', 'write:you:1 read:me:1=777 wanted', 0, true],
+  ['read', 'read:me:1=777', 51, false],
+  ['write', 'write:me:1=777', 100, true],
+  ['write', 'write:me:1=777', 101, false],
+  ['write', 'write:me:1', 0, false],
+  ['write', 'write:me:1=778', 0, false],
+  ['write', 'write:me:11=777', 0, undefined],
+  ['write', 'read:me:1=777', 0, undefined],
+  ['write', 'xwrite:me:1=777', 0, undefined],
+  ['write', 'wanted', 0, undefined],
+])('A caller that waits for %s is told "%s" after %d ms: it has the lock, %j', async (kind, text, after, granted) => {
+  const protocol = protocolOf(kind);
+  const hold = holdOf(protocol);
+  const waiting = await waitFor(protocol, hold);
+  await time.advance(after);
+  message(text);
+  await time.advance(0);
+  const { sentAt: at } = hold;
+  const grant = { granted: true, owner: 'me:1', until: at + 20_000 - 21, fencingToken: undefined, drift: 0 };
+  expect(waiting.answer).toEqual(granted === undefined ? undefined : granted ? grant : { granted: false });
+  expect(subscribedTo).toEqual([false, true, CHANNEL]);
+});
+
+it('A caller that waits is not let in by a message that came before the answer to its last attempt', async () => {
+  const protocol = protocolOf('write');
+  const hold = holdOf(protocol);
+  await waitFor(protocol, hold);
+  const late = lateReply();
+  const asked = ask(protocol, hold, late.promise);
+  message('write:me:1=777');
+  const waiting = protocol.wait(hold, { granted: false, remaining: 9, roundTrip: 0 }, new Wait('key', 99, undefined));
+  expect(await waiting).toEqual({ granted: false });
+  late.resolve(refusal());
+  await asked;
+});
+
+it('A message for the ticket of the caller before lets nobody in', async () => {
+  const protocol = protocolOf('write');
+  await waitFor(protocol, holdOf(protocol, 'me:1'));
+  message('write:me:1=777');
+  const next = holdOf(protocol, 'me:2');
+  const refused = (await ask(protocol, next, refusal())) as Refusal;
+  const waiting = protocol.wait(next, { ...refused, hintsBefore: 0 }, new Wait('key', 99, undefined));
+  expect(await waiting).toEqual({ granted: false });
+});
+
+it('A caller that waits for a permit asks at once when there are more', async () => {
+  const protocol = protocolOf('semaphore');
+  protocol.permits = new Permits();
+  const waiting = await waitFor(protocol, holdOf(protocol));
+  time.now++;
+  protocol.permits.give(9);
+  await time.advance(0);
+  expect(waiting.answer).toEqual({ granted: false });
+});
+
+it.each<[string, SharedKind, reply: number, how: { text?: string; during?: string; after?: number }, boolean]>([
+  ['to the next reader', 'read', 1, {}, true],
+  ['to a reader after a moment', 'read', 1, { after: 50 }, true],
+  ['not later', 'read', 1, { after: 51 }, false],
+  ['not while a writer waits', 'read', 2, {}, false],
+  ['not once a writer waits', 'read', 1, { text: 'wanted' }, false],
+  ['not when a writer came meanwhile', 'read', 1, { during: 'write:you:1 wanted' }, false],
+  ['to a reader whatever others are told', 'read', 1, { text: 'read:you:1=5' }, true],
+  ['never to a writer', 'write', 1, {}, false],
+  ['to the next caller of a semaphore', 'semaphore', 2, { after: 50 }, true],
+  ['not later for a semaphore', 'semaphore', 2, { after: 51 }, false],
+])('A hold goes to the next caller without a command: %s', async (_, kind, reply, how, may) => {
+  const protocol = protocolOf(kind);
+  const permits = Object.assign(new Permits(), { count: 2, known: 2 });
+  if (kind === 'semaphore') protocol.permits = permits;
+  await waitFor(protocol, holdOf(protocol));
+  const [late, hold] = [lateReply(), holdOf(protocol, 'me:2')];
+  const entered = enter(protocol, late.promise, hold);
+  if (how.during !== undefined) message(how.during);
+  late.resolve([0, 0, reply]);
+  await entered;
+  if (how.text !== undefined) message(how.text);
+  const now = time.now + (how.after ?? 0);
+  expect(protocol.mayPassOn(now, hold)).toBe(may);
+  if (kind !== 'semaphore') expect(protocol.mayPassOn(now, holdOf(protocol, 'me:3'))).toBe(false);
+});
+
+it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pauses: boolean]>([
+  ['a reader beside readers that a writer waits for', 'read', 2, '', true, true],
+  ['a reader once a writer waits', 'read', 1, 'wanted', true, true],
+  ['no reader beside others', 'read', 1, '', true, false],
+  ['no reader when the others have left', 'read', 2, '', false, false],
+  ['no writer', 'write', 2, '', true, false],
+])('What stands back for a moment: %s', async (_, kind, reply, text, isHeld, pauses) => {
+  const protocol = protocolOf(kind);
+  const wait = new Wait('key', 10_000, undefined);
+  expect(protocol.standBack(wait)).toBeUndefined();
+  await waitFor(protocol, holdOf(protocol));
+  const hold = await enter(protocol, [0, 0, reply]);
+  message(text);
+  if (!isHeld) hold.unlocked();
+  time.delays = [];
+  void protocol.standBack(wait);
+  expect(time.delays).toEqual(pauses ? [50] : []);
+});
+
+it('A reader that was let in lets others in, unless the message said that a writer waits', async () => {
+  for (const [i, [text, may]] of (
+    [
+      ['', true],
+      [' wanted', false],
+    ] as const
+  ).entries()) {
+    const protocol = protocolOf('read');
+    const hold = holdOf(protocol, `me:${i}`);
+    const waiting = await waitFor(protocol, hold);
+    message('wanted');
+    message(`read:me:${i}=777${text}`);
+    await time.advance(0);
+    expect(waiting.answer).toMatchObject({ granted: true });
+    hold.acquiredAt = time.now;
+    expect(protocol.mayPassOn(time.now, hold)).toBe(may);
+  }
+});
+
+it('A permit goes to the next caller unless the number of permits is another one since', async () => {
+  const protocol = protocolOf('semaphore');
+  const permits = Object.assign(new Permits(), { count: 2 });
+  protocol.permits = permits;
+  const hold = await enter(protocol, [0, 0, 2]);
+  const may = () => protocol.mayPassOn(time.now, hold);
+  expect(may()).toBe(true);
+  permits.changedAt = hold.acquiredAt;
+  expect(may()).toBe(true);
+  permits.changedAt++;
+  expect(may()).toBe(false);
+  permits.changedAt = 0;
+  time.now++;
+  permits.give(3);
+  expect(may()).toBe(false);
+});
+
+it.each([
+  [{ ttl: 500, renew: true }, 500],
+  [{ ttl: 500, renew: false }, 600],
+])('A lease that may begin later than its attempt asks for that much more: %j, %d', (request, ttl) => {
+  expect(protocolOf('read').ttlFor?.(request as LockRequest)).toBe(ttl);
+});
+
+it.each([
+  [{ ttl: 500 }, 3_000],
+  [{ ttl: 5_000 }, 5_000],
+  [{ ttl: 500, waits: false }, 500],
+])('What a caller left behind that gave up is over after its key and its ticket: %j, %d', (asked, life) => {
+  const protocol = protocolOf('read');
+  expect(protocol.orphanLife(holdOf(protocol, 'me:1', asked))).toBe(life);
+});
+
+const KEEP = { left: 1, minHold: 2, ttl: 3 };
+
+it.each([
+  [[1, 0], undefined, 'released', 0],
+  [[0, 0], undefined, 'expired', 0],
+  [[-1, -1], undefined, 'stolen', 1],
+  [[1, -1], KEEP, 'released', 1],
+])('A release is answered with %j, and kept %j: %s', async (reply, keep, found, warnings) => {
+  const protocol = protocolOf('write', { fencing: true });
+  replies = [reply, reply];
+  const kept = keep === undefined ? [] : ['1', '2', '3'];
+  const one = { script: 'release (shared)', keys: [LOCK, WAITERS], args: ['write', 'me:1', CHANNEL, ...kept] };
+  expect(await protocol.release('me:1', 70, keep)).toBe(found);
+  expect(warned).toBe(warnings);
+  expect(sent).toEqual([{ ...one, timeout: 70 }]);
+  if (keep === undefined) return;
+  // Nobody gets it before its minHold ends: the next caller asks by itself.
+  expect(await protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 80, keep)).toEqual({ found, answer: undefined });
+  expect(sent[1]).toEqual({ ...one, timeout: 80 });
+});
+
+it.each([[[]], [[1]], [[1, 0, 1, 1, 1, 1, 1, 1, 1]], [1], [['x', 0]], [[1, 'x']]])(
+  'A release is not answered with %j',
+  async (reply) => {
+    replies.push(reply);
+    await expect(protocolOf('read').release('me:1', 70)).rejects.toThrow(/the script "release \(shared\)"/);
+  },
+);
+
+it('A lease that ends, and the next caller, need one script', async () => {
+  const protocol = protocolOf('semaphore');
+  replies.push([1, -1, 0, 500, '', ARRIVAL, 2, '777']);
+  const { found, answer } = (await protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 90, undefined)) ?? {};
+  expect([found, answer, warned]).toEqual(['released', expect.objectContaining({ granted: false }), 1]);
+  expect(answer).toMatchObject({ owner: undefined });
+  expect(sent).toMatchObject([{ script: 'enter (shared)', timeout: 90 }]);
+  expect(sent[0]?.args.slice(-2)).toEqual(['me:2', 'me:1']);
+});
+
+it('A renewal names the kind, the owner and its ttl', () => {
+  replies.push(1);
+  const states: unknown[] = [];
+  protocolOf('read').renew('me:1', 900, 70, (ownership) => states.push(ownership));
+  expect(sent).toEqual([{ script: 'renew (shared)', keys: [LOCK], args: ['read', 'me:1', '900'], timeout: 70 }]);
+  expect(states).toEqual([{ state: 'held', until: 1_000 + 900 - 1.9 }]);
+});
+
+it.each([
+  [{}, [LOCK, WAITERS]],
+  [{ fencing: true }, [LOCK, WAITERS, FENCE]],
+])('What is inspected, and released by force: %j', async (options, keys) => {
+  replies = [['me:1', 9, '', 0, 1, 'read:me:1'], ['me:1', 9, '', 0, 1, 'read:me:1'], 1];
+  const { inspector } = backendOf(options);
+  const names = new LockNames('r', 'key');
+  expect(await inspector.inspect(names, 50)).toMatchObject({ owner: 'me:1', holders: 1 });
+  await inspector.forceUnlock(names, 50);
+  expect(sent.map((one) => one.keys)).toEqual([keys, keys, keys]);
+  expect(sent[2]?.args).toEqual(['read:me:1', '', '', CHANNEL]);
+});
+
+it('A lock whose queue would be in another hash slot is not opened', () => {
+  expect(() => backendOf().open('read', new LockNames('r', '{}x'))).toThrow(RangeError);
+});
