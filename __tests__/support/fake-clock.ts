@@ -125,7 +125,7 @@ export class FakeClock {
 }
 
 /** Resolves after all pending promise jobs. */
-function promiseJobs(): Promise<void> {
+export function promiseJobs(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });
