@@ -96,8 +96,8 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/held-scripts:CAPACITY': MEMORY,
   'protocols/redisson/redisson-fair:LATE_COMMAND':
     'because no command was seen to be as late, and one more removal is cheap',
-  'protocols/redisson/redisson-fair:REMEMBERED': 'redisson/forgotten-positions',
-  'protocols/redisson/redisson-fair:TRIED_FOR': 'redisson/forgotten-positions',
+  'protocols/redisson/redisson-fair:REMEMBERED': 'unit/redisson-fair',
+  'protocols/redisson/redisson-fair:TRIED_FOR': 'unit/redisson-fair',
   'protocols/semaphore-read-write/shared-protocol:LET_IN_WITHIN': 'unit/bounds',
   'protocols/semaphore-read-write/shared-protocol:POLLS_MISSED': 'unit/bounds',
   'protocols/semaphore-read-write/shared-protocol:TICKET_KEPT_AT_LEAST': 'unit/bounds',

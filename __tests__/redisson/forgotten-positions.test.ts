@@ -1,9 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { PastPositions } from '../../lib/protocols/redisson/redisson-fair';
 import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
-import { type LateReply, lateReply } from '../support/mock-redis';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -37,73 +36,6 @@ describe('The positions that a process gave up', () => {
     await time.advance(20_000);
     await untilCollected(second);
     expect(time.pending).toBe(0);
-  });
-
-  it('A process remembers the last position of a lock that it gave up for half a minute of its own, whatever came before it', async () => {
-    const positions = new PastPositions();
-    const lock = {};
-    const removals = [jest.fn(async () => 1), jest.fn(async () => 1)] as const;
-    positions.add(lock, removals[0]);
-    await time.advance(20_000);
-    positions.add(lock, removals[1]);
-    // The first one would be forgotten by now.
-    await time.advance(29_000);
-    positions.removeAgain();
-    expect(removals.map((removal) => removal.mock.calls.length)).toEqual([0, 1]);
-    positions.close();
-  });
-
-  it('The memory of positions that were given up has no timer left when it is closed', () => {
-    const positions = new PastPositions();
-    positions.add({}, async () => undefined);
-    expect(time.keepingAlive).toBe(0);
-    positions.close();
-    expect(time.pending).toBe(0);
-  });
-
-  it('A position that was given up is removed once more after many reconnects, however many fail before Redis answers', async () => {
-    const positions = new PastPositions();
-    const removals: LateReply[] = [];
-    const remove = jest.fn(() => {
-      const removal = lateReply();
-      removals.push(removal);
-      return removal.promise;
-    });
-    positions.add({}, remove);
-    for (let i = 0; i < 50; i++) {
-      positions.removeAgain();
-      await time.advance(20);
-    }
-    expect(remove).toHaveBeenCalledTimes(1);
-    // It may have been the server before the last reconnect that answered.
-    removals[0]?.resolve(1);
-    await time.advance(20);
-    expect(remove).toHaveBeenCalledTimes(2);
-    removals[1]?.reject(new Error('Socket closed unexpectedly'));
-    await time.advance(5_000);
-    expect(remove).toHaveBeenCalledTimes(3);
-    removals[2]?.resolve(1);
-    await time.advance(5_000);
-    expect(remove).toHaveBeenCalledTimes(3);
-    positions.removeAgain();
-    expect(remove).toHaveBeenCalledTimes(4);
-    positions.close();
-  });
-
-  it('The removal of a position that was given up is tried for ten seconds after a reconnect', async () => {
-    const positions = new PastPositions();
-    const remove = jest.fn(() => Promise.reject(new Error('Socket closed unexpectedly')));
-    positions.add({}, remove);
-    positions.removeAgain();
-    await time.advance(9_000);
-    const before = remove.mock.calls.length;
-    await time.advance(900);
-    expect(remove.mock.calls.length).toBeGreaterThan(before);
-    await time.advance(2_000);
-    const { length } = remove.mock.calls;
-    await time.advance(10_000);
-    expect(remove).toHaveBeenCalledTimes(length);
-    positions.close();
   });
 });
 
