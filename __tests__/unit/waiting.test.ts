@@ -1,0 +1,132 @@
+import { describe, expect, it } from '@jest/globals';
+import { Wait } from '../../lib/core/wait';
+import { Waiting } from '../../lib/protocols/waiting';
+import type { Subscriber } from '../../lib/redis/subscriber';
+import { FakeClock } from '../support/fake-clock';
+import { FakeSubscriber } from '../support/fake-redis';
+
+const time = FakeClock.install();
+
+function start({ listens = true } = {}) {
+  const subscriber = new FakeSubscriber();
+  const waiting = new Waiting(
+    ['c', 'd'],
+    (message) => (message === 'free' ? 'release' : message === 'left' ? 'left to pollers' : undefined),
+    listens ? (subscriber as unknown as Subscriber) : undefined,
+    100,
+  );
+  /** Waits after a refusal. After how many ms it is over. */
+  const wait = ({
+    remaining = 60_000,
+    roundTrip = 1,
+    waitTime = 10_000,
+    hintsBefore = undefined as number | undefined,
+    holder = '',
+  }) =>
+    time
+      .settled(
+        waiting.wait(
+          { granted: false, remaining, roundTrip, hintsBefore },
+          new Wait('k', waitTime, undefined),
+          undefined,
+          holder === '' ? undefined : holder,
+        ),
+      )
+      .then((end) => end?.after);
+  return { subscriber, waiting, wait };
+}
+
+describe('A waiter', () => {
+  // ms until its next attempt.
+  it.each<[string, Parameters<ReturnType<typeof start>['wait']>[0], number]>([
+    ['every interval', {}, 100],
+    ['when the key ends', { remaining: 30 }, 30],
+    ['at least 1 ms later', { remaining: 0 }, 1],
+    ['in time to be answered, before its wait ends', { waitTime: 71, roundTrip: 10 }, 50],
+    ['no more than two intervals before that, after a slow answer', { waitTime: 281, roundTrip: 900 }, 80],
+    ['no more, where an attempt could not be answered', { waitTime: 21, roundTrip: 10 }, 21],
+    ['once more, 1 ms before there is no time for it', { waitTime: 22, roundTrip: 10 }, 1],
+  ])('A waiter without messages polls %s', async (_, how, ms) => {
+    expect(await start({ listens: false }).wait(how)).toBe(ms);
+  });
+
+  it('A waiter makes an attempt once its subscription is open, and then after ten intervals or at a message', async () => {
+    const { subscriber, waiting, wait } = start();
+    expect([waiting.isSubscribed, waiting.ownListeners, waiting.hints]).toEqual([false, 0, 0]);
+    waiting.wake();
+    waiting.onRelease(() => undefined)();
+    const opening = wait({});
+    expect([waiting.isSubscribed, waiting.ownListeners, subscriber.last.channels]).toEqual([false, 0, ['c', 'd']]);
+    subscriber.last.opened();
+    expect([await opening, waiting.hints, waiting.hintedAt]).toEqual([0, 1, time.now]);
+    expect([waiting.isSubscribed, waiting.ownListeners]).toEqual([true, 2]);
+    // What was sent before it was open is polled for.
+    expect(await wait({})).toBe(0);
+    expect(await wait({ hintsBefore: 0 })).toBe(0);
+    expect(await wait({ hintsBefore: 1 })).toBe(1_000);
+    for (const [message, ms] of [
+      ['free', 20],
+      ['left', 1_000],
+      ['other', 1_000],
+    ] as const) {
+      const waited = wait({ hintsBefore: waiting.hints });
+      await time.advance(20);
+      subscriber.last.onMessage(message);
+      expect(await waited).toBe(ms);
+    }
+    let hints = 0;
+    const stop = waiting.onRelease(() => hints++);
+    const woken = wait({ hintsBefore: waiting.hints });
+    waiting.wake();
+    expect([await woken, hints]).toEqual([0, 1]);
+    stop();
+    waiting.wake();
+    expect([hints, subscriber.all.length]).toEqual([1, 1]);
+    // A second after the last one has left, the subscription ends.
+    await time.advance(999);
+    expect(waiting.isSubscribed).toBe(true);
+    await time.advance(1);
+    expect([waiting.isSubscribed, waiting.ownListeners]).toEqual([false, 0]);
+    expect(await wait({ hintsBefore: 1 })).toBe(100);
+    expect(subscriber.all).toHaveLength(2);
+  });
+
+  it('A waiter that is not told that the holder changed polls every interval, until it is told something', async () => {
+    const { subscriber, waiting, wait } = start();
+    const opening = wait({});
+    subscriber.last.opened();
+    await opening;
+    const after = (holder: string) => wait({ hintsBefore: waiting.hints, holder });
+    expect([await after('a'), await after('a'), await after(''), await after('b')]).toEqual([
+      1_000, 1_000, 1_000, 1_000,
+    ]);
+    expect([await after('c'), await after('c'), await after('')]).toEqual([100, 100, 100]);
+    subscriber.last.onMessage('free');
+    expect([await after('d'), await after('e')]).toEqual([1_000, 100]);
+    subscriber.last.onMessage('free');
+    // The message came while the attempt was in flight: nothing is known of the time before it.
+    const hintsBefore = waiting.hints - 1;
+    expect([await wait({ hintsBefore, holder: 'f' }), await after('f'), await after('f')]).toEqual([0, 1_000, 1_000]);
+    expect([await wait({ holder: 'g' }), await after('f')]).toEqual([0, 1_000]);
+    // A subscription that was made anew begins anew.
+    subscriber.last.over();
+    const again = wait({ holder: 'h', hintsBefore: waiting.hints });
+    subscriber.last.opened();
+    await again;
+    expect(await after('i')).toBe(1_000);
+  });
+
+  it('A waiter that is interrupted leaves its subscription', async () => {
+    const { subscriber, waiting } = start();
+    const wait = new Wait('k', 10_000, undefined);
+    const waits = waiting.wait({ granted: false, remaining: 60_000, roundTrip: 1 }, wait);
+    subscriber.last.opened();
+    await waits;
+    const again = waiting.wait({ granted: false, remaining: 60_000, roundTrip: 1, hintsBefore: 1 }, wait);
+    await time.advance(0);
+    wait.interrupt(new Error('closed'));
+    await expect(again).rejects.toThrow('closed');
+    await time.advance(1_000);
+    expect(subscriber.last.isOver).toBe(true);
+  });
+});
