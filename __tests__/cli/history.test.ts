@@ -50,40 +50,74 @@ describe('What `watch` saw', () => {
   };
   const [a, b] = [`a:${RANDOM}:1`, `b:${RANDOM}:1`];
 
-  it('is nothing while the holders of a shared lock only renew', () => {
-    expect(whats([held('sem', a, b)], [held('sem', b, a)], [held('sem', a, b)])).toEqual([[], [], []]);
+  const [c, again] = [`c:${RANDOM}:1`, `a:${RANDOM}:2`];
+  const shared = (...owners: string[]) => [held('sem', ...owners)];
+  const key = (owner: string) => [held('key', owner)];
+  const WAITED = [{ ...held('key'), holder: null, owner: null }];
+  const AS_SHARED = (...owners: string[]) => [{ ...held('key', ...owners), format: 'shared' as const }];
+
+  it.each<[string, FoundLock[][], string[][]]>([
+    ['nothing while the holders of a shared lock only renew', [shared(a, b), shared(b, a), shared(a, b)], [[], [], []]],
+    [
+      'that somebody entered a shared lock, or left it',
+      [shared(a), shared(a, b), shared(b), []],
+      [[], ['entered b'], ['left a'], ['free b']],
+    ],
+    [
+      'that a shared lock was passed on to as many as there are',
+      [shared(a), shared(b, c), shared(a)],
+      [[], ['passed on b', 'entered c'], ['passed on a', 'left c']],
+    ],
+    [
+      'that a holder of a shared lock has it again, and not that it was passed on or left',
+      [shared(b, a), shared(b, again), shared(a), shared(b, again)],
+      [[], ['taken a'], ['taken a', 'left b'], ['taken a', 'entered b']],
+    ],
+    [
+      'another owner of a lock, and not what is kept after an unlock',
+      [[], key(a), key(b), key(b), key(`kept@${b}`), key(`kept@${a}`)],
+      [[], ['taken a'], ['passed on b'], [], ['kept b'], ['passed on a']],
+    ],
+    [
+      'that a lock was taken, and not passed on, where the same process has it again',
+      [key(a), key(again), [{ ...held('key', `detached@${again}`), holder: 'a' }]],
+      [[], ['taken a'], ['taken a']],
+    ],
+    [
+      'that a lock is free, or taken, for which somebody waits',
+      [[], WAITED, key(a), WAITED, WAITED, []],
+      [[], [], ['taken a'], ['free a'], [], []],
+    ],
+    ['that a lock of one kind was one of another kind', [key(a), AS_SHARED(b, c)], [[], ['passed on b']]],
+    ['that a lock of one kind was a shared one', [AS_SHARED(a, c), key(b)], [[], ['passed on b']]],
+  ])('What `watch` saw is %s', (_, lists, expected) => {
+    expect(whats(...lists)).toEqual(expected);
   });
 
-  it('is that somebody entered a shared lock, or left it', () => {
-    const lists = [[a], [a, b], [b]].map((owners) => [held('sem', ...owners)]);
-    expect(whats(...lists, [])).toEqual([[], ['entered b'], ['left a'], ['free b']]);
-  });
-
-  it('is that a holder of a shared lock has it again, and not that it was passed on or left', () => {
-    const again = `a:${RANDOM}:2`;
-    const lists = [[b, a], [b, again], [a], [b, again]].map((owners) => [held('sem', ...owners)]);
-    expect(whats(...lists)).toEqual([[], ['taken a'], ['taken a', 'left b'], ['taken a', 'entered b']]);
-  });
-
-  it('is another owner of a lock, and not what is kept after an unlock', () => {
-    const lists = [a, b, `kept@${b}`].map((owner) => [held('key', owner)]);
-    expect(whats([], ...lists)).toEqual([[], ['taken a'], ['passed on b'], ['kept b']]);
-  });
-
-  it('What `watch` saw is that a lock was taken, and not passed on, where the same process has it again', () => {
-    const lists = [a, `a:${RANDOM}:2`].map((owner) => [held('key', owner)]);
-    expect(whats(...lists)).toEqual([[], ['taken a']]);
+  it('What `watch` saw is nothing before it has looked, and nothing of what is known already', () => {
+    const history = new History();
+    expect(history.seen(0)).toEqual([]);
+    const lock = held('key', a);
+    const holders = lock.holders.map((holder) => ({ ...holder, heldFor: 7 }));
+    history.update([{ ...lock, holders }, ...WAITED.map((one) => ({ ...one, lock: 'other' }))], 0);
+    expect(history.seen(9)).toMatchObject([
+      { heldFor: 7, isOlder: false },
+      { heldFor: null, isOlder: false },
+    ]);
   });
 
   it('is that a lease was renewed, when more of it is left than before', () => {
     const history = new History();
-    const renewed = (remaining: number, now: number) => {
-      history.update([{ ...held('key', a), remaining }], now);
+    const renewed = (remaining: number, now: number, owner = a) => {
+      history.update([{ ...held('key', owner), remaining }], now);
       return history.seen(now).map(({ renewed }) => renewed);
     };
     expect([renewed(1_000, 0), renewed(900, 100), renewed(1_000, 500), renewed(900, 600)]).toEqual([
       ...[[null], [null], [true], [true]],
     ]);
+    // It is that of another holder then. Some ms may be those of the look.
+    expect([renewed(1_000, 700, b), renewed(1_100, 800, b), renewed(1_201, 900, b)]).toEqual([[null], [null], [true]]);
+    expect([renewed(100, 1_000, a), renewed(900, 1_100, `kept@${a}`)]).toEqual([[null], [null]]);
   });
 
   it('What `watch` saw is for how long each holder of a shared lock was there, and not the lock', () => {

@@ -97,6 +97,32 @@ it.each<[string, LockOptions, passedOn: boolean]>([
   expect(inside(semaphore).leases).toEqual([lease]);
 });
 
+it('A permit of this process ends by the next attempt of its caller that waits, once its slice is over', async () => {
+  const semaphore = semaphoreOf();
+  const first = await semaphore.lock();
+  answers = REFUSED.slice();
+  const waiting = semaphore.lock();
+  await time.advance(51);
+  const { length } = redis.calls;
+  answers = [[1, 0, 2]];
+  await first.unlock();
+  (await waiting).assertHeld();
+  expect(redis.calls.slice(length).map((call) => call?.arguments?.at(-1))).toEqual([(first as RedisLease).owner]);
+});
+
+it('A permit goes from caller to caller, each of which waits in Redis in its turn', async () => {
+  const semaphore = semaphoreOf();
+  const first = await semaphore.lock();
+  answers = REFUSED.slice();
+  const [second, third] = [semaphore.lock(), semaphore.lock()];
+  await time.advance(1);
+  await first.unlock();
+  const next = await second;
+  await time.advance(1);
+  await next.unlock();
+  expect(holdOf(await third)).toBe(holdOf(first));
+});
+
 it('A caller that does not wait is refused without a command only while one of its process waits that was refused', async () => {
   const semaphore = semaphoreOf();
   const attempt = lateReply();
@@ -260,6 +286,15 @@ it.each([
   const [call] = redis.calls.slice(length);
   expect(call?.arguments).toHaveLength(how === 'kept' ? 6 : 14);
   (await next).assertHeld();
+});
+
+it('What asks for a lock says of which kind it is, and no lock has an empty key', async () => {
+  const { read, write } = registry.readWrite('key');
+  for (const lock of [semaphoreOf(), read, write]) await (await lock.lock()).unlock();
+  const kinds = redis.calls.map((call) => call?.arguments?.[0]);
+  expect(kinds).toEqual(['semaphore', 'semaphore', 'read', 'read', 'write', 'write']);
+  expect(() => registry.semaphore('', { permits: 1 })).toThrow('`key`');
+  expect(() => registry.readWrite('')).toThrow('`key`');
 });
 
 it('The locks of each kind are counted, used and evicted with those of a registry', async () => {

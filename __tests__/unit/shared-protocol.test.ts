@@ -222,7 +222,8 @@ it('A caller that asks again says when it came: as Redis said, for this call of 
   expect(sent.map(({ args }) => args[7])).toEqual(['1', '1', '1', '1', '0', '1']);
   hold.since++;
   expect(await arrival(hold)).toBe('');
-  expect([await arrival(holdOf(protocol, 'me:4')), await arrival(hold)]).toEqual(['', '']);
+  const others = ['me:4', 'me:5'].map((owner) => holdOf(protocol, owner));
+  for (const one of [...others, hold]) expect(await arrival(one)).toBe('');
 });
 
 it('A late answer to the caller before says nothing of when the next one came', async () => {
@@ -278,6 +279,15 @@ it('A caller that waits is not let in by a message that came before the answer t
   await asked;
 });
 
+it('A caller that waits is let in though another one has asked that does not wait', async () => {
+  const protocol = protocolOf('write');
+  const waiting = await waitFor(protocol, holdOf(protocol));
+  await ask(protocol, holdOf(protocol, 'me:2', { waits: false }), refusal('888'));
+  message('write:me:1=777');
+  await time.advance(0);
+  expect(waiting.answer).toMatchObject({ granted: true });
+});
+
 it('A message for the ticket of the caller before lets nobody in', async () => {
   const protocol = protocolOf('write');
   await waitFor(protocol, holdOf(protocol, 'me:1'));
@@ -322,7 +332,8 @@ it.each<[string, SharedKind, reply: number, how: { text?: string; during?: strin
   if (how.text !== undefined) message(how.text);
   const now = time.now + (how.after ?? 0);
   expect(protocol.mayPassOn(now, hold)).toBe(may);
-  if (kind !== 'semaphore') expect(protocol.mayPassOn(now, holdOf(protocol, 'me:3'))).toBe(false);
+  const other = Object.assign(holdOf(protocol, 'me:3'), { acquiredAt: now });
+  if (kind !== 'semaphore') expect(protocol.mayPassOn(now, other)).toBe(false);
 });
 
 it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pauses: boolean]>([
@@ -335,6 +346,7 @@ it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pause
   const protocol = protocolOf(kind);
   const wait = new Wait('key', 10_000, undefined);
   expect(protocol.standBack(wait)).toBeUndefined();
+  expect(protocol.mayPassOn(time.now, holdOf(protocol))).toBe(false);
   await waitFor(protocol, holdOf(protocol));
   const hold = await enter(protocol, [0, 0, reply]);
   message(text);

@@ -49,8 +49,8 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
   return traits[lockType];
 }
 
-/** @internal The types whose locks have this format. */
-export function typesOf(format: LockFormat): LockType[] {
+/** @internal The types whose locks have this format: none has that of shared locks. */
+export function typesOf(format: LockFormat | 'shared'): LockType[] {
   return LOCK_TYPES.filter((type) => traitsOf(type).format === format);
 }
 

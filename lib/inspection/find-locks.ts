@@ -291,7 +291,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
       const [arrival = 0, until = 0] = value.split(':').map(Number);
       // A process that has not polled for too long has lost its ticket.
-      if (kind === undefined || !isOfLibrary([owner]) || !(until > now())) return [];
+      if (!isOfLibrary([owner]) || !(until > now())) return [];
       // 0: readers that come before others, since a writer has left.
       return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
     });

@@ -105,7 +105,7 @@ export function foundLock(
   });
   const [first] = holders;
   if (first === undefined && queue.length === 0) return undefined;
-  const types = known.type ? [known.type] : typesIn(format);
+  const types = known.type ? [known.type] : typesOf(format);
   const typeName =
     owners[0] === undefined || nameIn(owners[0].owner) ? listed(types) : othersType(owners[0].owner, types);
   const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
@@ -148,10 +148,6 @@ function listed(types: readonly string[]): string {
 /** What is known of a lock whose owner value is not of this library. */
 function othersType(owner: string, types: readonly LockType[]): string {
   if (SPRINGS.test(owner)) return 'Spring (Java)';
-  const isFair = types.length === 1 && types[0] === 'redisson-fair';
-  return REDISSONS.test(owner) ? `Redisson${isFair ? ', fair' : ''} (Java)` : 'not known';
-}
-
-function typesIn(format: FoundLock['format']): LockType[] {
-  return format === 'shared' ? [] : typesOf(format);
+  if (!REDISSONS.test(owner)) return 'not known';
+  return types[0] === 'redisson-fair' ? 'Redisson, fair (Java)' : 'Redisson (Java)';
 }

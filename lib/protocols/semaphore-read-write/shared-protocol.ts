@@ -182,8 +182,8 @@ class SharedProtocol implements LockProtocol {
       if (!isKnown) this.#arrival = '';
       this.#ticket = ticket;
       this.#since = since;
+      this.#leaseEnd = '';
     }
-    if (waits) this.#leaseEnd = '';
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
     const { count, givenAt, toldAt } = permits ?? { count: 0, givenAt: sentAt, toldAt: sentAt };
