@@ -108,7 +108,9 @@ beforeEach(() => {
     intervals.push(look);
     return { unref: () => look };
   };
-  const clear = (look: unknown) => void (intervals = intervals.filter((one) => one !== look));
+  const clear = (look: unknown) => {
+    intervals = intervals.filter((one) => one !== look);
+  };
   Object.assign(globalThis, { setInterval: set, clearInterval: clear });
 });
 
