@@ -2,20 +2,11 @@ import { execFile } from 'node:child_process';
 import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, it, jest } from '@jest/globals';
-import type { HeldLease } from '../../lib/core/unlock-order';
-import { HeldMultiLease } from '../../lib/multi/multi-lease';
+import { expect, it } from '@jest/globals';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { ROOT } from '../readme/pages';
 
 const run = promisify(execFile);
-
-it('renew() of a lease of several keys passes its timeout on to each of them', async () => {
-  const leases = [1, 2].map(() => ({ renew: jest.fn<HeldLease['renew']>().mockResolvedValue(undefined) }));
-  const lease: HeldLease = new HeldMultiLease('a + b', leases as unknown as HeldLease[]);
-  await lease.renew(5_000, 50);
-  for (const { renew } of leases) expect(renew).toHaveBeenCalledWith(5_000, 50);
-});
 
 it('The signal of a lease of many keys causes no warning of Node about too many listeners', async () => {
   // In a process of its own: Node warns outside of the sandbox of a test.

@@ -62,7 +62,7 @@ export class MultiAcquisition {
   /** Resolves to the part that was not free until the wait was over; `undefined`: all are held. */
   async #acquireAll(): Promise<RedisLock | undefined> {
     for (let hasWaited = false; ; hasWaited = true) {
-      if (hasWaited) this.#dropLost();
+      this.#dropLost();
       const failures = await this.#attemptMissing();
       if (this.wait.isSingleAttempt) this.#endsAt = this.wait.startedAt + this.#services.settings.commandTimeout;
       const missing = this.#leases.indexOf(undefined);

@@ -10,6 +10,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   readonly key: string;
   /** Those of the parts. */
   readonly leases: readonly HeldLease[];
+  readonly fencingToken = undefined;
   endHold: EndOfHold | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
@@ -51,10 +52,6 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 
   get remaining(): number {
     return this.isUnlocked ? 0 : Math.min(...this.leases.map((lease) => lease.remaining));
-  }
-
-  get fencingToken(): undefined {
-    return undefined;
   }
 
   get fencingTokens(): ReadonlyMap<string, number> {
