@@ -1,13 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
-import {
-  CannotAcquireLockError,
-  type DistributedLock,
-  type Leadership,
-  LockLostError,
-  LockRegistry,
-  RegistryClosedError,
-} from '../../lib';
+import { CannotAcquireLockError, type Leadership, LockLostError, RegistryClosedError } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { InMemoryLocks } from '../../lib/testing';
 import { type Pair, pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
@@ -190,53 +183,6 @@ describe('lead with locks in memory', () => {
     });
     await expect(outer).rejects.toThrow(LockLostError);
     expect(task).not.toHaveBeenCalled();
-  });
-});
-
-describe('lead of a registry of the application', () => {
-  /** A registry whose locks reject with `error`. */
-  function failing(error: Error, stop: AbortController) {
-    const at: number[] = [];
-    class Failing extends LockRegistry {
-      obtain(key: string): DistributedLock {
-        const run = async () => {
-          at.push(performance.now());
-          if (at.length === 2) stop.abort();
-          throw error;
-        };
-        return { key, run } as unknown as DistributedLock;
-      }
-    }
-    return { registry: new Failing(), at };
-  }
-
-  it('A process stands again after a second when Redis could not be reached', async () => {
-    const stop = new AbortController();
-    const { registry, at } = failing(new CannotAcquireLockError('silent', 'key', { cause: new Error('reset') }), stop);
-    expect(await registry.lead('key', () => 1, { signal: stop.signal })).toBeUndefined();
-    expect(at).toHaveLength(2);
-    const pause = (at[1] as number) - (at[0] as number);
-    expect(pause).toBeGreaterThan(500);
-    expect(pause).toBeLessThan(5_000);
-    // The second attempt found that it is over, and made no pause.
-    expect(performance.now() - (at[1] as number)).toBeLessThan(500);
-  });
-
-  it('A process that pauses before it stands again leaves at once by its signal', async () => {
-    const stop = new AbortController();
-    const { registry } = failing(new CannotAcquireLockError('silent', 'key'), stop);
-    const began = performance.now();
-    setTimeout(() => stop.abort(), 20);
-    expect(await registry.lead('key', () => 1, { signal: stop.signal })).toBeUndefined();
-    expect(performance.now() - began).toBeLessThan(500);
-  });
-
-  it('A call of lead rejects at once with what another attempt cannot change', async () => {
-    const stop = new AbortController();
-    const refused = new CannotAcquireLockError('refused', 'key', { cause: new Error('NOPERM no rights') });
-    for (const error of [refused, new RangeError('The name has braces')]) {
-      await expect(failing(error, stop).registry.lead('key', () => 1)).rejects.toBe(error);
-    }
   });
 });
 
