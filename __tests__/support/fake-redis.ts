@@ -92,6 +92,8 @@ export class FakeSubscriber {
   /** `subscribe` gives a subscription. */
   isThere = true;
   renewals = 0;
+  /** What was asked for: sharded channels, and plain ones where there are none. */
+  readonly kinds: string[] = [];
   readonly all: Subscription[] = [];
 
   get last(): Subscription {
@@ -129,7 +131,10 @@ export function fakeParts(more: object = {}) {
   const parts = {
     redis,
     settings,
-    subscriber: () => subscriber,
+    subscriber: (...kind: boolean[]) => {
+      subscriber.kinds.push(kind.join());
+      return subscriber;
+    },
     pollers: (usualPaceFor: number) => settings.sharedWithPollers && new Pollers(100, usualPaceFor),
     warnNotificationRefused: () => void warnings++,
   };

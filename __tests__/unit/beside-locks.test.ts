@@ -72,6 +72,8 @@ describe('A script of the application', () => {
     const check = sent.slice(shebang.length, sent.length - rest.length);
     expect(check).not.toMatch(/\n| {3}/);
     expect(check).toMatch(/local state .*local HELD if state then return { owner, state } end /);
+    const bare = 'local state  local HELD if state then return { owner, state } end  end ';
+    expect(check.includes(bare)).toBe(!marks);
     expect([check.includes("'GET', mark"), check.includes("'SET', mark")]).toEqual([marks, marks]);
   });
 
@@ -144,6 +146,7 @@ describe('An inspection', () => {
 
   it.each<[reply: unknown, expected: object | undefined]>([
     [['', 0, '', -1], FREE],
+    [['', -1, '', -1], FREE],
     [['', -2, '7', 0], { ...FREE, fencingToken: 7, waiting: 0 }],
     [['a', 5, '7', 3], HELD],
     [['a', -1, '', 1], { ...HELD, remaining: Number.POSITIVE_INFINITY, fencingToken: undefined, waiting: 1 }],

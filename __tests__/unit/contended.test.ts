@@ -117,7 +117,7 @@ describe('What is sent', () => {
     ['in it, nobody can listen', { heard: false }, 399, 'confirm or release (spring) | me:1 | 60000'],
     ['after it, waiters poll', { polls: true }, 400, 'release (spring) | me:1 | UNLINK | r-channel'],
     ['after it, listeners cannot be counted', { cluster: true }, 50, 'release (spring) | me:1 | UNLINK | r-channel'],
-    ['never passed on', { more: { handOver: 0 } }, 1, 'release (spring) | me:1 | UNLINK | r-channel'],
+    ['never passed on', { more: { handOver: 0 } }, 0.8, 'release (spring) | me:1 | UNLINK | r-channel'],
     ['a slice of 80 ms', { more: { handOver: 80 } }, 79, 'confirm or release (spring) | me:1 | 60000'],
     [
       'a polled slice of 80 ms',
@@ -154,6 +154,7 @@ describe('What is sent', () => {
     const { lock, redis, protocols, names } = start({ more: { fencing: true } });
     const settled: unknown[] = [];
     lock.renew('me:1', TTL, 300, (ownership) => settled.push(ownership));
+    expect(redis.last).toMatchObject({ keys: ['r:k'], args: ['me:1', '60000'], timeout: 300 });
     redis.last.reply(1);
     expect(settled).toEqual([{ state: 'held', until: 1_000 + TTL - 61 }]);
     const { travel } = lock;
@@ -250,6 +251,7 @@ describe('What is answered', () => {
   it.each<[string, Setting, unknown, atSliceEnd: boolean, isListening: boolean, ms: number]>([
     ['nobody else', {}, 1, false, false, 0],
     ['one listener, itself', {}, [1, 1], false, true, 0],
+    ['nobody: its own connection was lost', {}, 1, false, true, 0],
     ['two listeners', {}, [1, 2], false, true, 4],
     ['two listeners, of which none is its own', {}, [1, 2], false, false, 6],
     ['nobody, at the end of a slice', {}, 1, true, false, 4],
@@ -289,8 +291,20 @@ describe('What is answered', () => {
     expect(standsBack()).toBe(0);
     time.now = 1_060;
     expect(await confirm([1, 3], 1_050)).toBe('released');
-    // Four steps of the ten ms that the answer took.
+    // Four steps of the ten ms that the answer took; two, where it is not known how many others there are.
     expect(standsBack()).toBe(40);
+    expect(await confirm([1, -2], 1_060)).toBe('released');
+    expect(standsBack()).toBe(4);
+  });
+
+  it('A release at the end of a slice in place of a confirmation is followed by a pause', async () => {
+    const { attempt, confirm, standsBack, subscriber } = start({ polls: true });
+    await attempt(1);
+    time.now += 400;
+    expect(await confirm(1)).toBe('released');
+    expect(standsBack()).toBeCloseTo(110);
+    expect(start().subscriber.kinds).toEqual(['false,true']);
+    expect(subscriber.kinds).toEqual([]);
   });
 
   it('A refusal counts for how often a waiter polls, where it cannot listen', async () => {
@@ -376,8 +390,12 @@ describe('A lock that pollers take too', () => {
 
   it('A pause for them may begin while this process gives precedence to others', async () => {
     const { lock, attempt, release, listen, subscriber, wait, standsBack } = shared();
-    await attempt(1);
     await listen();
+    subscriber.last.onMessage('r:other');
+    expect(standsBack()).toBe(0);
+    subscriber.last.onMessage('left to pollers');
+    expect(standsBack()).toBe(245);
+    await attempt(1);
     await release([1, 5]);
     expect(standsBack()).toBe(10);
     let isOver = false;
@@ -401,13 +419,15 @@ describe('A lock that pollers take too', () => {
   ])('A waiter that %s polls faster when holders change without a message', async (_, polls, usually) => {
     const { lock, attempt, wait } = shared({ polls });
     const delay = async (remaining: number) => {
-      const refusal = await attempt([remaining, 'other']);
+      const hold = holdOf(lock);
+      time.now += 10;
+      const refusal = await attempt([remaining, 'other'], hold);
       time.delays = [];
       void lock.wait(holdOf(lock), refusal as never, wait);
       return time.delays[0];
     };
     expect(await delay(TTL - 50)).toBe(100);
-    time.now += usually + 250;
+    time.now += usually + 240;
     expect(await delay(TTL)).toBe(50);
   });
 });

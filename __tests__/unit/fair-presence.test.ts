@@ -192,3 +192,108 @@ it('It looks more often where the holder may be a poller, whose holders change',
   expect(await delay(60_000, 'outsider')).toBe(51);
   expect(await delay(60_000, '')).toBe(1_000);
 });
+
+it('Where there is no connection for messages, a waiter polls', async () => {
+  const all = start();
+  all.subscriber.isThere = false;
+  await all.queue();
+  all.redis.sent.length = 0;
+  await time.advance(100);
+  expect(all.redis.news).toEqual(['poll (fair) | me:1 | PUBLISH poll 13000']);
+  expect(all.subscriber.kinds).toEqual(['false,false']);
+  await all.release(1);
+});
+
+it('A poll says nothing about messages where none were to come', async () => {
+  const all = start();
+  await all.queue();
+  await time.advance(100);
+  all.redis.last.reply(table({ unreachable: 1 }));
+  await time.advance(0);
+  expect(all.subscriber.renewals).toBe(0);
+});
+
+it('It leaves its subscription once, and stays while another caller waits', async () => {
+  const all = start();
+  await all.queue();
+  await all.open();
+  await all.release(1, 'me:9');
+  all.redis.sent.length = 0;
+  await time.advance(501);
+  // The ticket of another caller is polled for all the same.
+  expect(all.redis.news).toEqual(['poll (fair) | me:1 | PUBLISH message 13000']);
+  for (const _ of [1, 2]) await all.release(1);
+  await all.queue(holdOf(all.lock, 'me:2'));
+  await time.advance(1_500);
+  expect(all.subscriber.last.isOpen).toBe(true);
+});
+
+it('It ends a second after its caller has the lock, or the lease was lost', async () => {
+  const all = start();
+  const { outcome } = await all.queue();
+  await all.open();
+  all.subscriber.last.onMessage('grant me:1@5 1000 ');
+  await outcome;
+  await time.advance(1_000);
+  expect(all.subscriber.last.isOver).toBe(true);
+  await all.exchange(1);
+  all.subscriber.last.opened();
+  all.lock.leaseLost();
+  await time.advance(1_000);
+  expect(all.subscriber.last.isOver).toBe(true);
+  // The next caller of this process has no position, or does not wait.
+  await all.exchange(table({ score: '' }));
+  await time.advance(1_000);
+  expect([all.subscriber.last.isOver, all.subscriber.all.length]).toEqual([true, 3]);
+  await all.exchange(1, 'me:1', holdOf(all.lock, 'me:3', { waits: false }));
+  expect(all.subscriber.all).toHaveLength(3);
+});
+
+it('A poll whose caller leaves meanwhile is followed by none, whatever happened', async () => {
+  const all = start();
+  const { redis, lock, subscriber } = all;
+  const other = Promise.resolve();
+  const asked = async (end: () => void) => {
+    await all.queue(holdOf(lock, 'me:1'));
+    if (!subscriber.last.isOpen) await all.open();
+    subscriber.last.onMessage('r:k');
+    subscriber.last.onMessage('r:k');
+    const { reply, fail } = redis.last;
+    lock.availability.attemptInFlight = other;
+    const left = lock.release('me:1', 300);
+    redis.last.reply(1);
+    await left;
+    end();
+    redis.sent.length = 0;
+    time.delays = [];
+    return { reply, fail };
+  };
+  const alone = await asked(() => undefined);
+  alone.reply(table({ score: '' }));
+  await time.advance(0);
+  expect([lock.availability.failure, lock.availability.attemptInFlight === other, redis.news]).toEqual([
+    undefined,
+    true,
+    [],
+  ]);
+  const failed = await asked(() => undefined);
+  failed.fail(new Error('LOADING'));
+  await time.advance(0);
+  expect([time.delays, redis.news]).toEqual([[], []]);
+  lock.leaseLost();
+  const next = holdOf(lock, 'me:2');
+  await all.queue(next);
+  expect(redis.news.filter((sent) => sent.startsWith('poll'))).toEqual([]);
+  // A poll of the caller before is in flight when the next one comes.
+  subscriber.last.onMessage('r:k');
+  subscriber.last.onMessage('r:k');
+  const { reply } = redis.last;
+  const left = lock.release('me:2', 300);
+  redis.last.reply(1);
+  await left;
+  await all.queue(holdOf(lock, 'me:3'));
+  redis.sent.length = 0;
+  reply(table());
+  await time.advance(0);
+  expect(redis.news).toEqual([]);
+});

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Hold } from '../../lib/core/hold';
 import type { Grant, Refusal } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
 import { FAIR, FairProtocol } from '../../lib/protocols/fair/fair-protocol';
@@ -187,8 +186,13 @@ describe('What is sent', () => {
     redis.last.reply(1);
     expect(await unlocking).toMatchObject({ waiting: 2 });
     expect(() => protocols.open(new LockNames('r', 'a{b'))).toThrow(RangeError);
+    const own = protocols.open(names);
+    void own.attempt(holdOf(own), 300);
+    redis.last.reply(table());
+    expect(time.pending).toBe(1);
     expect([protocols.held.includes("'GET'"), protocols.open(names) instanceof FairProtocol]).toEqual([true, true]);
     protocols.close?.();
+    expect(time.pending).toBe(0);
   });
 });
 
@@ -210,7 +214,7 @@ describe('A caller on its way', () => {
     const refusal = await attempt(table({ life: 900, holder: 'they' }), next);
     expect(refusal).toEqual({ granted: false, remaining: 900, owner: 'they', roundTrip: 6 });
     expect(lock.availability.holderSaid(time.now)).toEqual({ owner: 'they', remaining: 900 });
-    expect(lock.availability.isRefused(time.now)).toBe(true);
+    expect([lock.availability.isRefused(time.now), lock.hasQueue]).toEqual([true, true]);
     const third = await attempt(table({ owner: 'me:3@8', token: '4', life: 1_000 }), holdOf(lock, 'me:3'));
     expect(third).toMatchObject({ granted: true, owner: 'me:3@8', fencingToken: 4, until: 1_006 + 1_000 - 2 });
   });
@@ -272,7 +276,7 @@ describe('A caller on its way', () => {
     renewal?.reply(1);
     await time.advance(0);
     const certain = atOnce ? 1_000 + life - (life * 0.001 + 1) : sentAt + TTL - MARGIN;
-    expect(grant).toMatchObject({ owner: 'me:1@5', until: certain });
+    expect(grant).toMatchObject({ granted: true, owner: 'me:1@5', until: certain });
     if (atOnce) expect(await grant?.renewal).toEqual({ state: 'held', until: sentAt + TTL - MARGIN });
     else expect(grant?.renewal).toBeUndefined();
     // A late repetition of what it entered with is ignored, also by its release.
@@ -328,7 +332,7 @@ describe('A caller on its way', () => {
     const all = start({ fencing: true });
     const one = await all.queue();
     await all.open();
-    all.subscriber.last.onMessage('grant me:1@5 1000 ');
+    all.subscriber.last.onMessage('grant me:1@5 1000');
     expect(await time.settled(one.outcome, 10)).toMatchObject({ value: { granted: false } });
     expect(all.redis.sent).toEqual([]);
     const other = await all.queue();
@@ -394,152 +398,5 @@ describe('A caller on its way', () => {
     await expect(attempt).rejects.toBe(error);
     expect([lock.ticket === undefined, polls(all).length]).toEqual([isForgotten, count]);
     expect(lock.ticket?.isAsked ?? false).toBe(false);
-  });
-});
-
-describe('A lease that ends', () => {
-  it.each<[string, reply: unknown, found: string, warnings: number]>([
-    ['nobody waits', 1, 'released', 0],
-    ['it was gone', 0, 'expired', 0],
-    ['another has it', table({ found: -1 }), 'stolen', 0],
-    ['nobody could be told', table({ refused: 1 }), 'released', 1],
-  ])('A release says that %s', async (_, reply, found, count) => {
-    const { release, warnings } = start();
-    expect([await release(reply), warnings()]).toEqual([found, count]);
-  });
-
-  it('A release that grants the lock to a caller that has left releases it for that one too', async () => {
-    const { lock, redis } = start();
-    const released = lock.release('me:1', 300);
-    redis.last.reply(table({ owner: 'me:4@9', found: 0 }));
-    await time.advance(0);
-    expect(redis.last).toMatchObject({ args: ['me:4@9', 'UNLINK', 'PUBLISH', 'r-channel'], timeout: 300 });
-    redis.last.fail(new Error('lost'));
-    expect(await released).toBe('expired');
-    // A grant that is no grant from the queue is not released.
-    redis.sent.length = 0;
-    lock.onMessage('grant me:5 1000 ');
-    lock.onMessage('grant me:5@1 1000 ');
-    await time.advance(0);
-    expect(redis.news).toEqual(['release (fair) | me:5@1 | UNLINK | PUBLISH | r-channel']);
-    lock.retire();
-    lock.onMessage('grant me:5@2 1000 ');
-    expect(redis.sent).toEqual([]);
-  });
-
-  it.each<[string, reply: unknown, exchanged: object]>([
-    ['has the lock', 1, { found: 'released', answer: { granted: true, owner: 'me:2', until: 1_000 + TTL - MARGIN } }],
-    [
-      'has it, though the lease was over',
-      table({ owner: 'me:2', found: 0, life: 400 }),
-      { found: 'expired', answer: { granted: true, owner: 'me:2' } },
-    ],
-    [
-      'has a position',
-      table({ life: 700 }),
-      { found: 'released', answer: { granted: false, remaining: 700, roundTrip: 0 } },
-    ],
-    ['has none', table({ score: '', found: -1 }), { found: 'stolen', answer: undefined }],
-  ])('The next caller of an exchange %s', async (_, reply, exchanged) => {
-    const all = start();
-    expect(await all.exchange(reply)).toMatchObject(exchanged);
-    const { answer } = exchanged as { answer?: { granted: boolean } };
-    expect([all.lock.ticket?.id, all.lock.ticket?.score]).toEqual(
-      answer?.granted === false ? ['me:2', '7'] : [undefined, undefined],
-    );
-  });
-
-  it('An exchange that grants the lock to a caller that has left waits for its release', async () => {
-    const all = start();
-    const exchanged = all.exchange(table({ owner: 'me:4@9', life: 700 }));
-    let isOver = false;
-    void exchanged.then(() => (isOver = true));
-    await time.advance(30);
-    expect([isOver, all.redis.last.args[0]]).toEqual([false, 'me:4@9']);
-    all.redis.last.reply(1);
-    expect(await exchanged).toMatchObject({ answer: { granted: false, roundTrip: 30 } });
-  });
-
-  it('A hold is passed on without a command while nobody else waits, and a message would say so', async () => {
-    const all = start({ fencing: true });
-    const { lock, subscriber, redis } = all;
-    expect(lock.mayPassOn()).toBe(false);
-    await all.exchange('5');
-    expect([lock.mayPassOn(), redis.last.args[2]]).toEqual([false, expect.stringContaining(' 1 me:2')]);
-    await all.open();
-    const [first] = [all.exchange('6 9', 'me:2', holdOf(lock, 'me:3'))];
-    expect(redis.last.args[2]).toMatch(/^PUBLISH message 13000 \d+ 60000 1000 me:3$/);
-    await first;
-    expect(lock.mayPassOn()).toBe(true);
-    subscriber.last.onMessage('wanted');
-    expect(lock.mayPassOn()).toBe(false);
-    await all.exchange('16 9', 'me:3', holdOf(lock, 'me:4'));
-    expect(lock.mayPassOn()).toBe(true);
-    // Others wait, as far as this answer says.
-    await all.exchange('26', 'me:4', holdOf(lock, 'me:5'));
-    expect(lock.mayPassOn()).toBe(false);
-    // A message comes before the answer.
-    const to = lock.exchange('me:5', holdOf(lock, 'me:6'), 300);
-    subscriber.last.onMessage('wanted');
-    redis.last.reply('27 9');
-    await to;
-    expect(lock.mayPassOn()).toBe(false);
-    await all.exchange('37 9', 'me:6', holdOf(lock, 'me:7'));
-    subscriber.last.wake();
-    expect(lock.mayPassOn()).toBe(false);
-  });
-
-  it('A hold is not passed on without a command where pollers take the lock too', async () => {
-    const all = start({ sharedWithPollers: true, fencing: true });
-    await all.exchange('5');
-    await all.open();
-    await all.exchange('6 9', 'me:2', holdOf(all.lock, 'me:3'));
-    expect([all.lock.mayPassOn(), all.redis.last.args[2]]).toEqual([false, expect.stringContaining(' 1 me:3')]);
-  });
-
-  it('A lease that was lost, or is kept, has a waiter of this process look, and so does a message about the lock', async () => {
-    const all = start();
-    const { lock, redis, release, subscriber } = all;
-    lock.leaseLost();
-    await all.queue();
-    await all.open();
-    const look = async (act: () => unknown): Promise<number> => {
-      redis.sent.length = 0;
-      await act();
-      const poll = redis.sent.find(({ script }) => script === POLL);
-      poll?.reply(table());
-      await time.advance(0);
-      return polls(all).length;
-    };
-    let asked = 0;
-    lock.holder = { confirmSoon: () => asked++ } as unknown as Hold;
-    expect(await look(() => lock.leaseLost())).toBe(1);
-    expect(await look(() => release(1, 'me:9', { left: 5, minHold: 10, ttl: 20 }))).toBe(1);
-    expect(await look(() => release(1, 'me:9'))).toBe(0);
-    expect(await look(() => subscriber.last.onMessage('r:k'))).toBe(1);
-    expect(await look(() => subscriber.last.onMessage('r:other'))).toBe(0);
-    expect(asked).toBe(1);
-  });
-
-  it('A release takes the ticket of its caller with it, and of no other', async () => {
-    const all = start();
-    await all.queue();
-    await all.release(1, 'me:12');
-    expect(all.lock.ticket?.id).toBe('me:1');
-    await all.release(1, 'me:1@77');
-    expect(all.lock.ticket).toBeUndefined();
-    await all.queue();
-    all.lock.retire();
-    expect(all.lock.ticket).toBeUndefined();
-  });
-
-  it('It travels as a lock of Spring, and is renewed so', async () => {
-    const { lock, redis } = start();
-    const settled: unknown[] = [];
-    lock.renew('me:1', TTL, 250, (ownership) => settled.push(ownership));
-    redis.last.reply([90_000]);
-    void lock.travel.detach('me:1', 'you', 5, 200);
-    expect([redis.last.keys, redis.last.timeout]).toEqual([['r:k'], 200]);
-    expect(settled).toEqual([{ state: 'held', until: 1_000 + 90_000 - 91 }]);
   });
 });

@@ -61,9 +61,10 @@ describe('A redisson-fair lock', () => {
   });
 
   it('Its releases, its renewal, and what may be left of it', async () => {
-    const { lock, redis, release } = start();
+    const { lock, redis, release, standsBack } = start();
     expect(await release(2)).toBe('released');
     expect(redis.last).toMatchObject({ keys: KEYS, args: ['me:1', '0', '300000', ...PUBLISH, 'UNLINK'], timeout: 300 });
+    expect([redis.last.script.name, standsBack()]).toEqual(['release (redisson-fair)', 0]);
     void lock.release('me:1', 200);
     expect(redis.last.args.at(-1)).toBe('DEL');
     const kept = lock.release('me:1', 200, { left: 5, minHold: 10, ttl: 20 });
@@ -115,6 +116,8 @@ describe('A redisson-fair lock', () => {
     expect(await attempt([800, 'they:1', 1], holdOf(lock, 'me:7', { waits: false }))).toMatchObject({
       hintsBefore: undefined,
     });
+    expect(await attempt([800, 'they:1', 1], hold)).toMatchObject({ hintsBefore: 2 });
+    expect(subscriber.kinds).toEqual(['false,true']);
     // Another caller of this process has a position, and a channel, of its own.
     const next = holdOf(lock, 'me:3');
     const refused = await attempt([800, 'they:1', 2], next);
@@ -138,6 +141,10 @@ describe('A redisson-fair lock', () => {
     const hold = holdOf(lock);
     await attempt([800, 'they:1', 1], hold);
     hold.owner = 'me:9';
+    // An attempt may have written that.
+    hold.doubt(new Promise(() => {}));
+    await attempt([800, 'they:1', 1], hold);
+    expect(hold.owner).toBe('me:9');
     await attempt(1, hold);
     await release(1, 'me:1');
     redis.sent.length = 0;
@@ -156,7 +163,7 @@ describe('A redisson-fair lock', () => {
   });
 
   it('Its pauses for pollers, of which the first in the queue notices them', async () => {
-    const { lock, redis, attempt, release, standsBack } = start({ sharedWithPollers: true });
+    const { lock, redis, subscriber, attempt, release, standsBack } = start({ sharedWithPollers: true });
     const script = () => redis.last.script.name;
     await attempt(1);
     time.now += 724;
@@ -182,19 +189,30 @@ describe('A redisson-fair lock', () => {
     redis.last.fail(new Error('lost'));
     await time.advance(0);
     // A waiter that is not the first sees other holders, and does not take them for pollers.
-    const delay = async (remaining: number, place: number) => {
-      const hold = holdOf(lock, 'me:2');
+    const delay = async (remaining: number, place: number, ticket = 'me:2') => {
+      const hold = holdOf(lock, ticket);
+      time.now += 10;
       const refusal = await attempt([remaining, 'they:1', place], hold);
       time.delays = [];
       void lock.wait(hold, refusal as Refusal, new Wait('k', 10_000, undefined));
       return time.delays[0];
     };
     await delay(59_000, 2);
-    time.now += 550;
+    time.now += 540;
     expect(await delay(TTL, 2)).toBe(100);
     await delay(59_000, 1);
-    time.now += 500;
+    time.now += 480;
     expect(await delay(TTL, 1)).toBe(12.5);
+    await release(1, 'me:2');
+    await attempt(1);
+    // A message has told it of the change.
+    time.now += 60_000;
+    await delay(59_000, 1, 'me:8');
+    subscriber.last.opened();
+    await delay(59_000, 1, 'me:8');
+    subscriber.last.onMessage('0');
+    time.now += 540;
+    expect(await delay(TTL, 1, 'me:8')).toBe(1_000);
   });
 
   it('It is made for a registry, whose connection says when it was made again', async () => {

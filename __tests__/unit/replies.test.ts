@@ -12,6 +12,7 @@ import {
   textIn,
   unknownOwnership,
 } from '../../lib/protocols/format/replies';
+import { leftToKeep } from '../../lib/protocols/format/script-parts';
 import { SPRING_SCRIPTS, SpringFormat } from '../../lib/protocols/spring';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { LockNames } from '../../lib/redis/names';
@@ -211,6 +212,11 @@ const fencing = new SpringFormat(parts.redis, { ...parts.settings, fencing: true
 
 it.each(rows)('A reply is read, or refused: %s', (_, reader, cases) => {
   expect(cases.map(([value]) => [value, read(() => reader(value))])).toEqual(cases);
+});
+
+it('The age of a grant may be found in another way', () => {
+  expect(leftToKeep('1', '2', '3', 'other')).toContain('local age = other or remaining');
+  expect(leftToKeep('1', '2', '3')).toContain('local age = remaining');
 });
 
 it('A lock without a fencing counter needs no name for it', () => {

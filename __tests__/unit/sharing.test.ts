@@ -37,7 +37,8 @@ it.each<[string, handOver: number | undefined, pause: number, number[]]>([
   ['doubles with each pause without a refusal, up to the longest', undefined, PAUSE + 1, [400, 800, 1_600, 1_600]],
   ['doubles also when the timer of the pause ends a moment early', undefined, PAUSE - 2, [400, 800, 1_600, 1_600]],
   ['does not grow when the pause was too short', undefined, PAUSE - 10, [400, 400, 400]],
-  ['does not grow when the pause was long ago', undefined, PAUSE + 401, [400, 400, 400]],
+  ['doubles also some time after the pause', undefined, 509, [400, 800]],
+  ['does not grow when the pause was long ago', undefined, 510, [400, 400, 400]],
   ['has one length where the application says it', 400, PAUSE + 1, [400, 400, 400]],
 ])('%s', (_, handOver, pause, expected) => {
   expect(lengths(new TimeSlice(IDLE, handOver), expected.length, pause)).toEqual(expected);
@@ -65,6 +66,13 @@ it('A time slice does not grow after an ordinary release', () => {
   slice.released({ ...release(), atSliceEnd: false });
   time.now += PAUSE + 1;
   expect(use(slice)).toBe(400);
+  slice.released(release());
+  time.now += PAUSE + 1;
+  slice.acquired(time.now);
+  // It was acquired anew, and others may have had it.
+  expect(use(slice)).toBe(400);
+  time.now = 100;
+  expect(use(new TimeSlice(IDLE))).toBe(400);
 });
 
 it('A time slice is followed by a pause for others', () => {
@@ -117,7 +125,8 @@ it('A time slice of a process that waits begins anew when it had a turn, or when
   expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);
   slice.acquired(time.now);
   expect(intervals(slice, 'ab')).toEqual([100, 50]);
-  expect(intervals(slice, 'cd', 4)).toEqual([100, 100]);
+  expect(intervals(slice, 'c', 3)).toEqual([25]);
+  expect(intervals(slice, 'cd', 3.1)).toEqual([100, 100]);
 });
 
 it('Yielding to listeners begins after 50 ms by default, and a release is remembered for a second', () => {
@@ -141,11 +150,15 @@ it('Yielding to listeners leaves two slices to others where it is not known how 
   expect(isLeft()).toBe(false);
 });
 
-const standBack = (sharing: YieldToListeners, waiting: Partial<Waiting>) =>
-  sharing.standBack(new Wait('key', 10_000, undefined), {
-    onRelease: () => () => undefined,
-    ...waiting,
-  } as unknown as Waiting);
+const standBack = (
+  sharing: YieldToListeners,
+  waiting: { -readonly [K in keyof Waiting]?: Waiting[K] },
+  waitTime = 10_000,
+) =>
+  sharing.standBack(
+    new Wait('key', waitTime, undefined),
+    Object.assign(waiting, { onRelease: waiting.onRelease ?? (() => () => undefined) }) as unknown as Waiting,
+  );
 
 it.each([
   ['one other: two of the longest steps', 1, 40],
@@ -183,7 +196,28 @@ it('Yielding to listeners ends when it has lasted for as long as is allowed, wha
   }
   await time.advance(0);
   expect(isOver).toBe(true);
-  expect(time.now - now).toBeLessThanOrEqual(210);
+  expect(time.now - now).toBe(200);
+});
+
+it('Yielding to listeners ends when all of them have had it, and with half of what is left of a wait', async () => {
+  const sharing = new YieldToListeners(50);
+  sharing.released({ ...release(1), atSliceEnd: false });
+  let released = (): void => undefined;
+  const waiting = {
+    hints: 0,
+    hintedAt: 0,
+    onRelease: (resume: () => void) => {
+      released = resume;
+      return () => undefined;
+    },
+  };
+  const over = standBack(sharing, waiting) as Promise<void>;
+  Object.assign(waiting, { hints: 2, hintedAt: time.now });
+  released();
+  expect([(await time.settled(over))?.after, time.delays]).toEqual([0, [4]]);
+  sharing.released({ ...release(3), sentAt: time.now - 900 });
+  const short = standBack(sharing, { hints: 0, hintedAt: 0 }, 20) as Promise<void>;
+  expect((await time.settled(short))?.after).toBe(10);
 });
 
 it.each([

@@ -96,24 +96,26 @@ describe('A waiter', () => {
     const opening = wait({});
     subscriber.last.opened();
     await opening;
-    const after = (holder: string) => wait({ hintsBefore: waiting.hints, holder });
-    expect([await after('a'), await after('a'), await after(''), await after('b')]).toEqual([
+    const pauseAs = (holder: string) => wait({ hintsBefore: waiting.hints, holder });
+    expect([await pauseAs('a'), await pauseAs('a'), await pauseAs(''), await pauseAs('b')]).toEqual([
       1_000, 1_000, 1_000, 1_000,
     ]);
-    expect([await after('c'), await after('c'), await after('')]).toEqual([100, 100, 100]);
+    expect([await pauseAs('c'), await pauseAs('c'), await pauseAs('')]).toEqual([100, 100, 100]);
     subscriber.last.onMessage('free');
-    expect([await after('d'), await after('e')]).toEqual([1_000, 100]);
+    expect([await pauseAs('d'), await pauseAs('e')]).toEqual([1_000, 100]);
     subscriber.last.onMessage('free');
     // The message came while the attempt was in flight: nothing is known of the time before it.
     const hintsBefore = waiting.hints - 1;
-    expect([await wait({ hintsBefore, holder: 'f' }), await after('f'), await after('f')]).toEqual([0, 1_000, 1_000]);
-    expect([await wait({ holder: 'g' }), await after('f')]).toEqual([0, 1_000]);
+    expect([await wait({ hintsBefore, holder: 'f' }), await pauseAs('f'), await pauseAs('f')]).toEqual([
+      0, 1_000, 1_000,
+    ]);
+    expect([await wait({ holder: 'g' }), await pauseAs('f')]).toEqual([0, 1_000]);
     // A subscription that was made anew begins anew.
     subscriber.last.over();
     const again = wait({ holder: 'h', hintsBefore: waiting.hints });
     subscriber.last.opened();
     await again;
-    expect(await after('i')).toBe(1_000);
+    expect(await pauseAs('i')).toBe(1_000);
   });
 
   it('A waiter that is interrupted leaves its subscription', async () => {

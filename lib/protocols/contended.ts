@@ -142,8 +142,8 @@ class ContendedProtocol implements LockProtocol {
   release(owner: string, timeout: number, keep?: Keep, now = clock.now(), atSliceEnd = false): Promise<Released> {
     const names = this.#names;
     const { deleteCommand, scripts } = this.#format;
-    const toPollers = keep === undefined && this.#pollers?.isDue(now);
-    const script = keep !== undefined ? scripts.KEEP : toPollers ? scripts.LEAVE : scripts.RELEASE;
+    const usual = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
+    const script = keep === undefined ? usual : scripts.KEEP;
     const how = keep === undefined ? [deleteCommand] : keepArguments(keep);
     const args = [owner, ...how, ...this.#format.notification(names)];
     const read = this.#readRelease(script, now, atSliceEnd);

@@ -80,7 +80,7 @@ export class TimeSlice {
     this.#handOver = handOver;
     const slice = Math.max(LEAST_POLLED_SLICE, POLLED_SLICE_INTERVALS * idleBetweenTries);
     this.#usualSlice = Math.ceil(Math.min(slice, POLLED_SLICE));
-    this.#slice = handOver ?? this.#usualSlice;
+    this.#slice = this.#usualSlice;
   }
 
   /** ms until the next attempt of a process that waits. `holdsOthers`: as in `Wait`. */
@@ -138,7 +138,7 @@ export class TimeSlice {
 
   /** The pause in which a free lock is left to other processes; `undefined`: none. */
   standBack(wait: Wait): Promise<void> | undefined {
-    return wait.standBack(this.#standBackUntil === 0 ? 0 : this.#standBackUntil - clock.now());
+    return wait.standBack(this.#standBackUntil - clock.now());
   }
 }
 

@@ -213,7 +213,7 @@ export class FairProtocol implements LockProtocol {
   /** The lock went to another process: the next caller has a position in the queue, if it was ours. */
   private async notGranted(ticket: Ticket, reply: QueueReply, timeout: number): Promise<Exchange> {
     const { found, score, life, sentAt } = reply;
-    this.#presence?.leave(false);
+    this.presence.leave(false);
     await this.take(reply, timeout);
     if (score === '') {
       // The next caller has to make an attempt of its own.
@@ -280,7 +280,7 @@ export class FairProtocol implements LockProtocol {
     if (message === this.#names.lock) {
       this.#hints++;
       this.holder?.confirmSoon();
-      this.#presence?.poll();
+      this.presence.poll();
     }
     const [kind, owner = '', milliseconds, token = ''] = message.split(' ');
     const life = Number(milliseconds);

@@ -103,11 +103,11 @@ export class Presence {
 
   async #poll(): Promise<void> {
     this.#isPolling = true;
-    do {
+    for (let ticket = this.#waiting; ticket !== undefined; ticket = this.#isToPollAgain ? this.#waiting : undefined) {
       this.#isToPollAgain = false;
       this.listen();
-      if (this.#waiting !== undefined) await this.#pollFor(this.#waiting);
-    } while (this.#isToPollAgain && this.#waiting !== undefined);
+      await this.#pollFor(ticket);
+    }
     this.#isPolling = false;
   }
 

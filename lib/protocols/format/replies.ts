@@ -7,8 +7,8 @@ import type { Script } from '../../redis/script';
 /** A number in a reply. Tokens and times come as text, since they are too large for the numbers of Lua. */
 export function numberIn(script: Script, reply: unknown, value: unknown): number {
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isFinite(number)) throw new UnexpectedReplyError(script.name, reply);
-  return number;
+  if (!Number.isFinite(number)) throw new UnexpectedReplyError(script.name, reply);
+  return number as number;
 }
 
 /** An array in a reply, with at least this many elements. */
