@@ -13,11 +13,13 @@ let losses: AbortController[];
 let refusals: unknown[];
 /** When the lock was asked for. */
 let asked: number[];
+/** By which signal each of these attempts ends. */
+let signals: (AbortSignal | undefined)[];
 let given: Leadership[];
 
 beforeEach(() => {
   stop = new AbortController();
-  [losses, refusals, asked, given] = [[], [], [], []];
+  [losses, refusals, asked, signals, given] = [[], [], [], [], []];
 });
 
 const reason = new Error('stop');
@@ -26,6 +28,7 @@ const lock = {
   key: 'key',
   run: async (task: (lease: Lease) => unknown, { signal }: { signal?: AbortSignal }) => {
     asked.push(time.now - 1_000);
+    signals.push(signal);
     signal?.throwIfAborted();
     if (refusals.length > 0) throw refusals.shift();
     const loss = new AbortController();
@@ -75,6 +78,7 @@ it('A leader has the signal of its lease, and that of its caller where there is 
   const { signal } = stop;
   await leading({ signal }, undefined, () => losses[1]?.abort(reason));
   await leading({ signal }, undefined, undefined, () => stop.abort(reason));
+  expect(signals).toEqual([undefined, signal, signal]);
   for (const { signal: both } of given.slice(1)) expect([both.aborted, both.reason]).toEqual([true, reason]);
 });
 

@@ -1,0 +1,465 @@
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
+import {
+  type DistributedLock,
+  type Lease,
+  LockRegistry,
+  type LockWarning,
+  NotReplicatedError,
+  type RedisClient,
+  RedisLockRegistry,
+  type RedisLockRegistryOptions,
+} from '../../lib';
+import type { LockBackend } from '../../lib/core/backend';
+import { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { forceUnlockOf } from '../../lib/registry/redis-lock-registry';
+import { registrySettings } from '../../lib/registry/settings';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { inMemoryBackend } from '../../lib/testing/in-memory-locks';
+import { FakeClock } from '../support/fake-clock';
+import { lateReply, mockRedis, refused, silence } from '../support/mock-redis';
+
+// The first locks in memory replace the clock: not that of a test.
+new InMemoryLocks();
+const time = FakeClock.install();
+let warnings: LockWarning[];
+const onWarning = (warning: LockWarning): void => void warnings.push(warning);
+
+beforeEach(() => {
+  warnings = [];
+});
+
+/** A registry in memory, and what it asks of its backend. */
+class Spied extends BackedLockRegistry {
+  readonly locks: InMemoryLocks;
+  readonly backend: LockBackend;
+  /** What it does not listen to any more. */
+  readonly stopped: string[];
+
+  constructor(options: Partial<RedisLockRegistryOptions> = {}, locks = new InMemoryLocks()) {
+    const settings = registrySettings({ registryKey: 'orders', lockType: 'spin', onWarning, ...options }, 'spin');
+    const stopped: string[] = [];
+    const noted = (what: string, listen: LockBackend['onSilence']) => (listener: () => void) => {
+      const stop = listen(listener);
+      return () => {
+        stopped.push(what);
+        stop();
+      };
+    };
+    const memory = inMemoryBackend(locks, settings);
+    const onReconnect = noted('reconnect', memory.onReconnect);
+    const backend = { ...memory, onReconnect, onSilence: noted('silence', memory.onSilence) };
+    super(settings, backend);
+    [this.locks, this.backend, this.stopped] = [locks, backend, stopped];
+    locks.use('orders');
+  }
+}
+
+const CLOSED = { name: 'RegistryClosedError' };
+
+describe('A registry that is closed', () => {
+  let registry: Spied;
+  let close: ReturnType<typeof jest.spyOn>;
+  let cutOff: ReturnType<typeof jest.spyOn>;
+  beforeEach(() => {
+    registry = new Spied();
+    close = jest.spyOn(registry.backend, 'close');
+    cutOff = jest.spyOn(registry.backend as Required<LockBackend>, 'cutOff');
+  });
+
+  it.each([
+    ['10 s', undefined, 10_000],
+    ['as long as its caller says', 300, 300],
+    ['not at all', 0, 0],
+  ])('A registry that is closed waits for its holders: %s', async (_, timeout, ms) => {
+    const lease = await registry.obtain('key').lock();
+    const lost = jest.fn();
+    lease.signal.addEventListener('abort', lost);
+    expect(await time.settled(registry.close(timeout === undefined ? {} : { timeout }))).toMatchObject({ after: ms });
+    expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
+    expect(warnings).toEqual([expect.objectContaining({ code: 'CLOSED_WHILE_HELD' })]);
+    expect([close.mock.calls.length, cutOff.mock.calls.length]).toEqual([1, ms === 0 ? 1 : 0]);
+    expect(registry.locks.holder('key', { registryKey: 'orders' })).toBeDefined();
+  });
+
+  it('A registry that is closed ends as soon as its holders do, and has no timer then', async () => {
+    const leases = [await registry.obtain('key').lock(), await registry.semaphore('permits', { permits: 2 }).lock()];
+    const waiting = [registry.obtain('key').lock(), registry.readWrite('prices').write.lock()];
+    await (await (waiting[1] as Promise<Lease>)).unlock();
+    const rejected = expect(waiting[0]).rejects.toMatchObject(CLOSED);
+    const closed = time.settled(registry.close());
+    await rejected;
+    await time.advance(20);
+    for (const lease of leases) {
+      lease.assertHeld();
+      await lease.unlock();
+    }
+    expect((await closed)?.after).toBeLessThan(100);
+    expect([time.pending, warnings, close.mock.calls.length]).toEqual([0, [], 1]);
+  });
+
+  it('A registry that is closed takes no caller, and closes once', async () => {
+    await registry.once('key', () => 1, { keepFor: 60_000 });
+    await registry[Symbol.asyncDispose]();
+    expect(close).toHaveBeenCalledTimes(1);
+    await expect(registry.once('key', () => 1, { keepFor: 1_000 })).rejects.toMatchObject({ ...CLOSED, key: 'key' });
+    await Promise.all([registry.close(), registry.close({ timeout: 0 })]);
+    expect([close.mock.calls.length, cutOff.mock.calls.length]).toEqual([1, 1]);
+    await expect(registry.run('key', () => 1)).rejects.toMatchObject(CLOSED);
+  });
+
+  it('A registry asks about its leases when its backend is back, and hears nothing of it once it is closed', async () => {
+    const lease = await registry.obtain('key').lock();
+    registry.locks.expire('key', { registryKey: 'orders' });
+    registry.locks.comeBack();
+    await time.advance(10);
+    expect([lease.signal.aborted, registry.stopped]).toEqual([true, []]);
+    await registry.close();
+    expect(registry.stopped).toEqual(['reconnect', 'silence']);
+  });
+
+  it('A registry that is closed names three keys of each type', async () => {
+    for (const key of ['a', 'b', 'c']) await registry.obtain(key).lock();
+    await registry.close({ timeout: 0 });
+    expect(warnings[0]?.message).toContain('3 of type spin ("a", "b", "c")');
+  });
+});
+
+it('A registry whose backend is silent is warned while a lease is held, or a caller waits', async () => {
+  const registry = new Spied({ commandTimeout: 60_000 });
+  const waiting = () => registry.obtain('key').lock({ waitTime: 10_000 });
+  const lease = await waiting();
+  registry.locks.goSilent();
+  const calls = [
+    waiting().catch(() => undefined),
+    registry
+      .obtain('other')
+      .lock({ waitTime: 9_000 })
+      .catch(() => 0),
+  ];
+  await time.advance(3_100);
+  const silent = { code: 'REDIS_SILENT', silence: expect.objectContaining({ leases: 1, waiters: 2 }) };
+  expect(warnings).toEqual([expect.objectContaining(silent)]);
+  registry.locks.comeBack();
+  await lease.unlock().catch(() => undefined);
+  await time.advance(20_000);
+  await Promise.all(calls);
+});
+
+it('A lease that is held for long is warned of where that is asked for, and until close()', async () => {
+  const registry = new Spied({ warnHeldAfter: 1_000 });
+  for (const one of [registry, new Spied()]) await one.obtain('key').lock();
+  await time.advance(1_000);
+  expect(warnings).toEqual([expect.objectContaining({ code: 'LONG_HOLD' })]);
+  await registry.close({ timeout: 0 });
+});
+
+it('A wait that is long is warned of until close()', async () => {
+  const locks = new InMemoryLocks();
+  const [ours, theirs] = [new Spied({ warnAfter: 1_000 }, locks), new Spied({}, locks)];
+  await theirs.obtain('key').lock();
+  const waiting = expect(ours.obtain('key').lock()).rejects.toMatchObject(CLOSED);
+  await time.advance(2_000);
+  expect(warnings).toEqual([expect.objectContaining({ code: 'LONG_WAIT' })]);
+  await ours.close();
+  await waiting;
+  expect(warnings).toHaveLength(1);
+});
+
+it('A registry counts its locks, and forgets those that are not used', async () => {
+  const registry = new Spied();
+  for (const key of ['a', 'b']) registry.obtain(key);
+  registry.semaphore('a', { permits: 1 });
+  registry.readWrite('a');
+  expect(registry.size).toBe(5);
+  registry.expireUnusedOlderThan(-1);
+  expect(registry.size).toBe(0);
+  expect(() => registry.expireUnusedOlderThan('1' as never)).toThrow('`age`');
+  expect(() => registry.expireUnusedOlderThan(Number.NaN)).toThrow(
+    'Expected `age` to be a number of milliseconds, got NaN',
+  );
+});
+
+it('A registry renews a lease by its key, and says which of both is not valid', async () => {
+  const registry = new Spied({ expireAfter: 1_000 });
+  await expect(registry.renewLock('key')).rejects.toThrow('is not held in this process');
+  await expect(registry.renewLock('key', 4)).rejects.toThrow('`ttl`');
+  expect(() => registry.obtain('')).toThrow('`key`');
+  const lease = await registry.obtain('key').lock();
+  await expect(registry.renewLock('key', 4)).rejects.toThrow('`ttl`');
+  await expect(registry.renewLock(5 as never)).rejects.toThrow('`key`');
+  await registry.renewLock('key', 5_000);
+  expect(lease.remaining).toBeGreaterThan(4_000);
+});
+
+it('A registry lists the locks that are held, of a pattern', async () => {
+  const registry = new Spied();
+  const keys = jest.spyOn(registry.backend, 'keys');
+  for (const key of ['a1', 'a2', 'b']) await registry.obtain(key).lock();
+  const listed = async (options?: object) => {
+    const found: string[] = [];
+    for await (const { key } of registry.list(options)) found.push(key);
+    return found;
+  };
+  expect(await listed()).toEqual(['a1', 'a2', 'b']);
+  expect(await listed({ match: 'a*', count: 7 })).toEqual(['a1', 'a2']);
+  expect(keys.mock.calls.map(([, match, count]) => [match, count])).toEqual([
+    ['*', 1_000],
+    ['a*', 7],
+  ]);
+  expect(() => registry.list({ match: '' })).toThrow('`match`');
+  expect(() => registry.list({ count: 0.5 })).toThrow('`count`');
+});
+
+it('A registry keeps the result of once, until it is forgotten', async () => {
+  const registry = new Spied();
+  const task = jest.fn(() => 5);
+  const call = () => registry.once('key', task, { keepFor: 1_000 });
+  expect([await call(), await call(), task.mock.calls.length]).toEqual([5, 5, 1]);
+  expect([await registry.forget('key'), await registry.forget('key')]).toEqual([true, false]);
+  await call();
+  expect(task).toHaveBeenCalledTimes(2);
+});
+
+it('A registry adopts leases of its own locks, with options that it knows', async () => {
+  const registry = new Spied();
+  const passport = await (await registry.obtain('key').lock()).detach();
+  for (const [options, message] of [
+    [{ ttl: 4 }, '`ttl`'],
+    [{ renew: 1 }, '`renew`'],
+    [{ minHold: 1 }, '`minHold`'],
+  ] as const) {
+    await expect(registry.adopt(passport, options as object)).rejects.toThrow(message);
+  }
+  const lease = await registry.adopt(passport, { ttl: 5_000, renew: false });
+  await registry.renewLock('key', 9_000);
+  expect(lease.remaining).toBeGreaterThan(8_000);
+  await expect(new Spied({ registryKey: 'others' }).adopt(passport)).rejects.toThrow(TypeError);
+  const fair = new InMemoryLockRegistry({ lockType: 'redisson-fair' });
+  const foreign = passport.replace('spring', 'redisson').replace('orders:', 'test:');
+  await expect(fair.adopt(foreign)).rejects.toThrow('redisson-fair');
+});
+
+it.each([
+  ['spin', /^web-7:[\w-]{22}$/],
+  ['redisson', /^web-7\/[\w-]{22}$/],
+] as const)('The owner values of a registry of type %s have its id, and are all different', async (lockType, id) => {
+  const registry = new Spied({ lockType, name: 'web-7' });
+  expect(registry.id).toMatch(id);
+  const owners: (string | undefined)[] = [];
+  const take = async () => {
+    const lease = await registry.obtain('key').lock();
+    owners.push(registry.locks.holder('key', { registryKey: 'orders' })?.owner);
+    await lease.unlock();
+  };
+  const at = 1_000 * time.wallNow;
+  await take();
+  await take();
+  // A clock that was set back.
+  time.wallNow -= 5_000;
+  await take();
+  time.wallNow += 6_000.5;
+  await take();
+  const times = [at, at + 1, at + 2, at + 1_000_000];
+  expect(owners).toEqual(times.map((one) => `${registry.id}:${one}`));
+});
+
+it('A lock whose key has another type says what the key is, and as what it is used', async () => {
+  const registry = new Spied();
+  const explain = jest.spyOn(registry.backend, 'explainWrongType').mockResolvedValue(new Error('It is a set'));
+  await registry.semaphore('key', { permits: 1 }).lock();
+  const lock = registry.obtain('key');
+  await expect(lock.lock()).rejects.toThrow('It is a set');
+  const wrong = expect.objectContaining({ message: expect.stringContaining('WRONGTYPE') });
+  expect(explain.mock.calls).toEqual([[wrong, lock.names, 'a lock of type spin', expect.any(Number)]]);
+});
+
+it('A registry warns once of locks that its replicas did not get', () => {
+  const { services } = new Spied().obtain('key');
+  const cause = new NotReplicatedError(1, 0, 100);
+  for (let i = 0; i < 2; i++) services.warnNotReplicated(cause, 'key');
+  const message = `Lock "key" was given back: ${cause.message}`;
+  expect(warnings).toEqual([{ code: 'NOT_REPLICATED', message, key: 'key', cause }]);
+});
+
+describe('A registry on Redis', () => {
+  let redis: ReturnType<typeof mockRedis>;
+  const open = (options: object = {}, more: object = {}) =>
+    new RedisLockRegistry(Object.assign(redis, more) as unknown as RedisClient, {
+      registryKey: 'orders',
+      onWarning,
+      ...options,
+    });
+  beforeEach(() => {
+    redis = mockRedis();
+  });
+
+  it('A client that says how often to ask decides on the pause of spin, unless an option does, and has no other type', async () => {
+    for (const [options, pause] of [
+      [{}, 250],
+      [{ idleBetweenTries: 70 }, 70],
+    ] as const) {
+      redis = mockRedis();
+      redis.evalSha.mockResolvedValue(refused(60_000));
+      const waiting = open(options, { pollInterval: 250 }).obtain('key').lock({ waitTime: 2_000 });
+      const ended = time.settled(waiting);
+      await time.advance(1_900);
+      expect(redis.sent).toBeGreaterThanOrEqual(Math.floor(1_900 / pause));
+      expect(redis.sent).toBeLessThanOrEqual(Math.ceil(1_900 / pause) + 2);
+      await time.advance(200);
+      await ended;
+    }
+    expect(() => open({ lockType: 'fair' }, { pollInterval: 250 })).toThrow(
+      'Expected `lockType` to be "spin", as this client gets no messages, got "fair", which waits for them',
+    );
+    redis = mockRedis();
+    open({ lockType: 'redisson' });
+  });
+
+  it('A registry warns of a hash tag that puts all segments into one slot, and of no other key', () => {
+    open({ registryKey: '{orders}' }).segmented('stock', { segments: 2 });
+    open().segmented('stock', { segments: 2 });
+    const message = 'The hash tag in registryKey "{orders}" puts all segments of "stock" into one slot of a cluster';
+    expect(warnings).toEqual([{ code: 'SEGMENTS_SHARE_SLOT', message, key: 'stock' }]);
+  });
+
+  it.each([
+    [{ minReplicas: -1 }, '`minReplicas`'],
+    [{ minReplicas: 1.5 }, '`minReplicas`'],
+    [{ replicaTimeout: 0 }, '`replicaTimeout`'],
+    [{ subscriber: 5 }, 'Expected `subscriber` to be a client with the methods subscribe and unsubscribe, got'],
+    [{ lockType: 'spin', registryKey: '' }, '`registryKey`'],
+    [{ lockType: 'redisson', name: 'a:b' }, '`name`'],
+  ])('A registry refuses %j', (options, message) => {
+    expect(() => open(options)).toThrow(message);
+  });
+
+  it('A registry takes a subscriber, a name, and the empty key of Java', () => {
+    const subscriber = { subscribe: async () => undefined, unsubscribe: async () => undefined };
+    open({ subscriber, minReplicas: 0 });
+    expect(open({ name: 'a:b' }).id).toMatch(/^a:b:/);
+    open({ lockType: 'redisson', registryKey: '' });
+    expect(() => open({ expireAfter: 29 })).toThrow('`expireAfter`');
+    open({ expireAfter: 29, renew: false });
+  });
+
+  it('A registry lists the keys that a client finds, whatever its registryKey has for SCAN', async () => {
+    await expect(open().list().next()).rejects.toThrow('Expected `client` to have the method scan, to list locks');
+    const scan = jest.fn(async (..._: unknown[]) => ({ cursor: '0', keys: [] }));
+    const registry = open({ registryKey: 'or*ers' }, { scan });
+    expect(await registry.list({ match: 'a*' }).next()).toMatchObject({ done: true });
+    expect(scan.mock.calls).toEqual([['0', { MATCH: 'or\\*ers:a*', COUNT: 1_000 }]]);
+  });
+
+  it('A registry that is closed on a silent client ends within its commandTimeout, and 500 ms at least', async () => {
+    for (const [options, timeout, ms] of [
+      [{ commandTimeout: 2_000 }, 0, 500],
+      [{ commandTimeout: 300 }, 0, 599],
+      [{ commandTimeout: 2_000 }, 1_500, 1_500],
+    ] as const) {
+      redis = mockRedis();
+      redis.evalSha.mockImplementation(silence);
+      const registry = open(options);
+      const call = time.settled(registry.obtain('key').lock());
+      await time.advance(1);
+      const closed = await time.settled(registry.close({ timeout }));
+      expect((await call)?.error).toMatchObject(CLOSED);
+      expect([options, timeout, closed?.after]).toEqual([options, timeout, ms]);
+      redis.evalSha.mockResolvedValue(1);
+      // What was asked for before is answered.
+      await time.advance(3_000);
+      const { sent } = redis;
+      await time.advance(60_000);
+      expect([redis.sent - sent, time.pending]).toEqual([0, 0]);
+    }
+  });
+
+  it('A registry warns where renewals are refused, though Redis is not silent', async () => {
+    await open({ expireAfter: 3_000 }).obtain('key').lock();
+    redis.evalSha.mockRejectedValue(new Error('LOADING Redis is loading the dataset in memory'));
+    await time.advance(2_500);
+    expect(warnings).toEqual([expect.objectContaining({ code: 'REDIS_SILENT' })]);
+  });
+
+  it('A registry explains what the key of another type is', async () => {
+    redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockResolvedValueOnce('set');
+    await expect(open().obtain('key').lock()).rejects.toThrow(
+      'a key of type set in Redis, and it is used as a lock of',
+    );
+  });
+
+  it.each([
+    ['spin', 0],
+    ['pub-sub', 1],
+  ] as const)(
+    'A registry of type %s that waits for the result of once listens for it %d times',
+    async (lockType, times) => {
+      const subscriber = { subscribe: jest.fn(async () => undefined), unsubscribe: jest.fn(async () => undefined) };
+      redis.evalSha.mockImplementation(async (_, options) =>
+        options?.keys?.[0] === 'orders:key' ? refused(60_000) : null,
+      );
+      const registry = open({ lockType, subscriber });
+      const call = expect(registry.once('key', () => 1, { keepFor: 1_000, waitTime: 500 })).rejects.toThrow('500 ms');
+      await time.advance(100);
+      const channels = (subscriber.subscribe.mock.calls as unknown[][]).map(([channel]) => channel);
+      expect(channels.filter((channel) => String(channel).includes('once'))).toHaveLength(times);
+      await time.advance(500);
+      await call;
+      const closed = time.settled(registry.close());
+      await time.advance(10_000);
+      await closed;
+      expect(subscriber.unsubscribe).toHaveBeenCalledTimes(channels.length);
+    },
+  );
+
+  it('A lock is unlocked by force with the key that Java gives it, which may be empty', async () => {
+    redis.evalSha.mockResolvedValue([0]);
+    for (const [registryKey, lockType, name] of [
+      ['', 'redisson', 'key'],
+      ['orders', 'spin', 'orders:key'],
+    ] as const) {
+      redis.evalSha.mockClear();
+      await forceUnlockOf(redis, registryKey, 'key', lockType).catch(() => undefined);
+      expect(redis.calls[0]?.keys?.[0]).toBe(name);
+    }
+  });
+
+  it('What is in flight when a registry closes is answered, or removed, before close() settles', async () => {
+    const late = lateReply();
+    redis.evalSha.mockReturnValueOnce(late.promise);
+    const registry = open();
+    const rejected = expect(registry.obtain('key').lock()).rejects.toMatchObject(CLOSED);
+    await time.advance(1);
+    const closed = time.settled(registry.close({ timeout: 0 }));
+    await time.advance(100);
+    late.resolve(1);
+    await rejected;
+    expect((await closed)?.after).toBeGreaterThanOrEqual(100);
+    expect(redis.calls.at(-1)?.arguments).toContain('UNLINK');
+    const { sent } = redis;
+    await time.advance(60_000);
+    expect([redis.sent - sent, time.pending]).toEqual([0, 0]);
+  });
+});
+
+it('A registry of the application says what it does not have', async () => {
+  class Own extends LockRegistry {
+    obtain = (key: string) => new InMemoryLockRegistry().obtain(key) as DistributedLock;
+  }
+  const own = new Own();
+  expect([await own.run('key', ({ key }) => key), await own.tryRun('key', ({ key }) => key)]).toEqual([
+    'key',
+    { ran: true, value: 'key' },
+  ]);
+  expect(await own.lead('key', () => 'led')).toBe('led');
+  expect(await own.segmented('key', { segments: 1 }).run(() => 'ran')).toMatchObject({ value: 'ran' });
+  expect(() => own.semaphore('key', { permits: 1 })).toThrow('Own has no semaphores');
+  expect(() => own.readWrite('key')).toThrow('Own has no read/write locks');
+  expect(() => own.multi(['a'])).toThrow(new TypeError('Own has no locks of several keys'));
+  const refusals: [Promise<unknown>, string][] = [
+    [own.once('key', () => 1, { keepFor: 1 }), 'Own keeps no results'],
+    [own.forget('key'), 'Own keeps no results'],
+    [own.adopt('lease/1'), 'Own adopts no leases'],
+  ];
+  for (const [call, message] of refusals) await expect(call).rejects.toThrow(message);
+  await own.close();
+});
