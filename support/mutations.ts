@@ -147,7 +147,7 @@ export const MUTATIONS = {
   },
   'forgotten-result-given': {
     finding: 'a caller of once gets a result that its process has forgotten before it called',
-    test: '__tests__/once/once.test.ts',
+    test: '__tests__/unit/once.test.ts',
     replacements: [['    this.#flights.delete(lock.key);\n    return wasThere;', '    return wasThere;']],
   },
 

@@ -1,0 +1,138 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { CannotAcquireLockError, type Lease } from '../../lib';
+import type { Results } from '../../lib/core/backend';
+import type { RedisLock } from '../../lib/core/lock';
+import { Once } from '../../lib/once/once';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { gated, KEPT, onceContract } from '../once/once-contract';
+import { pairsInMemory } from '../semaphore-read-write/shared-fixture';
+import { FakeClock } from '../support/fake-clock';
+import { until } from '../support/until';
+
+describe('Once whose results are slow', () => {
+  const reads: ((text: string | undefined) => void)[] = [];
+  const forget = jest.fn(() => Promise.resolve(true));
+  let registry: InMemoryLockRegistry;
+  let once: Once;
+  beforeEach(() => {
+    reads.length = 0;
+    registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
+    const results = {
+      read: () => new Promise<string | undefined>((resolve) => reads.push(resolve)),
+      forget,
+    };
+    once = new Once(results as never as Results, 1_000);
+  });
+
+  const lock = () => registry.obtain('key') as RedisLock;
+  const answered = async (text: string | undefined) => {
+    await until(() => reads.length > 0);
+    reads.shift()?.(text);
+  };
+
+  it('A task of once does not run when its callers have left while the result was looked for under the lock', async () => {
+    const task = jest.fn(() => 1);
+    const controller = new AbortController();
+    const call = once.once(lock(), task, { ...KEPT, signal: controller.signal });
+    await answered(undefined);
+    await until(() => lock().isAcquiredInThisProcess);
+    controller.abort(new Error('enough'));
+    await expect(call).rejects.toThrow('enough');
+    await answered(undefined);
+    await until(() => !lock().isAcquiredInThisProcess);
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A task of once does not run when the result is there as soon as its process has the lock', async () => {
+    const task = jest.fn(() => 'mine');
+    const call = once.once(lock(), task, KEPT);
+    await answered(undefined);
+    await answered('"kept"');
+    expect(await call).toBe('kept');
+    expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A result of once that cannot be forgotten rejects with the reason', async () => {
+    forget.mockRejectedValueOnce(new Error('no answer'));
+    const forgetting = once.forget(lock());
+    await expect(forgetting).rejects.toThrow(CannotAcquireLockError);
+    await expect(forgetting).rejects.toThrow('The result of "key" may not be forgotten: the client failed: no answer');
+  });
+
+  /** The task ends, and Redis first answers this when its result is to be kept. */
+  const keptAfter = async (answer: string) => {
+    const keep = jest.fn<Lease['eval']>().mockRejectedValueOnce(new Error(answer)).mockResolvedValue(1);
+    const text = once.once(lock(), (lease: Lease) => Object.assign(lease, { eval: keep }) && 'mine', KEPT);
+    await answered(undefined);
+    await answered(undefined);
+    return { text, keep };
+  };
+
+  it('A result of once is kept by a second try where Redis answers an error that passes', async () => {
+    const { text, keep } = await keptAfter('LOADING Redis is loading the dataset in memory');
+    expect(await text).toBe('mine');
+    expect(keep).toHaveBeenCalledTimes(2);
+  });
+
+  it('A result of once that Redis refuses to keep rejects at once with its answer', async () => {
+    const { text, keep } = await keptAfter('OOM command not allowed');
+    await expect(text).rejects.toThrow(CannotAcquireLockError);
+    await expect(text).rejects.toThrow('The result of "key" may not be kept: OOM command not allowed');
+    expect(keep).toHaveBeenCalledTimes(1);
+  });
+
+  it('A caller of once does not have a result that its process has forgotten, though another one reads that', async () => {
+    const early = once.once(lock(), () => 'early', KEPT);
+    await once.forget(lock());
+    const later = once.once(lock(), () => 'later', KEPT);
+    await answered('"forgotten"');
+    expect(await early).toBe('forgotten');
+    await answered('"new"');
+    expect(await later).toBe('new');
+  });
+});
+
+const pairs = pairsInMemory();
+
+describe('Once with locks in memory', () => {
+  onceContract(async () => pairs());
+
+  it('A result of once that was kept before its lock was lost is that of its callers', async () => {
+    const locks = new InMemoryLocks();
+    const [one] = pairs(locks);
+    const taskEnded = 'tracing:redis-lock-registry:hold:asyncEnd';
+    const expire = (): void => locks.expire('key');
+    subscribe(taskEnded, expire);
+    const result = one.once('key', () => 'kept', KEPT).finally(() => unsubscribe(taskEnded, expire));
+    expect(await result).toBe('kept');
+  });
+});
+
+describe('Once whose time is that of a test', () => {
+  const time = FakeClock.install();
+
+  it('A caller of once whose own task runs waits for its end, longer than its waitTime', async () => {
+    const [one] = pairs();
+    const { task, open } = gated('done');
+    const [own, joined] = [1, 2].map(() => time.settled(one.once('key', task, { ...KEPT, waitTime: 50 })));
+    expect((await joined)?.error).toMatchObject({ name: 'LockTimeoutError', waitTime: 50 });
+    await time.advance(50);
+    open();
+    expect(await own).toMatchObject({ value: 'done' });
+  });
+});
+
+describe('Once with the fake timers of a test', () => {
+  afterEach(() => void jest.useRealTimers());
+
+  it('A result of once in memory is kept for keepFor by the fake timers of a test', async () => {
+    jest.useFakeTimers();
+    const [one] = pairs();
+    let count = 0;
+    const next = () => one.once('key', () => ++count, { keepFor: 1_000 });
+    expect([await next(), await next()]).toEqual([1, 1]);
+    jest.advanceTimersByTime(1_000);
+    expect(await next()).toBe(2);
+  });
+});
