@@ -291,7 +291,8 @@ export class Caller {
 
   #sleep(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      this.#host.process.setTimeout(resolve, ms);
+      // A timer of the application, and not one that the library has left.
+      this.#host.process.setTimeout(resolve, ms).unref();
     });
   }
 
