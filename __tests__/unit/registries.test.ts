@@ -411,16 +411,20 @@ describe('A registry on Redis', () => {
     },
   );
 
-  it('A lock is unlocked by force with the key that Java gives it, which may be empty', async () => {
+  it('A lock is unlocked by force with the key that Java gives it, which may be empty, and leaves no listener', async () => {
     redis.evalSha.mockResolvedValue([0]);
+    const [on, off] = [jest.fn(), jest.fn()];
     for (const [registryKey, lockType, name] of [
       ['', 'redisson', 'key'],
       ['orders', 'spin', 'orders:key'],
+      ['orders', 'redisson-fair', 'orders:key'],
     ] as const) {
       redis.evalSha.mockClear();
-      await forceUnlockOf(redis, registryKey, 'key', lockType).catch(() => undefined);
+      await forceUnlockOf(Object.assign(redis, { on, off }), registryKey, 'key', lockType).catch(() => undefined);
       expect(redis.calls[0]?.keys?.[0]).toBe(name);
     }
+    expect(on).toHaveBeenCalled();
+    expect(off.mock.calls).toEqual(on.mock.calls);
   });
 
   it('What is in flight when a registry closes is answered, or removed, before close() settles', async () => {
