@@ -265,3 +265,45 @@ it('A waiter polls every 3 ms at most', () => {
   seeChange();
   expect(pollers.pollingInterval(SELDOM)).toBe(3);
 });
+
+// Each key as a refusal finds it: after how many ms, and what is left of it.
+it.each<[string, before: number, after: number, remaining: number, isNew: boolean]>([
+  ['a fifth of the key was gained', 800, 0, 1_000, true],
+  ['more was gained', 799, 0, 1_000, false],
+  ['nothing was gained', 1_000, 0, 1_000, false],
+  ['as much was gained as has passed, and more', 40_000, 20_000, 40_001, false],
+])('A waiter sees a new holder where %s, or not', (_, before, after, remaining, isNew) => {
+  pollers.refused(time.now, { remaining: before }, 0);
+  time.now += after;
+  pollers.refused(time.now, { remaining }, 0);
+  expect(pollers.pollingInterval(SELDOM)).toBe(isNew ? IDLE : SELDOM);
+  // A poller had it while this process waited: it has been busy since this process has it.
+  pollers.acquired(time.now);
+  expect(pollers.isDue(time.now + pollers.interval - 1)).toBe(!isNew && after > 0);
+});
+
+it('A waiter polls as others do for a second after a change, and as usual after a minute', () => {
+  const changed = time.now + 50;
+  seeChange();
+  const paces = [999, 1_000, 59_999, 60_000].map((ms) => {
+    time.now = changed + ms;
+    return pollers.pollingInterval(SELDOM);
+  });
+  expect(paces.map((ms) => (ms < IDLE ? 'fast' : ms))).toEqual(['fast', IDLE, IDLE, SELDOM]);
+});
+
+it('The next pause is due five pauses after the one of another process, or after a waiter found it taken', () => {
+  const { pause, interval } = pollers;
+  const dueFrom = (at: number) => [at - 1, at].map((now) => pollers.isDue(now));
+  expect(pollers.isDue(1e9)).toBe(false);
+  pollers.left(1_000);
+  expect(time.pending).toBe(0);
+  pollers.announced(1_000 + pause);
+  expect(dueFrom(1_000 + 2 * pause + interval)).toEqual([false, true]);
+  pollers.released(10_000);
+  pollers.refused(10_000 + interval, { remaining: TTL }, 0);
+  expect(dueFrom(10_000 + 2 * interval)).toEqual([false, true]);
+  // It waits on.
+  pollers.refused(10_000 + 2 * interval, { remaining: TTL }, 0);
+  expect(dueFrom(10_000 + 2 * interval)).toEqual([false, true]);
+});

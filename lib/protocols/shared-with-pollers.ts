@@ -88,7 +88,7 @@ export class Pollers {
 
   /** A release at this time is to leave the lock to pollers. */
   isDue(now: number): boolean {
-    return this.#busySince !== undefined && now - this.#busySince >= this.interval;
+    return now - (this.#busySince ?? now) >= this.interval;
   }
 
   /** ms for which a free lock is to stay so. */
