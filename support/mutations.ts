@@ -428,7 +428,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'suspension-of-a-waiter-not-noticed': {
     finding: 'a message was made long before it arrived, since the machine was suspended',
-    test: '__tests__/fair/grants.test.ts',
+    test: '__tests__/unit/fair-protocol.test.ts',
     replacements: [['ticket !== undefined && !wasSuspended(ticket.drift, driftNow);', 'ticket !== undefined;']],
   },
   'no-polls': {
@@ -453,7 +453,7 @@ redis.call('ZADD', queue, score, ticket)`,
   },
   'kept-grant-forgotten': {
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
-    test: '__tests__/fair/grants.test.ts',
+    test: '__tests__/unit/fair-ends.test.ts',
     replacements: [
       [
         'return this.ask(script, args, next?.ticket, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',

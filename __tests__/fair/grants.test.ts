@@ -1,9 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
-import { clock } from '../../lib/internal/clock';
 import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
-import { HoldableClient } from '../support/held-commands';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { lossOf } from '../support/test-registry';
@@ -48,33 +46,6 @@ describePrivate('A grant by hand-over', () => {
     const entered = await waiting;
     expect((entered as RedisLease).heldFor).toBeLessThan(CLAIM_WINDOW);
     await entered.unlock();
-  });
-
-  it('A grant by hand-over waits for its first renewal when the machine was suspended since its ticket was sent', async () => {
-    const { lease, waiting } = await fixture.shortWait(fixture.holder, fixture.waiter.registry);
-    const { wallNow } = clock;
-    clock.wallNow = () => wallNow() + CLAIM_WINDOW;
-    try {
-      fixture.waiter.commands.replies.hold = true;
-      await lease.unlock();
-      expect(await settlesWithin(waiting, 200)).toBe(false);
-      fixture.waiter.commands.replies.hold = false;
-      await (await waiting).unlock();
-    } finally {
-      clock.wallNow = wallNow;
-    }
-  });
-
-  it('A grant by hand-over waits for its first renewal when a minHold may end after the window', async () => {
-    const lease = await lock(fixture.holder)();
-    const minHold = 2 * CLAIM_WINDOW;
-    const [waiting] = await fixture.enqueue([() => fixture.waiter.registry.obtain(KEY).lock({ minHold })]);
-    fixture.waiter.commands.replies.hold = true;
-    await lease.unlock();
-    expect(await settlesWithin(waiting as Promise<Lease>, 200)).toBe(false);
-    await until(async () => (await fixture.admin.pTTL(fixture.names.lock)) > minHold);
-    fixture.waiter.commands.replies.hold = false;
-    await (await waiting)?.unlock();
   });
 
   it('A grant by hand-over may overtake the reply to the enqueueing', async () => {
@@ -160,33 +131,5 @@ describePrivate('A grant by hand-over', () => {
     await (await next)?.unlock();
     expect(performance.now() - begun).toBeLessThan(CLAIM_WINDOW / 2 + machineDelay());
     expect(await fixture.keys()).toEqual([]);
-  });
-
-  it('A grant by hand-over that was entered and is to be kept for its minHold is not released by a message that comes again', async () => {
-    const client = new HoldableClient(await fixture.redis.connect());
-    const messages = await fixture.redis.connect();
-    const waiter = fixture.on(client, { subscriber: messages });
-    const sent: (readonly [channel: string, message: string])[] = [];
-    const observer = await fixture.redis.connect();
-    await observer.pSubscribe(`*${fixture.registryKey}*`, (message, channel) => {
-      if (message.startsWith('grant ')) sent.push([channel, message]);
-    });
-    const before = await lock(fixture.holder)();
-    const [waiting] = await fixture.enqueue([() => waiter.obtain(KEY).lock({ minHold: 30_000 })]);
-    await before.unlock();
-    const lease = await waiting;
-    await until(() => sent.length > 0);
-    // As in a pool with one slow connection: whatever else is sent overtakes it.
-    const caught = client.catchNext('held');
-    const unlocking = lease?.unlock();
-    const keeping = await caught;
-    const [channel, message] = sent[0] as readonly [string, string];
-    await fixture.admin.publish(channel, message);
-    await messages.ping();
-    await until(() => client.inFlight === 0);
-    expect(await fixture.admin.exists(fixture.names.lock)).toBe(1);
-    await keeping.deliver();
-    await unlocking;
-    expect(await fixture.admin.get(fixture.names.lock)).toMatch(/^kept@/);
   });
 });

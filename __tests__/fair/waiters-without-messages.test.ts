@@ -74,24 +74,6 @@ describePrivate('a process to which messages have stopped to come, while others 
     await stop();
   });
 
-  it('P9: polls often for a while, once Redis has told it that it has no listener', async () => {
-    const { registry, messages } = await fixture.proxied({ idleBetweenTries: 100 });
-    const held = await (await fixture.process()).obtain(KEY).lock();
-    const waiting = registry.run(KEY, () => undefined);
-    await fixture.queued(1);
-    messages.blackHole = true;
-    await fixture.admin.sendCommand(['CLIENT', 'KILL', 'TYPE', 'PUBSUB']);
-    const notifiedBy = async () => Object.values(await fixture.admin.hGetAll(fixture.tickets)).join();
-    await until(async () => (await notifiedBy()).endsWith(':poll'));
-    await fixture.admin.configResetStat();
-    // Ten in a second, and not one.
-    await until(async () => (await fixture.scriptsRun()) > 10, { within: 5_000 });
-    await held.unlock();
-    await waiting;
-    messages.blackHole = false;
-    messages.reset();
-  });
-
   it('P9: relies on messages again soon, over a new connection', async () => {
     const [registry, messages] = await ownConnection();
     const held = await (await fixture.process()).obtain(KEY).lock();
