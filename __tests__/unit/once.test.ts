@@ -121,6 +121,63 @@ describe('Once whose time is that of a test', () => {
     open();
     expect(await own).toMatchObject({ value: 'done' });
   });
+
+  it('A caller of once whose result cannot be read rejects with the reason', async () => {
+    const read = () => Promise.reject(new Error('no answer'));
+    const once = new Once({ read } as unknown as Results, 1_000);
+    const [one] = pairs();
+    await expect(once.once(one.obtain('key') as RedisLock, () => 1, KEPT)).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      message: 'Lock "key" could not be acquired: the client failed: no answer',
+    });
+  });
+
+  it.each<[string, boolean, number[]]>([
+    ['after each pause', false, [0, 0, 100, 200]],
+    ['when it is told so', true, [0, 0, 100, 150]],
+  ])('A caller of once that waits for the lock looks for the result %s', async (_, isTold, at) => {
+    const [one, other] = pairs();
+    const startedAt = time.now;
+    const looked: number[] = [];
+    const wakers = new Set<() => void>();
+    const timeouts = new Set<number>();
+    const read = async (name: string, timeout: number) => {
+      looked.push(time.now - startedAt);
+      timeouts.add(timeout);
+      expect(name).toContain('once');
+      if (looked.length === 2) throw new Error('a failure that the wait for the lock reports');
+      return looked.length === at.length ? '"theirs"' : undefined;
+    };
+    const on = (wake: () => void) => {
+      wakers.add(wake);
+      return () => wakers.delete(wake);
+    };
+    const once = new Once({ read, watch: () => ({ pause: 100, on }) } as unknown as Results, 1_000);
+    const lease = await other.obtain('key').lock();
+    const task = jest.fn(() => 'mine');
+    const call = time.settled(once.once(one.obtain('key') as RedisLock, task, KEPT));
+    await time.advance(150);
+    if (isTold) for (const wake of wakers) wake();
+    expect((await call)?.value).toBe('theirs');
+    expect([looked, [...timeouts], wakers.size]).toEqual([at, [1_000], 0]);
+    await lease.unlock();
+    await time.advance(1_000);
+    expect([task.mock.calls.length, looked.length]).toEqual([0, at.length]);
+  });
+
+  it('A caller of once that has left looks for no result any more', async () => {
+    const [one, other] = pairs();
+    const read = jest.fn(async () => undefined);
+    const on = jest.fn(() => () => undefined);
+    const once = new Once({ read, watch: () => ({ pause: 100, on }) } as unknown as Results, 1_000);
+    const lease = await other.obtain('key').lock();
+    const call = time.settled(once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 250 }));
+    expect((await call)?.error).toMatchObject({ name: 'LockTimeoutError', waitTime: 250 });
+    const { length } = read.mock.calls;
+    await time.advance(1_000);
+    expect(read).toHaveBeenCalledTimes(length);
+    await lease.unlock();
+  });
 });
 
 describe('Once with the fake timers of a test', () => {
