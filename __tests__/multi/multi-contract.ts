@@ -186,15 +186,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
-    it('The lease of a lock of several keys runs no script', async () => {
-      await fixture
-        .registry()
-        .multi(KEYS)
-        .run(async (lease) => {
-          await expect(lease.eval()).rejects.toThrow(/3 keys cannot run a script/);
-        });
-    });
-
     it('unlock() ends what lock() and tryLock() took, and not the lease of a part', async () => {
       const registry = fixture.registry();
       const multi = registry.multi(KEYS);
@@ -216,18 +207,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       expect(await multi.forceUnlock()).toMatchObject({ held: true });
       expect(await heldKeys()).toEqual([]);
       await expect(lease.unlock()).rejects.toThrow(LockLostError);
-    });
-
-    it.each([
-      [[], RangeError, /1 to 1000 keys/],
-      [Array.from({ length: 1_001 }, (_, i) => `k${i}`), RangeError, /'1001 keys'/],
-      [['a', ''], TypeError, /`keys\[1\]`.*non-empty/],
-      [['a', 7], TypeError, /`keys\[1\]`.*7/],
-      ['a', TypeError, /`keys`.*'a'/],
-    ] as const)('A lock of several keys refuses the keys %j', (keys, error, message) => {
-      const multi = () => fixture.registry().multi(keys as string[]);
-      expect(multi).toThrow(error);
-      expect(multi).toThrow(message);
     });
 
     it('A lock of several keys refuses an unknown option, and leaves nothing', async () => {

@@ -1,12 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import {
-  type DistributedLock,
-  LockRegistry,
-  type RedisClient,
-  RedisLockRegistry,
-  type RedisLockRegistryOptions,
-  type SemaphoreOptions,
-} from '../../lib';
+import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions, type SemaphoreOptions } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 import { badDurations, badStrings, expectRefusal, named, negative, untyped } from '../support/refusals';
 
@@ -131,16 +124,6 @@ it.each([
 ] as const)('A semaphore is not made with %p', (options, kind, message) =>
   expectRefusal(() => registry.semaphore('key', untyped<SemaphoreOptions>(options)), kind, message),
 );
-
-it('A registry of an application says that it has no shared locks', () => {
-  class Other extends LockRegistry {
-    obtain(): DistributedLock {
-      throw new Error('not used');
-    }
-  }
-  expect(() => new Other().semaphore('key', { permits: 1 })).toThrow('Other has no semaphores');
-  expect(() => new Other().readWrite('key')).toThrow('Other has no read/write locks');
-});
 
 it('A lock may have a key with characters beyond the basic plane', () => {
   expect(registry.obtain('order:\u{1f600}').key).toBe('order:\u{1f600}');

@@ -408,7 +408,9 @@ describe('A lock of several keys', () => {
     expect(multiKeys(many(1_000))).toHaveLength(1_000);
     expect(() => multiKeys(many(1_001))).toThrow("Expected `keys` to be 1 to 1000 keys, got '1001 keys'");
     expect(() => multiKeys([])).toThrow(RangeError);
-    expect(() => multiKeys(['a', ''])).toThrow('`keys[1]`');
+    expect(() => multiKeys(['a', ''])).toThrow(/`keys\[1\]`.*non-empty/);
+    expect(() => multiKeys(['a', 7 as never])).toThrow(/`keys\[1\]`.*7/);
+    expect(() => multiKeys('a' as never)).toThrow(/`keys`.*'a'/);
     expect(inspect(lock)).toBe("MultiLock { key: 'a + b', isAcquiredInThisProcess: false }");
   });
 
