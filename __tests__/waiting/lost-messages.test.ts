@@ -43,27 +43,6 @@ describePrivate('A notification that is lost', () => {
     proxy.reset();
   });
 
-  it('A notification that is lost by the network, again and again: who finds another holder, and no message, polls at every interval', async () => {
-    const { proxy, client: subscriber } = await fixture.proxied();
-    const { registry } = fixture.registry(await fixture.connect(), { subscriber, idleBetweenTries: 40 });
-    const { waiting } = await fixture.waitBehindOther(registry);
-    proxy.blackHole = true;
-    const polled = async (times: number) => {
-      const before = await fixture.calls('evalsha');
-      const startedAt = performance.now();
-      await until(async () => (await fixture.calls('evalsha')) >= before + times);
-      return performance.now() - startedAt;
-    };
-    await polled(1);
-    await fixture.admin.set(fixture.namesOf('key').lock, 'a third one', { PX: 60_000 });
-    await polled(1);
-    expect(await polled(12)).toBeLessThan(2_000 + machineDelay());
-    await fixture.releaseAsOther('key');
-    await waiting;
-    proxy.blackHole = false;
-    proxy.reset();
-  });
-
   it('A notification that is lost between an unsubscribe in flight and a subscribe does not occur', async () => {
     const { proxy, client: subscriber } = await fixture.proxied();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
