@@ -156,8 +156,8 @@ it.each<[string, Data, Search, expected: object | undefined]>([
     undefined,
   ],
 ])('A lock is found as its key is: %s', async (_, data, search, expected) => {
-  const locks = await found(data, search);
-  expect(locks).toHaveLength(expected === undefined ? 0 : 1);
+  const { locks, missing } = await find(data, search);
+  expect([locks.length, missing]).toEqual([expected === undefined ? 0 : 1, []]);
   if (expected !== undefined) expect(locks[0]).toMatchObject({ lock: 'r:k', ...expected });
 });
 

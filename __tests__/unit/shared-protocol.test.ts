@@ -7,6 +7,7 @@ import { Wait } from '../../lib/core/wait';
 import type { Watchdog } from '../../lib/core/watchdog';
 import type { RegistryParts } from '../../lib/protocols/registry-parts';
 import { sharedBackend } from '../../lib/protocols/semaphore-read-write/shared-protocol';
+import { ENTER, INSPECTION, memberHeld } from '../../lib/protocols/semaphore-read-write/shared-scripts';
 import type { Connection } from '../../lib/redis/connection';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
@@ -470,4 +471,11 @@ it.each([
 
 it('A lock whose queue would be in another hash slot is not opened', () => {
   expect(() => backendOf().open('read', new LockNames('r', '{}x'))).toThrow(RangeError);
+});
+
+it('The scripts say of a reply whether the lock was granted, or found', () => {
+  expect([[0, 0, 1], refusal(), 1, 'abc'].map((reply) => ENTER.grants?.(reply))).toEqual([true, false, false, false]);
+  const found = [['me:1'], [''], 1, ['', 9]].map((reply) => INSPECTION.inspect.found?.(reply));
+  expect(found).toEqual([true, false, false, false]);
+  expect(memberHeld('read')).toContain("'ZREM', lock, member");
 });

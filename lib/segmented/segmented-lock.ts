@@ -213,7 +213,7 @@ export class SegmentedLock {
   async runAcross<T>(amount: number, task: AcrossTask<T>, options: LockOptions = {}): Promise<AcrossResult<T>> {
     wholeNumber('amount', amount, 1);
     callback('task.available', task?.available);
-    callback('task.commit', task?.commit);
+    callback('task.commit', task.commit);
     const parts: Part[] = [];
     let missing = amount;
     const keep = async (segment: Segment): Promise<boolean> => {
@@ -365,8 +365,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     try {
       entry = await contend([index], task, () => 0, limit);
     } catch (error) {
-      const isFailure = error instanceof CannotAcquireLockError && !wait.isInterrupted;
-      if (!isFailure || isSingleAttempt || wait.remaining === 0) throw error;
+      if (!(error instanceof CannotAcquireLockError) || isSingleAttempt || wait.remaining === 0) throw error;
       // A single attempt fails early while the client has no connection, and this caller waits.
       return enterAnyOf([index], task);
     }
