@@ -56,7 +56,7 @@ describe('Once whose results are slow', () => {
   it('A result of once that cannot be forgotten rejects with the reason', async () => {
     forget.mockRejectedValueOnce(new Error('no answer'));
     const forgetting = once.forget(lock());
-    await expect(forgetting).rejects.toThrow(CannotAcquireLockError);
+    await expect(forgetting).rejects.toMatchObject({ name: 'CannotAcquireLockError', cause: { message: 'no answer' } });
     await expect(forgetting).rejects.toThrow('The result of "key" may not be forgotten: the client failed: no answer');
   });
 
@@ -165,14 +165,19 @@ describe('Once whose time is that of a test', () => {
     expect([task.mock.calls.length, looked.length]).toEqual([0, at.length]);
   });
 
-  it('A caller of once that has left looks for no result any more', async () => {
+  it.each(['has left', 'has had the lock'])('A caller of once that %s looks for no result any more', async (how) => {
     const [one, other] = pairs();
     const read = jest.fn(async () => undefined);
-    const on = jest.fn(() => () => undefined);
-    const once = new Once({ read, watch: () => ({ pause: 100, on }) } as unknown as Results, 1_000);
+    const watch = () => ({ pause: 100, on: () => () => undefined });
+    const once = new Once({ read, watch } as unknown as Results, 1_000);
     const lease = await other.obtain('key').lock();
-    const call = time.settled(once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 250 }));
-    expect((await call)?.error).toMatchObject({ name: 'LockTimeoutError', waitTime: 250 });
+    const failure = new Error('of the task');
+    const task = () => Promise.reject(failure);
+    const call = time.settled(once.once(one.obtain('key') as RedisLock, task, { ...KEPT, waitTime: 250 }));
+    await time.advance(50);
+    if (how === 'has had the lock') await lease.unlock();
+    const error = how === 'has left' ? { name: 'LockTimeoutError', waitTime: 250 } : failure;
+    expect((await call)?.error).toMatchObject(error);
     const { length } = read.mock.calls;
     await time.advance(1_000);
     expect(read).toHaveBeenCalledTimes(length);

@@ -162,13 +162,9 @@ export class Once {
       if (!flight.isRunning) flight.kept = text;
       flight.waiting.abort();
     };
+    // The end of the flight ends that wait.
     void this.#found(lock, wait).then(found, () => undefined);
-    try {
-      return await lock.run(performed, { signal });
-    } finally {
-      wait.interrupt(undefined);
-      wait.end();
-    }
+    return lock.run(performed, { signal });
   }
 
   /** Resolves when the result is there. */
