@@ -153,7 +153,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'registry/backed-lock-registry:CLOSE_TIMEOUT': 'unit/bounds',
   'registry/backed-lock-registry:SHOWN_KEYS': 'unit/closing',
   'registry/lead:STAND_AGAIN_AFTER': 'jobs/lead',
-  'segmented/segmented-lock:CHOICES': 'segmented/run',
-  'segmented/segmented-lock:CHOICE_ADDED_AFTER': 'segmented/run',
+  'segmented/segmented-lock:CHOICES': 'unit/segments',
+  'segmented/segmented-lock:CHOICE_ADDED_AFTER': 'unit/segments',
   'segmented/segmented-lock:MOST_SEGMENTS': 'unit/bad-segments',
 };

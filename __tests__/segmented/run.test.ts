@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockTimeoutError, type Segment, SegmentedLock } from '../../lib';
 import { seeded } from '../../support/random';
-import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 import { LocalRegistry } from './local-registry';
 
@@ -112,21 +111,6 @@ it('A busy segment is skipped for a free one', async () => {
   for (const lease of leases) await lease.unlock();
 });
 
-it('A busy segment is tried last by the next caller, though it is free by then', async () => {
-  for (let seed = 0; seed < 20; seed++) {
-    const lock = lockWithSeed(seed);
-    const leases = await hold(0, 1, 2, 3, 5, 6, 7);
-    registry.contended.length = 0;
-    await lock.run(serve);
-    const busy = registry.contended.slice(0, -1);
-    for (const lease of leases) await lease.unlock();
-    registry.contended.length = 0;
-    await lock.run(({ exhausted }) => exhausted);
-    const untried = registry.contended.slice(0, 8 - busy.length);
-    expect(untried.filter((name) => busy.includes(name))).toEqual([]);
-  }
-});
-
 it('A busy segment is waited for when the free ones are exhausted', async () => {
   const [lease] = await hold(2);
   const seen: number[] = [];
@@ -168,23 +152,6 @@ it('A busy segment is entered when it is released first, and the waits for the o
   expect(waitedFor()).toEqual([]);
   for (const lease of leases) await lease.unlock();
   expect(registry.held).toEqual([]);
-});
-
-it('A busy segment of a killed process does not block: one more segment is waited for every 100 ms', async () => {
-  const time = new FakeClock();
-  const leases = await hold(...ALL);
-  const answer = lock.run(serve);
-  await time.advance(99);
-  const dead = waitedFor();
-  expect(dead).toHaveLength(2);
-  await time.advance(1);
-  expect(waitedFor()).toHaveLength(3);
-  const added = waitedFor().find((index) => !dead.includes(index)) as number;
-  await leases[added]?.unlock();
-  expect(await answer).toMatchObject({ segment: added });
-  for (const lease of leases) if (lease.key !== `stock:${added}`) await lease.unlock();
-  // Leases of one clock would not be confirmed by another one.
-  time.restore();
 });
 
 it('A busy segment is not entered by a caller that has entered another segment at the same moment', async () => {
@@ -238,21 +205,6 @@ it('The wait for a segment does not interrupt a task', async () => {
     return 'served';
   };
   expect(await lock.run(slow, { waitTime: 50 })).toMatchObject({ value: 'served' });
-});
-
-it('The wait for a segment ends when the state of a lock is unknown', async () => {
-  const silent = new (class extends LocalRegistry {
-    override obtain(key: string) {
-      const lock = super.obtain(key);
-      lock.run = (_task, options) =>
-        new Promise((_, reject) => options?.signal?.addEventListener('abort', () => reject(options.signal?.reason)));
-      return lock;
-    }
-  })();
-  const lock = new SegmentedLock(silent, 'stock', { segments: 4 });
-  const error = await lock.run(serve, { waitTime: 60 }).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(CannotAcquireLockError);
-  expect(error).toMatchObject({ key: 'stock', message: expect.stringMatching(/has not said for \d+ ms/) });
 });
 
 describe('the signal', () => {
