@@ -61,7 +61,11 @@ describeReal('A registry on a client of @upstash/redis', () => {
       const registry = registryOn(upstash(), { registryKey, ...options });
       await registry.obtain('key').tryLock(); // the script is known
       const before = server.commands.length;
-      await registry.obtain('key').tryLock({ waitTime: 1_200 });
+      // Its end is not asked for: a busy machine may answer the last request of HTTP too late.
+      await registry
+        .obtain('key')
+        .tryLock({ waitTime: 1_200 })
+        .catch(() => null);
       return server.commands.length - before;
     };
     // At 0, 500, 1,000 ms, and at the end. Every 100 ms would be 13.
