@@ -135,10 +135,9 @@ export function fakeParts(more: object = {}) {
       subscriber.kinds.push(kind.join());
       return subscriber;
     },
-    pollers: (usualPaceFor: number) => settings.sharedWithPollers && new Pollers(100, usualPaceFor),
+    pollers: (usualPaceFor: number) => (settings.sharedWithPollers ? new Pollers(100, usualPaceFor) : undefined),
     warnNotificationRefused: () => void warnings++,
   };
-  if (!settings.sharedWithPollers) parts.pollers = () => undefined as never;
   return { parts: parts as unknown as RegistryParts, redis, subscriber, settings, warnings: () => warnings };
 }
 

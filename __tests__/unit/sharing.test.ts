@@ -174,25 +174,31 @@ it.each([
   },
 );
 
+/** A process that waits, and hears of a release by `released`. */
+function listening() {
+  const waiting = {
+    hints: 0,
+    hintedAt: 0,
+    released: (): void => undefined,
+    onRelease: (resume: () => void) => {
+      waiting.released = resume;
+      return () => undefined;
+    },
+  };
+  return waiting;
+}
+
 it('Yielding to listeners ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
   const sharing = new YieldToListeners(50);
   const { now } = time;
   sharing.released(release(30));
-  let released = (): void => undefined;
-  const waiting = {
-    hints: 0,
-    hintedAt: 0,
-    onRelease: (resume: () => void) => {
-      released = resume;
-      return () => undefined;
-    },
-  };
+  const waiting = listening();
   let isOver = false;
   void standBack(sharing, waiting)?.then(() => (isOver = true));
   for (let i = 0; i < 30 && !isOver; i++) {
     await time.advance(10);
     waiting.hintedAt = time.now;
-    released();
+    waiting.released();
   }
   await time.advance(0);
   expect(isOver).toBe(true);
@@ -202,18 +208,10 @@ it('Yielding to listeners ends when it has lasted for as long as is allowed, wha
 it('Yielding to listeners ends when all of them have had it, and with half of what is left of a wait', async () => {
   const sharing = new YieldToListeners(50);
   sharing.released({ ...release(1), atSliceEnd: false });
-  let released = (): void => undefined;
-  const waiting = {
-    hints: 0,
-    hintedAt: 0,
-    onRelease: (resume: () => void) => {
-      released = resume;
-      return () => undefined;
-    },
-  };
+  const waiting = listening();
   const over = standBack(sharing, waiting) as Promise<void>;
   Object.assign(waiting, { hints: 2, hintedAt: time.now });
-  released();
+  waiting.released();
   expect([(await time.settled(over))?.after, time.delays]).toEqual([0, [4]]);
   sharing.released({ ...release(3), sentAt: time.now - 900 });
   const short = standBack(sharing, { hints: 0, hintedAt: 0 }, 20) as Promise<void>;

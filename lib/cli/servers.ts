@@ -47,7 +47,8 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
   const client =
     topology === 'server'
       ? redis.createClient({
-          ...{ ...secrets, database },
+          ...secrets,
+          database,
           // No `url`: version 6 finds no host in one with an IPv6 address.
           socket: { ...socket, ...node, reconnectStrategy: (count: number) => pause(count) ?? false },
         })

@@ -60,7 +60,7 @@ export class KeyPlacement {
     this.#state = 'by slot';
   }
 
-  /** So many calls were made at once. A promise: a probe is not answered yet, and the calls may wait for its answer. */
+  /** `calls`: how many were made at once. A promise: a probe is not answered yet, and they may wait for its answer. */
   made(calls: number): Promise<void> | undefined {
     if (this.#state !== 'unknown') return undefined;
     this.#wentAlone += calls;
