@@ -50,7 +50,7 @@ export const MUTATIONS = {
     finding: 'every acquisition of a process has the same owner value',
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: KINDS_OF_A_LOST_KEY },
-    replacements: [['return `${id}:${last}`', 'return `${id}:1`']],
+    replacements: [['return begin + micros;', 'return `${id}:1`;']],
   },
   'min-hold-ignored': {
     finding: 'a lock is free as soon as it is unlocked, whatever its minHold',

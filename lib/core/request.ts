@@ -53,10 +53,10 @@ const withoutOptions = new WeakMap<KindSettings, Map<number, LockRequest>>();
 export function lockRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
   const { settings } = lock.services;
   if (given !== undefined || settings.captureStack) return newRequest(given, lock, defaultWaitTime);
-  const known = withoutOptions.get(settings) ?? new Map<number, LockRequest>();
-  withoutOptions.set(settings, known);
-  const request = known.get(defaultWaitTime) ?? newRequest(given, lock, defaultWaitTime);
-  known.set(defaultWaitTime, request);
+  const known = withoutOptions.get(settings)?.get(defaultWaitTime);
+  if (known !== undefined) return known;
+  const request = newRequest(given, lock, defaultWaitTime);
+  withoutOptions.set(settings, (withoutOptions.get(settings) ?? new Map()).set(defaultWaitTime, request));
   return request;
 }
 

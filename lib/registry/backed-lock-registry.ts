@@ -251,11 +251,19 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
 
 /** Makes owner values, each for one hold only. */
 function ownersOf(id: string): () => string {
-  let last = 0;
+  // The text of a large number costs more than the rest: it is made once for each ms.
+  let ms = 0;
+  let begin = '';
+  let micros = 0;
   return () => {
-    // A clock that was set back does not repeat a value.
-    last = Math.max(last + 1, 1_000 * Math.floor(clock.wallNow()));
-    return `${id}:${last}`;
+    const now = Math.floor(clock.wallNow());
+    if (now > ms || ++micros > 999) {
+      // A clock that was set back does not repeat a value.
+      ms = Math.max(now, ms + 1);
+      begin = `${id}:${ms}`;
+      micros = 100;
+    }
+    return begin + micros;
   };
 }
 

@@ -44,7 +44,7 @@ async function stand<T>(lock: DistributedLock, task: Task<T>, stop: AbortSignal 
   return undefined;
 }
 
-/** Of the lease that led. `assertHeld` also throws one while Redis has to confirm the lease. */
+/** Whether the lease that led was lost. `assertHeld` also throws while Redis has to confirm the lease. */
 function isLoss(error: unknown, { key, signal }: Lease): boolean {
   if (!(error instanceof LockLostError)) return false;
   return signal.aborted || (error.key === key && error.reason === 'unconfirmed');
