@@ -9,15 +9,20 @@ export interface Mutant {
   readonly file: string;
   readonly original: string;
   readonly replacement: string;
+  /** The line that it is in, or begins in. */
+  readonly line: string;
   /** A test failed, did not end, or the file did not even load. */
   readonly isFound: boolean;
 }
 
 /**
- * By file: why mutants change nothing that anybody can observe, and the mutants of each reason. Without line numbers, so
- * that it outlives other changes.
+ * By file: why mutants change nothing that anybody can observe, and the mutants of each reason. `within`: a part of the
+ * line, where the same text stands in others too. Without line numbers, so that it outlives other changes.
  */
-export type Reasons = Record<string, Record<string, readonly (readonly [original: string, replacement: string])[]>>;
+export type Reasons = Record<
+  string,
+  Record<string, readonly (readonly [original: string, replacement: string, within?: string])[]>
+>;
 
 interface Position {
   readonly line: number;
@@ -52,7 +57,9 @@ export function readReport(path: string): Mutant[] {
         // The report counts columns from 1.
         const span = `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
         const original = textBetween(source, start, end);
-        return { id: `${span} ${replacement}`, span, file, original, replacement, isFound: !LEFT_OVER.has(status) };
+        const line = source.split('\n')[start.line - 1] as string;
+        const isFound = !LEFT_OVER.has(status);
+        return { id: `${span} ${replacement}`, span, file, original, replacement, line, isFound };
       }),
   );
 }
@@ -66,9 +73,9 @@ function textBetween(source: string, start: Position, end: Position): string {
 
 /** What no test found, apart from what is listed with a reason. */
 export function survivorsOf(left: readonly Mutant[], reasons: Reasons): { harmless: Mutant[]; survivors: Mutant[] } {
-  const isHarmless = ({ file, original, replacement }: Mutant): boolean =>
+  const isHarmless = ({ file, original, replacement, line }: Mutant): boolean =>
     Object.values(reasons[file] ?? {})
       .flat()
-      .some(([text, by]) => text === original && by === replacement);
+      .some(([text, by, within = '']) => text === original && by === replacement && line.includes(within));
   return { harmless: left.filter(isHarmless), survivors: left.filter((mutant) => !isHarmless(mutant)) };
 }

@@ -20,6 +20,8 @@ it('`npm run mutate` lists the mutants that no test found, apart from those that
   expect(judged.map(({ isFound }) => isFound)).toEqual([true, true, false, false]);
   const left = judged.filter(({ isFound }) => !isFound);
   expect(left[0]).toMatchObject({ span: 'lib/a.ts:2:6-3:3', original: 'b &&\n  c' });
-  const reasons = { 'lib/a.ts': { 'd does nothing': [['b &&\n  c', 'false']] } } as const;
-  expect(survivorsOf(left, reasons)).toEqual({ harmless: [left[0]], survivors: [left[1]] });
+  const within = (part: string) =>
+    survivorsOf(left, { 'lib/a.ts': { 'd does nothing': [['b &&\n  c', 'false', part]] } });
+  expect(within('if (b')).toEqual({ harmless: [left[0]], survivors: [left[1]] });
+  expect(within('while (b')).toEqual({ harmless: [], survivors: left });
 });

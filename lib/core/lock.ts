@@ -436,7 +436,7 @@ export class RedisLock implements DistributedLock {
   /** @internal Called when a lease has ended. */
   leaseOver(lease: RedisLease): void {
     if (this.lease === lease) {
-      this.openProtocol().holder = undefined;
+      lease.hold.protocol.holder = undefined;
       this.#turn?.release();
       this.lease = this.#turn = undefined;
     }

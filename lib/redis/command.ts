@@ -71,7 +71,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   next: ScriptCommand | undefined;
   /** The call is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
-  /** The same object for all calls that are made in order: see `Connection`. */
+  /** All calls that are made in order have one object here: see `Connection`. */
   group: object | undefined;
 
   readonly #timeout: number;

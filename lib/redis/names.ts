@@ -75,7 +75,7 @@ export function literally(text: string): string {
 /** A character after a backslash; a set such as `[ab]`, `[a-z]`, `[^a]`, also without its end; any other character. */
 const PARTS = /\\(.)|\[(\^?)((?:\\.|[^\]]-.|[^\]])*)(?:\]|$)|./gsu;
 
-/** Of a set: a character after a backslash, a range, any other character. */
+/** The members of a set: a character after a backslash, a range, any other character. */
 const MEMBERS = /\\(.)|(.)-(.)|./gs;
 
 /** The pattern of the texts that a glob of Redis matches. */

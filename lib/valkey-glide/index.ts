@@ -18,8 +18,8 @@ const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
  * Messages come over a client of its own, with the configuration of the given one. That stays the caller's: it is
  * neither changed nor closed.
  *
- * It has no `minReplicas`, and of a cluster no `list()`. A reconnect is not noticed: a lease that a restarted server
- * forgot is found lost at its next renewal.
+ * There is no `minReplicas` with it, and of a cluster no `list()`. A reconnect is not noticed: a lease that a restarted
+ * server forgot is found lost at its next renewal.
  * @throws TypeError when it is no such client.
  * @example
  * const registry = new RedisLockRegistry(fromGlide(client), { registryKey: 'orders', lockType: 'fair' });

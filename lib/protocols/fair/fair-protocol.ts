@@ -154,7 +154,7 @@ export class FairProtocol implements LockProtocol {
       if (grant !== undefined) ticket.offered = undefined;
       return NOT_GRANTED;
     }
-    // It is held from now on: its ticket was sent long before.
+    // The hold begins now: its ticket was sent long before.
     hold.sentAt = clock.now();
     this.#aloneAt = undefined;
     this.#pollers?.acquired(hold.sentAt);
