@@ -1,11 +1,11 @@
 import { expect, it } from '@jest/globals';
-import { SLACK } from '../contract/timing';
-import { HoldableClient } from '../support/held-commands';
-import { machineDelay } from '../support/machine-delay';
+import { NotLockOwnerError } from '../../lib';
 import { describeReal } from '../support/redis';
-import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
+import { expectLost, Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i);
+
+const expectRefused = (unlocked: Promise<unknown>) => expect(unlocked).rejects.toThrow(NotLockOwnerError);
 
 describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockType) => {
   const scope = ScopeFixture.install(lockType);
@@ -159,111 +159,43 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toEqual(names);
   });
 
-  it('Entry by siblings in a scope comes before callers outside the scope: first all of the scope, then the others', async () => {
-    const gate = new Gate();
-    const outsiders = [scope.lock, scope.theirs, scope.lock].map(async (outside) => {
-      await gate.opened;
-      await outside.run(() => scope.enter('outside'));
+  it('In a scope, a lease that is lost admits no re-entry: run, lock and tryLock reject, send nothing, and make no new acquisition', async () => {
+    const { spy, lock } = scope.spied();
+    const run = lock.run(async (lease) => {
+      await scope.lose(lease);
+      const before = spy.sent;
+      const entering = lock.run(() => scope.enter('never'));
+      await expectLost(entering, 'expired');
+      await expectLost(lock.lock(), 'expired');
+      await expectLost(lock.tryLock(), 'expired');
+      await expectLost(lock.lock({ ttl: 600_000, waitTime: 1_000 }), 'expired');
+      expect(spy.sent).toBe(before);
+      expect(lock.isAcquiredInThisProcess).toBe(false);
+      expect(await scope.isInRedis('key')).toBe(false);
     });
-    await scope.lock.run(async () => {
-      gate.open();
-      await Promise.all(numbers(4).map(() => scope.lock.run(() => scope.enter('inside'))));
-      await scope.enter('inside');
-    });
-    await Promise.all(outsiders);
-    expect(scope.entered).toEqual([...Array(5).fill('inside'), ...Array(3).fill('outside')]);
+    await expectLost(run, 'expired');
+    expect(scope.entered).toEqual([]);
   });
 
-  it('Entry by siblings in a scope takes one turn for any number of unlocks of a nested lease', async () => {
+  it('unlock() of a lock inside a scope releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
+    const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
+    const early = await before.lock();
     await scope.lock.run(async () => {
-      const first = await scope.lock.lock();
-      const waiters = ['second', 'third'].map((name) =>
-        scope.lock.run(() =>
-          scope.enter(name, async () => {
-            await Promise.all([first.unlock(), first.unlock()]);
-            await first[Symbol.asyncDispose]();
-            // Enough time for the third to enter, if it could.
-            expect(await scope.isInRedis('key')).toBe(true);
-          }),
-        ),
-      );
-      await first.unlock();
-      await first.unlock();
-      await Promise.all(waiters);
+      const ofOuter = await other.lock();
+      await scope.lock.run(async () => {
+        await expectRefused(other.unlock());
+        ofOuter.assertHeld();
+        await scope.lock.lock();
+      });
+      // The nested lease that the inner scope did not release ended with it.
+      await expectRefused(scope.lock.unlock());
+      await expectRefused(before.unlock());
+      await scope.expectStillHeld(ofOuter);
+      await other.unlock();
+      expect(await scope.isInRedis('other')).toBe(false);
     });
-    expect(scope.entered).toEqual(['second', 'third']);
-  });
-
-  it('Entry by siblings in a scope is given up after waitTime: lock and run reject, tryLock resolves to null, and the task is not called', async () => {
-    await scope.lock.run(async () => {
-      const sibling = await scope.lock.lock();
-      const start = performance.now();
-      const timedOut = { code: 'ERR_LOCK_TIMEOUT', key: 'key', waitTime: 100 };
-      const [tried] = await Promise.all([
-        scope.lock.tryLock({ waitTime: 100 }),
-        expect(scope.lock.lock({ waitTime: 100 })).rejects.toMatchObject(timedOut),
-        expect(scope.lock.run(() => scope.enter('never'), { waitTime: 100 })).rejects.toMatchObject(timedOut),
-      ]);
-      const waited = performance.now() - start;
-      expect(tried).toBeNull();
-      expect(scope.entered).toEqual([]);
-      expect(waited).toBeGreaterThanOrEqual(90); // a timer counts from the start of its event loop turn
-      expect(waited).toBeLessThan(100 + SLACK + machineDelay());
-      sibling.assertHeld();
-      await sibling.unlock();
-      expect(await isExcluded(scope.lock)).toBe(false);
-    });
-  });
-
-  it('Entry by siblings in a scope is given up at once when the signal aborts, with its reason, and the others keep their positions', async () => {
-    const controller = new AbortController();
-    const reason = new Error('changed my mind');
-    const { signal } = controller;
-    await scope.lock.run(async () => {
-      const first = await scope.lock.lock();
-      const enter = (name: string, options = {}) => scope.lock.run(() => scope.enter(name), options);
-      const before = enter('before');
-      const rejected = Promise.all([
-        expect(scope.lock.lock({ signal })).rejects.toBe(reason),
-        expect(scope.lock.tryLock({ signal, waitTime: 60_000 })).rejects.toBe(reason),
-        expect(enter('never', { signal })).rejects.toBe(reason),
-      ]);
-      const after = enter('after');
-      const aborted = performance.now();
-      controller.abort(reason);
-      await rejected;
-      expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-      expect(scope.entered).toEqual([]);
-      await first.unlock();
-      await Promise.all([before, after]);
-      // Also where nobody is inside.
-      await expect(enter('never', { signal })).rejects.toBe(reason);
-      await expect(scope.lock.tryLock({ signal })).rejects.toBe(reason);
-    });
-    expect(scope.entered).toEqual(['before', 'after']);
-  });
-
-  it('Entering a lock again in its scope obeys waitTime and signal also while Redis does not answer the extension of the lease (P1)', async () => {
-    const client = new HoldableClient(scope.clients[0]);
-    const lock = scope.registryOn(client, { commandTimeout: 2_000 }).obtain('key');
-    const controller = new AbortController();
-    const reason = new Error('changed my mind');
-    await lock.run(
-      async () => {
-        const first = client.catchNext('held');
-        const start = performance.now();
-        await expect(lock.run(() => 'never', { ttl: 60_000, waitTime: 50 })).rejects.toThrow();
-        expect(performance.now() - start).toBeLessThan(50 + SLACK + machineDelay());
-        const second = client.catchNext('held');
-        const { signal } = controller;
-        const rejected = expect(lock.run(() => 'never', { ttl: 60_000, signal })).rejects.toBe(reason);
-        await Promise.all([first, second]);
-        const aborted = performance.now();
-        controller.abort(reason);
-        await rejected;
-        expect(performance.now() - aborted).toBeLessThan(SLACK + machineDelay());
-      },
-      { ttl: 30_000 },
-    );
+    await scope.expectStillHeld(early);
+    await before.unlock();
+    expect(await scope.isInRedis('before')).toBe(false);
   });
 });

@@ -1,8 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, it } from '@jest/globals';
 import { type Lease, RedisLockRegistry } from '../../lib';
-import { block } from '../support/block';
-import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
+import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -31,31 +30,13 @@ const losses: readonly [how: string, { ttl: number; renew: boolean }, Find][] = 
     },
   ],
   [
-    'a renewal that a lock of the scope has brought forward',
-    { ttl: 3_000, renew: true },
-    async (lease, inScope, remove) => {
-      const other = await inScope.obtain('other').lock({ ttl: 2_400, renew: true });
-      await remove();
-      await until(() => lease.signal.aborted, { within: 5_000 });
-      await other.unlock();
-    },
-  ],
-  [
-    'a read of `remaining` in the scope',
-    { ttl: 60, renew: false },
-    async (lease) => {
-      block(80);
-      expect(lease.remaining).toBe(0);
-    },
-  ],
-  ...(['renew', 'unlock'] as const).map((method): (typeof losses)[number] => [
-    `a call of \`${method}\` in the scope`,
+    'a call of `renew` in the scope',
     { ttl: 5_000, renew: false },
     async (lease, _inScope, remove) => {
       await remove();
-      await expect(lease[method]()).rejects.toMatchObject({ name: 'LockLostError' });
+      await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
     },
-  ]),
+  ],
 ];
 
 /** A listener that tries to take the lock that the foreign scope has. */
@@ -94,11 +75,8 @@ describePrivate.each(DISTINCT_TYPES)('In the scope of one %s lock', (lockType) =
       expect(calls).toHaveLength(1);
     },
   );
-});
 
-describePrivate.each(LOCK_TYPES.filter((lockType) => lockType !== 'spin'))('In the scope of a %s lock', (lockType) => {
   it('A warning that a wait in the scope of a lock causes is not handled inside', async () => {
-    const redis = await PrivateRedis.start();
     const options = { registryKey: 'warnings', lockType, idleBetweenTries: 20 };
     const other = createRegistry(await redis.connect(), options);
     const client = await redis.connect();

@@ -5,9 +5,6 @@ import { describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { Gate, isExcluded, SCOPE_TYPES, ScopeFixture } from './scope-fixture';
 
-/** Of nested runs. */
-const LEVELS = 4;
-
 describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) => {
   const scope = ScopeFixture.install(lockType);
 
@@ -58,64 +55,6 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     expect(scope.entered).toHaveLength(2);
   });
 
-  it('Work that outlives the scope of a lock does not wait for ever for a turn that was not released in the scope', async () => {
-    let waiting: Promise<unknown> = Promise.resolve();
-    await scope.lock.run(async () => {
-      await scope.lock.lock();
-      waiting = scope.lock.run(() => scope.enter('detached'), { waitTime: 2_000 });
-      waiting.catch(() => undefined);
-    });
-    await waiting;
-    expect(scope.entered).toEqual(['detached']);
-  });
-
-  it('Work that outlives the scope of a lock no longer holds the lock by a nested lease', async () => {
-    const lease = await scope.lock.run(() => scope.lock.lock());
-    expect(lease.remaining).toBe(0);
-    expect(() => lease.assertHeld()).toThrow(expect.objectContaining({ code: 'ERR_NOT_LOCK_OWNER' }));
-    await expect(lease.renew()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-    const held = await scope.theirs.lock();
-    await lease.unlock();
-    await scope.expectStillHeld(held);
-    await held.unlock();
-  });
-
-  it('Work that outlives the scope of a lock never releases a later lease of another caller by `unlock` of the lock', async () => {
-    const taken = new Gate();
-    let work: Promise<unknown> = Promise.resolve();
-    await scope.lock.run(async () => {
-      await scope.lock.lock();
-      work = taken.opened.then(() => scope.lock.unlock()).catch(() => undefined);
-    });
-    const later = await scope.lock.lock();
-    taken.open();
-    await work;
-    await scope.expectStillHeld(later);
-    await later.unlock();
-  });
-
-  it('A nested run that was not awaited is under the lock to its end: the outermost run waits for it before it releases the lock', async () => {
-    const [taskOver, gate] = [new Gate(), new Gate()];
-    const settled: string[] = [];
-    const outer = scope.lock
-      .run(() => {
-        void scope.lock.run(() => scope.enter('nested', () => gate.opened)).then(() => settled.push('nested'));
-        taskOver.open();
-        return 'result';
-      })
-      .finally(() => settled.push('outer'));
-    await taskOver.opened;
-    const other = scope.theirs.run(() => scope.enter('other'));
-    await until(() => scope.entered.length > 0);
-    expect(await isExcluded(scope.theirs)).toBe(true);
-    expect(settled).toEqual([]);
-    gate.open();
-    expect(await outer).toBe('result');
-    expect(settled).toEqual(['nested', 'outer']);
-    await other;
-    expect(scope.entered).toEqual(['nested', 'other']);
-  });
-
   it('A nested run that was not awaited is waited for also when the task of the outer run fails, and that error is reported', async () => {
     const gate = new Gate();
     const [ofTheTask, ofNested] = [new Error('of the task'), new Error('of the nested run')];
@@ -158,50 +97,6 @@ describeReal.each(SCOPE_TYPES)('When the scope of a %s lock ends', (lockType) =>
     await nested;
     expect(scope.entered).toEqual(['nested']);
   });
-
-  it.each([1, 2, 3, 4])(
-    'An error of level %i of four surfaces as it is, and the lock is released once',
-    async (thrower) => {
-      const { spy, lock } = scope.spied();
-      await lock.run(() => undefined);
-      const start = spy.sent;
-      await lock.run(() => undefined);
-      const ofOneRun = spy.sent - start;
-      const error = new Error(`of level ${thrower}`);
-      // The innermost task throws synchronously.
-      const descend = (level: number): unknown => {
-        const end = () => {
-          if (level === thrower) throw error;
-        };
-        return level < LEVELS ? lock.run(() => descend(level + 1)).then(end) : end();
-      };
-      const before = spy.sent;
-      await expect(lock.run(() => descend(1))).rejects.toBe(error);
-      expect(spy.sent - before).toBe(ofOneRun);
-      expect(await isExcluded(scope.theirs)).toBe(false);
-    },
-  );
-
-  it.each([2, 3, 4])(
-    'After an error of level %i that the level above catches, the lock is still held, and the turn is free',
-    async (thrower) => {
-      const caught: number[] = [];
-      const descend = async (level: number): Promise<void> => {
-        if (level < LEVELS) {
-          await scope.lock
-            .run(() => descend(level + 1))
-            .catch(async () => {
-              caught.push(level);
-              expect(await isExcluded(scope.theirs)).toBe(true);
-              expect(await isExcluded(scope.lock)).toBe(false);
-            });
-        }
-        if (level === thrower) throw new Error(`of level ${level}`);
-      };
-      await scope.lock.run(() => descend(1));
-      expect(caught).toEqual([thrower - 1]);
-    },
-  );
 
   it('A scope does not keep a lock that was acquired and released in it (P8)', async () => {
     const takeAndGiveBack = async (i: number): Promise<WeakRef<RedisLock>> => {

@@ -63,12 +63,6 @@ export class ScopeFixture extends LockFixture {
     await expectLost(lease.renew(), 'expired');
   }
 
-  async lockAndLose(lock: DistributedLock): Promise<Lease> {
-    const lease = await lock.lock();
-    await this.lose(lease);
-    return lease;
-  }
-
   async expectStillHeld(lease: Lease): Promise<void> {
     lease.assertHeld();
     expect(await this.isInRedis(lease.key)).toBe(true);
