@@ -124,13 +124,6 @@ it('runAll holds every segment', async () => {
   expect(total).toBe(10);
 });
 
-it('runAll redistributes with split', async () => {
-  await stock.runAll(() => {
-    for (const { index, amount } of stock.split(10)) pieces[index] = amount;
-  });
-  expect(pieces).toEqual([3, 3, 2, 2]);
-});
-
 it('runAll names the share of each segment', () => {
   expect(stock.split(5)).toEqual([
     { index: 0, name: 'stock:0', amount: 2 },

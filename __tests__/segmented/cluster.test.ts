@@ -26,11 +26,8 @@ describePrivate('On a cluster of three masters', () => {
   it.each(DISTINCT_TYPES)(
     'On a cluster of three masters, the segments of a %s lock are distributed, and sell all pieces',
     async (lockType) => {
-      const { registry, nameOf } = createRegistry(client, {
-        lockType,
-        fencing: true,
-        registryKey: uniqueKey('cluster'),
-      });
+      const options = { lockType, fencing: true, registryKey: uniqueKey('cluster') };
+      const { registry, nameOf } = createRegistry(client, options);
       // With a hash tag, so that the stock and ledger of a segment share its slot, as a transaction requires.
       const stock = registry.segmented('{product:7}', { segments: SEGMENTS });
       const masters = new Set(stock.names.map((name) => client.slots[hashSlot(nameOf(name))]?.master.address));

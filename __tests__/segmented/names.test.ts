@@ -1,8 +1,7 @@
-import { describe, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { assert, integer, property } from 'fast-check';
-import { type LockWarning, RedisLockRegistry, SegmentedLock, split } from '../../lib';
+import { SegmentedLock, split } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
-import { mockRedis } from '../support/mock-redis';
 import { LocalRegistry } from './local-registry';
 
 const namesOf = (key: string, segments: number) => new SegmentedLock(new LocalRegistry(), key, { segments }).names;
@@ -43,25 +42,6 @@ it('The names of segments put data that are named after a segment with a hash ta
 it('The hash slots of segments are those of the specification', () => {
   expect(hashSlot('123456789')).toBe(0x31c3);
   expect(hashSlot('foo{bar}{zap}')).toBe(hashSlot('bar'));
-});
-
-describe('a registryKey with a hash tag', () => {
-  const warningsOf = (registryKey: string) => {
-    const warnings: LockWarning[] = [];
-    const registry = new RedisLockRegistry(mockRedis(), {
-      registryKey,
-      onWarning: (warning) => warnings.push(warning),
-    });
-    registry.segmented('product:7', { segments: 20 });
-    return warnings;
-  };
-
-  it('A registryKey with a hash tag causes a warning, because it puts all segments into one slot', () => {
-    expect(warningsOf('{orders}')).toMatchObject([
-      { code: 'SEGMENTS_SHARE_SLOT', key: 'product:7', message: expect.stringContaining('"{orders}"') },
-    ]);
-    expect(warningsOf('orders')).toEqual([]);
-  });
 });
 
 it('`split` gives the larger shares to the first segments', () => {

@@ -1,5 +1,5 @@
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
-import { LockLostError, type RedisLockRegistry, type Segment, type SegmentedLock } from '../../lib';
+import type { RedisLockRegistry, Segment, SegmentedLock } from '../../lib';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -88,21 +88,5 @@ describeReal.each(DISTINCT_TYPES)('A segmented lock of type %s', (lockType) => {
     expect(await left()).toEqual([0, 0, 0, 0, 0]);
     await registry.close({ timeout: 0 });
     await nothingIsLeft();
-  });
-
-  it('A segmented lock rejects when the lease was lost during the task', async () => {
-    const lost = stock.run(async ({ name, lease }) => {
-      await client.del(`${registryKey}:${name}`);
-      await lease.renew().catch(() => undefined);
-      return 'done';
-    });
-    const error = await lost.catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockLostError);
-    expect(error).toMatchObject({ result: 'done' });
-  });
-
-  it('A segmented lock lets a task enter its own segment again', async () => {
-    const answer = await stock.run(({ name }) => (registries[0] as RedisLockRegistry).run(name, ({ key }) => key));
-    expect(answer).toMatchObject({ served: true, value: expect.stringMatching(/^stock:\d$/) });
   });
 });

@@ -11,12 +11,9 @@ let registry: LocalRegistry;
 /** A segmented lock of eight segments without Redis. */
 let lock: SegmentedLock;
 
-const lockWithSeed = (seed: number) =>
-  new SegmentedLock(registry, 'stock', { segments: ALL.length, random: seeded(seed) });
-
 beforeEach(() => {
   registry = new LocalRegistry();
-  lock = lockWithSeed(1);
+  lock = new SegmentedLock(registry, 'stock', { segments: ALL.length, random: seeded(1) });
 });
 
 /** A task that any segment can serve. */
@@ -37,17 +34,6 @@ it('The segment that serves is drawn at random', async () => {
   }
   expect([...served.keys()].sort()).toEqual(ALL);
   for (const times of served.values()) expect(times).toBeGreaterThan(60);
-});
-
-it('The segment that serves is the same with the same seed', async () => {
-  const draw = async (seed: number) => {
-    const lock = lockWithSeed(seed);
-    const drawn = [];
-    for (let i = 0; i < 20; i++) drawn.push(await lock.run(serve));
-    return drawn;
-  };
-  expect(await draw(7)).toEqual(await draw(7));
-  expect(await draw(7)).not.toEqual(await draw(8));
 });
 
 it('The segment that serves is passed to the task and to the caller, and released at the end', async () => {
@@ -79,22 +65,6 @@ it('A segment that is exhausted is released, and the next segment is tried, each
   expect(registry.held).toEqual([]);
 });
 
-it('A segment that is exhausted is tried last by the next caller', async () => {
-  const only = (wanted: number) => (segment: Segment) => (segment.index === wanted ? 'served' : segment.exhausted);
-  for (let seed = 0; seed < 20; seed++) {
-    const lock = lockWithSeed(seed);
-    registry.contended.length = 0;
-    await lock.run(only(3));
-    const refused = registry.contended.slice(0, -1);
-    registry.contended.length = 0;
-    // All but the segment that served have been refilled.
-    await lock.run(({ index, exhausted }) => (index === 3 ? exhausted : index));
-    const untried = registry.contended.slice(0, 8 - refused.length);
-    expect(untried.filter((name) => refused.includes(name))).toEqual([]);
-    if (refused.length === 7) expect(untried).toEqual(['stock:3']);
-  }
-});
-
 it('A segment that is exhausted is drawn like any other after it has served again', async () => {
   await lock.run(({ exhausted }) => exhausted);
   const served = new Set<number>();
@@ -103,25 +73,6 @@ it('A segment that is exhausted is drawn like any other after it has served agai
     if (answer.served) served.add(answer.segment);
   }
   expect([...served].sort()).toEqual(ALL);
-});
-
-it('A busy segment is skipped for a free one', async () => {
-  const leases = await hold(0, 1, 2, 3, 5, 6, 7);
-  for (let i = 0; i < 10; i++) expect(await lock.run(serve)).toMatchObject({ segment: 4 });
-  for (const lease of leases) await lease.unlock();
-});
-
-it('A busy segment is waited for when the free ones are exhausted', async () => {
-  const [lease] = await hold(2);
-  const seen: number[] = [];
-  const answer = lock.run(({ index, exhausted }) => {
-    seen.push(index);
-    return index === 2 ? 'served' : exhausted;
-  });
-  await until(() => registry.waiting('stock:2') === 1);
-  expect(seen.toSorted()).toEqual([0, 1, 3, 4, 5, 6, 7]);
-  await lease?.unlock();
-  expect(await answer).toEqual({ served: true, value: 'served', segment: 2 });
 });
 
 it('A busy segment must be visited before an order is refused', async () => {
@@ -142,50 +93,12 @@ it('A busy segment must be visited before an order is refused', async () => {
   expect(seen.toSorted()).toEqual(ALL);
 });
 
-it('A busy segment is entered when it is released first, and the waits for the others end', async () => {
-  const leases = await hold(...ALL);
-  const answer = lock.run(serve);
-  await until(() => waitedFor().length === 2);
-  const second = waitedFor()[1] as number;
-  await leases[second]?.unlock();
-  expect(await answer).toMatchObject({ served: true, segment: second });
-  expect(waitedFor()).toEqual([]);
-  for (const lease of leases) await lease.unlock();
-  expect(registry.held).toEqual([]);
-});
-
-it('A busy segment is not entered by a caller that has entered another segment at the same moment', async () => {
-  const leases = await hold(...ALL);
-  let tasks = 0;
-  const answer = lock.run(async ({ index }) => {
-    tasks += 1;
-    await new Promise(setImmediate);
-    return index;
-  });
-  await until(() => waitedFor().length === 2);
-  await Promise.all(leases.map((lease) => lease.unlock()));
-  expect(await answer).toMatchObject({ served: true });
-  expect(tasks).toBe(1);
-  await until(() => registry.held.length === 0);
-});
-
 it('A waitTime of 0 is one attempt for each segment', async () => {
   const leases = await hold(...ALL);
   await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);
   expect(registry.contended).toHaveLength(8);
   await leases[5]?.unlock();
   expect(await lock.run(serve, { waitTime: 0 })).toMatchObject({ segment: 5 });
-});
-
-it('A wait that ends before every segment was visited rejects, with the key and the total wait time', async () => {
-  const leases = await hold(3);
-  const began = performance.now();
-  const error = await lock.run(({ exhausted }) => exhausted, { waitTime: 120 }).catch((reason: unknown) => reason);
-  expect(error).toBeInstanceOf(LockTimeoutError);
-  expect(error).toMatchObject({ key: 'stock', waitTime: 120 });
-  expect(performance.now() - began).toBeGreaterThan(115);
-  expect(registry.waiting('stock:3')).toBe(0);
-  await leases[0]?.unlock();
 });
 
 it('The wait for a segment includes the time of tasks that could not serve', async () => {
@@ -248,15 +161,6 @@ describe('the signal', () => {
     await expect(exhausted).rejects.toBe(reason);
     expect(registry.contended).toHaveLength(2);
   });
-});
-
-it.each([
-  ['of the task', new Error('no payment')],
-  ['of a lock in the task', new LockTimeoutError('payment', 10)],
-])('%s is the caller’s, and no other segment is tried', async (_, error) => {
-  await expect(lock.run(() => Promise.reject(error))).rejects.toBe(error);
-  expect(registry.contended).toHaveLength(1);
-  expect(registry.held).toEqual([]);
 });
 
 it('An error of the registry, such as a full cache, rejects a segmented call', async () => {
