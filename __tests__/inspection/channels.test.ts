@@ -1,27 +1,19 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
-import { type ChannelListener, subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
+import { tracingChannel } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import type {
-  AcquireMessage,
-  HoldMessage,
-  LostMessage,
-  ReleaseMessage,
-  RenewedMessage,
-  WarningMessage,
-} from '../../lib';
+import type { AcquireMessage, HoldMessage, ReleaseMessage } from '../../lib';
 import { acquireChannel, holdChannel, releaseChannel } from '../../lib/diagnostics/channels';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, lossOf } from '../support/test-registry';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 const NAMES = ['acquire', 'hold', 'release'] as const;
 const undo: (() => void)[] = [];
 
-/** The messages that are published at the end of each operation, and what plain channels publish. */
+/** The messages that are published at the end of each operation. */
 function record() {
   const ended = { acquire: [] as AcquireMessage[], hold: [] as HoldMessage[], release: [] as ReleaseMessage[] };
   for (const name of NAMES) {
@@ -31,13 +23,7 @@ function record() {
     tracingChannel(`redis-lock-registry:${name}`).subscribe(subscribers);
     undo.push(() => tracingChannel(`redis-lock-registry:${name}`).unsubscribe(subscribers));
   }
-  const plain = { lost: [] as LostMessage[], renewed: [] as RenewedMessage[], warning: [] as WarningMessage[] };
-  for (const name of ['lost', 'renewed', 'warning'] as const) {
-    const listener: ChannelListener = (message) => void plain[name].push(message as never);
-    subscribe(`redis-lock-registry:${name}`, listener);
-    undo.push(() => unsubscribe(`redis-lock-registry:${name}`, listener));
-  }
-  return { ...ended, ...plain };
+  return ended;
 }
 
 afterEach(() => {
@@ -70,7 +56,6 @@ describePrivate('The channels', () => {
       await lease.unlock();
       expect(messages.hold).toEqual([expect.objectContaining({ outcome: 'ended', isReentry: false })]);
       expect(messages.release).toEqual([expect.objectContaining({ outcome: 'released', isHandedOver: false })]);
-      expect(messages.lost).toEqual([]);
     });
 
     it('The channels of a lock report a wait for another process, one that was in vain, and one that was aborted', async () => {
@@ -98,60 +83,6 @@ describePrivate('The channels', () => {
       expect(last?.contendedAfter).toBeLessThanOrEqual(last?.waited ?? 0);
       if (lockType === 'fair') expect(last?.isHandedOver).toBe(true);
     });
-
-    it('The channels of a lock report a section and its task, also of a re-entry, in the right order', async () => {
-      const { first } = await two();
-      const messages = record();
-      const error = new Error('of the task');
-      const running = first.run('key', async () => {
-        await first.run('key', () => undefined);
-        expect(messages.hold).toEqual([expect.objectContaining({ isReentry: true, outcome: 'ended' })]);
-        throw error;
-      });
-      await expect(running).rejects.toBe(error);
-      expect(messages.hold[1]).toMatchObject({ isReentry: false, outcome: 'ended', error });
-      expect(messages.acquire.map(({ isReentry }) => isReentry)).toEqual([false, true]);
-      expect(messages.acquire[1]?.attempts).toBe(0);
-    });
-
-    it('The channels of a lock report several keys as one acquisition and one section', async () => {
-      const { first, second } = await two();
-      const storage = new AsyncLocalStorage<string>();
-      const { start } = tracingChannel('redis-lock-registry:hold');
-      start.bindStore(storage, (message) => (message as HoldMessage).key);
-      undo.push(() => start.unbindStore(storage));
-      const messages = record();
-      const held = await second.obtain('b').lock();
-      messages.acquire.length = 0;
-      const running = first.multi(['a', 'b']).run(() => storage.getStore(), { waitTime: 5_000 });
-      await until(async () => ((await first.obtain('b').inspect()).waiting ?? 1) > 0);
-      await held.unlock();
-      expect(await running).toBe('a + b');
-      expect(messages.acquire).toEqual([
-        expect.objectContaining({ key: 'a + b', waitTime: 5_000, contention: 'remote', outcome: 'acquired' }),
-      ]);
-      expect(messages.hold.slice(1)).toEqual([expect.objectContaining({ key: 'a + b', outcome: 'ended' })]);
-      const lease = await first.multi(['a', 'b']).lock();
-      await second.obtain('b').forceUnlock();
-      await expect(lease.renew()).rejects.toThrow();
-      expect(messages.hold.slice(2)).toEqual([expect.objectContaining({ key: 'a + b', outcome: 'lost' })]);
-      await expect(lease.unlock()).rejects.toThrow();
-    });
-
-    it('The channels of a lock report renewals and a loss', async () => {
-      const { first, second } = await two();
-      const messages = record();
-      const lease = await first.obtain('key').lock();
-      await lease.renew(90_000);
-      expect(messages.renewed.at(-1)?.remaining).toBeGreaterThan(60_000);
-      await second.obtain('key').forceUnlock();
-      await lease.renew().catch(() => undefined);
-      expect((await lossOf(lease)).reason).toBe('expired');
-      expect(messages.lost).toEqual([expect.objectContaining({ key: 'key', lockType, reason: 'expired' })]);
-      expect(messages.hold).toEqual([expect.objectContaining({ outcome: 'lost', error: expect.any(Error) })]);
-      await expect(lease.unlock()).rejects.toThrow();
-      expect(messages.hold).toHaveLength(1);
-    });
   });
 
   it('The channels report that a lease was detached, and not the text that adopts it', async () => {
@@ -163,17 +94,6 @@ describePrivate('The channels', () => {
     await (await registry.adopt(text)).unlock();
     await expect(registry.adopt(text)).rejects.toThrow('was lost');
     expect(messages.release.map(({ outcome }) => outcome)).toEqual(['detached', 'released']);
-  });
-
-  it('The channels report a local wait and a hand-over within the process', async () => {
-    const { registry } = createRegistry(await redis.connect(), { lockType: 'pub-sub' });
-    const messages = record();
-    const lease = await registry.obtain('key').lock();
-    const waiting = registry.obtain('key').lock();
-    await lease.unlock();
-    await (await waiting).unlock();
-    expect(messages.acquire[1]).toMatchObject({ contention: 'local', isHandedOver: true, attempts: 0 });
-    expect(messages.release.map(({ isHandedOver }) => isHandedOver)).toEqual([true, false]);
   });
 
   it('The channels are not published to, and no message is made, without a subscriber', async () => {

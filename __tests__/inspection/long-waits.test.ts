@@ -53,44 +53,6 @@ describePrivate('A caller that waits in vain', () => {
     });
   });
 
-  it('A caller that waits in vain for a lock that it holds itself reads that this process holds it, and since when', async () => {
-    const { waiter, warnings } = await two('pub-sub');
-    const lease = await waiter.obtain('key').lock();
-    const waiting = waiter.obtain('key').lock();
-    await until(() => warnings.length > 0);
-    expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: false });
-    expect(warnings[0]?.holder?.heldFor).toBeGreaterThan(150);
-    expect(warnings[0]?.message).toMatch(/this process holds it, for \d+ ms.*deadlock/);
-    await lease.unlock();
-    await (await waiting).unlock();
-  });
-
-  it('A caller that waits in vain for a lock, inside a run that holds it, reads that this is a deadlock', async () => {
-    const { holder, waiter, warnings } = await two('pub-sub');
-    await holder.run('key', async () => {
-      const stop = new AbortController();
-      const waiting = waiter.obtain('key').lock({ signal: stop.signal });
-      await until(() => warnings.length > 0);
-      stop.abort(new Error('enough'));
-      await expect(waiting).rejects.toThrow('enough');
-    });
-    expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
-    expect(warnings[0]?.message).toContain('deadlock');
-  });
-
-  it('A caller that waits in vain is warned of where it waits for its own re-entry', async () => {
-    const { waiter, warnings } = await two('spin');
-    await waiter.run('key', async () => {
-      const inner = await waiter.obtain('key').lock();
-      const waiting = waiter.obtain('key').lock();
-      await until(() => warnings.length > 0);
-      expect(warnings[0]?.holder).toMatchObject({ isThisProcess: true, isAroundCaller: true });
-      await inner.unlock();
-      await (await waiting).unlock();
-    });
-    expect(warnings.map(({ code }) => code)).toEqual(['LONG_WAIT']);
-  });
-
   it.each([
     ['has no expiry', {}],
     ['expires in', { PX: 60_000 }],
