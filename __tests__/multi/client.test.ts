@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import { ROOT } from '../readme/pages';
 import { redis6Client } from '../support/client-kinds';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -12,6 +16,16 @@ import { multiContract } from './multi-contract';
 
 // Other types and clients: `other-clients.test.ts`.
 multiContract('fair', redis6Client);
+
+it('The signal of a lease of many keys causes no warning of Node about too many listeners', async () => {
+  // In a process of its own: Node warns outside of the sandbox of a test.
+  const program = `
+    const { InMemoryLockRegistry } = require('${join(ROOT, 'lib/testing')}');
+    const keys = Array.from({ length: 200 }, (_, i) => 'key ' + i);
+    new InMemoryLockRegistry().multi(keys).run(({ signal }) => console.log(signal.aborted));`;
+  const args = ['-r', require.resolve('esbuild-register'), '-e', program];
+  expect(await promisify(execFile)(process.execPath, args, { cwd: ROOT })).toEqual({ stdout: 'false\n', stderr: '' });
+});
 
 describePrivate('A lock of several keys that one server is known to have', () => {
   const redis = PrivateRedis.install();

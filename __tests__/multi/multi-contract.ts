@@ -118,19 +118,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await expect(lease.unlock()).rejects.toThrow();
     });
 
-    it('minHold also holds for a key that is entered again under a short ttl', async () => {
-      const registry = fixture.registry();
-      await registry.run(
-        'b',
-        async () => {
-          await registry.multi(KEYS).run(() => undefined, { minHold: 5_000 });
-          for (const key of KEYS) expect(await fixture.ttlOf(key)).toBeGreaterThan(3_000);
-        },
-        { ttl: 1_500 },
-      );
-      for (const key of KEYS) await registry.obtain(key).forceUnlock();
-    });
-
     it('A lock of several keys is lost when one of its keys is lost, and gives the others back', async () => {
       const lease = await fixture.registry({ expireAfter: 600 }).multi(KEYS).lock();
       const { signal } = lease;
@@ -142,79 +129,6 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       expect(() => lease.assertHeld()).toThrow(LockLostError);
       await expect(lease.unlock()).rejects.toMatchObject({ key: 'b' });
       await nothingLeft();
-    });
-
-    it('A fixed lease of several keys has its full ttl after a wait that was longer, and then ends', async () => {
-      const [taken] = await takenElsewhere('b');
-      const ttl = 1_500;
-      const waiting = fixture.registry().multi(KEYS).lock({ ttl });
-      await until(async () => String(await heldKeys()) === 'a,b', { within: 5_000 });
-      await new Promise((resolve) => setTimeout(resolve, 1.5 * ttl));
-      expect(await heldKeys()).toEqual(['a', 'b']);
-      await taken?.unlock();
-      const lease = await waiting;
-      expect(lease.remaining).toBeGreaterThan(0);
-      expect(lease.remaining).toBeLessThanOrEqual(ttl);
-      await until(() => lease.signal.aborted, { within: 5_000 });
-      expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
-      await nothingLeft();
-    });
-
-    it('run() of a lock of several keys opens a scope: one of its keys, and all of them, are entered again', async () => {
-      const registry = fixture.registry();
-      const result = await registry.multi(KEYS).run(async (lease) => {
-        const nested = await registry.run('b', async () => registry.multi(['c', 'a']).run(async () => 'inside'));
-        lease.assertHeld();
-        return nested;
-      });
-      expect(result).toBe('inside');
-      const inPart = registry.run('b', () => registry.multi(KEYS).run(async () => heldKeys()));
-      expect(await inPart).toEqual(KEYS);
-      await nothingLeft();
-    });
-
-    it('tryRun runs the task, or leaves nothing, also with minHold', async () => {
-      const registry = fixture.registry();
-      const multi = registry.multi(KEYS);
-      expect(await multi.tryRun(async (lease) => lease.key)).toEqual({ ran: true, value: 'a + b + c' });
-      const [taken] = await takenElsewhere('b');
-      expect(await multi.tryRun(() => 'inside', { minHold: 20_000 })).toEqual({ ran: false });
-      expect(await heldKeys()).toEqual(['b']);
-      await taken?.unlock();
-      expect(await multi.tryRun(() => 'inside', { minHold: 1_500 })).toEqual({ ran: true, value: 'inside' });
-      expect(await heldKeys()).toEqual(KEYS);
-      await nothingLeft();
-    });
-
-    it('unlock() ends what lock() and tryLock() took, and not the lease of a part', async () => {
-      const registry = fixture.registry();
-      const multi = registry.multi(KEYS);
-      await multi.lock();
-      await expect(registry.obtain('a').unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-      await multi.unlock();
-      await nothingLeft();
-      await expect(multi.unlock()).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-    });
-
-    it('renew() extends all of several keys, and inspect and forceUnlock report the first that is held', async () => {
-      const registry = fixture.registry();
-      const multi = registry.multi(KEYS);
-      expect(await multi.inspect()).toMatchObject({ held: false });
-      const lease = await multi.lock({ ttl: 5_000 });
-      await lease.renew(20_000);
-      for (const key of KEYS) expect(await fixture.ttlOf(key)).toBeGreaterThan(10_000);
-      expect(await multi.inspect()).toMatchObject({ held: true, isOurs: true });
-      expect(await multi.forceUnlock()).toMatchObject({ held: true });
-      expect(await heldKeys()).toEqual([]);
-      await expect(lease.unlock()).rejects.toThrow(LockLostError);
-    });
-
-    it('A lock of several keys refuses an unknown option, and leaves nothing', async () => {
-      const lock = fixture.registry().multi(KEYS);
-      await expect(lock.lock({ waitTme: 1 } as object)).rejects.toThrow(/waitTme/);
-      await expect(lock.tryLock({ ttl: 1 })).rejects.toThrow(RangeError);
-      await expect(lock.run(undefined as never)).rejects.toThrow(/`task`/);
-      expect(await heldKeys()).toEqual([]);
     });
 
     it('A lock of several keys fails when Redis refuses one of the keys, and leaves nothing', async () => {

@@ -1,4 +1,3 @@
-import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError } from '../../lib';
 import { DISTINCT_TYPES } from '../support/lock-types';
@@ -13,7 +12,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
   const redis = PrivateRedis.install();
 
   /** A process that "b" is taken from. `commands`: the proxy between it and Redis. */
-  const start = async (options: { commandTimeout?: number; expireAfter?: number } = {}) => {
+  const start = async (options: { expireAfter?: number } = {}) => {
     const shared = { lockType, registryKey: uniqueKey('multi'), idleBetweenTries: 20 };
     const { registry, commands } = await createProxiedRegistry(redis, { ...shared, ...options });
     const other = createRegistry(redis.admin, shared).registry;
@@ -46,64 +45,6 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
       // Far sooner than its ttl ends.
       await until(async () => (await redis.admin.exists(name)) === 0, { within: 20_000 });
       await taken.unlock();
-    },
-  );
-
-  it('A lock of several keys, in a silence of Redis, rejects at once when its caller aborts, and releases what it holds when Redis answers again (P8)', async () => {
-    const { registry, commands, taken, comesBack, name } = await start({ commandTimeout: 60_000 });
-    const caller = new AbortController();
-    const reason = new Error('enough');
-    let outcome: unknown;
-    const waiting = registry.multi(['a', 'b', 'c']).lock({ signal: caller.signal });
-    void waiting.catch((error) => {
-      outcome = error;
-    });
-    await until(async () => (await redis.admin.exists(name)) === 1, { within: 5_000 });
-    commands.blackHole = true;
-    caller.abort(reason);
-    // Far sooner than its release would fail.
-    await until(() => outcome === reason, { within: 15_000 });
-    expect(getEventListeners(caller.signal, 'abort')).toHaveLength(0);
-    comesBack();
-    await until(async () => (await redis.admin.exists(name)) === 0, { within: 20_000 });
-    await taken.unlock();
-  });
-
-  it.each(['its waitTime', 'its signal'])(
-    'A lock of several keys, in a silence of Redis, settles by %s when it falls silent as the key that it waited for is granted (P1)',
-    async (what) => {
-      const { registry, commands, other, taken } = await start({ commandTimeout: 60_000 });
-      const ownerOf = async (key: string) => (await other.obtain(key).inspect()).owner;
-      const holder = await ownerOf('b');
-      const caller = new AbortController();
-      const begun = performance.now();
-      const waitTime = what === 'its waitTime' ? 1_000 : Number.POSITIVE_INFINITY;
-      const waiting = registry.multi(['a', 'b']).lock({ waitTime, signal: caller.signal, ttl: 60_000 });
-      const outcome = waiting.then(
-        () => 'granted',
-        (error: unknown) => error,
-      );
-      await until(async () => ((await other.obtain('b').inspect()).waiting ?? 1) > 0);
-      // The attempt that Redis grants is the last one that it answers.
-      commands.requests.hold = true;
-      await new Promise((resolve) => setTimeout(resolve, 30));
-      await taken.unlock();
-      commands.replies.hold = true;
-      commands.requests.hold = false;
-      await until(async () => ![holder, undefined].includes(await ownerOf('b')));
-      commands.requests.swallow = true;
-      commands.replies.hold = false;
-      const reason = new Error('enough');
-      if (what === 'its signal') setTimeout(() => caller.abort(reason), 100);
-      const ended = await outcome;
-      // A message may have granted it to `fair` with all that it needs, before the silence.
-      const isGranted = lockType === 'fair' && ended === 'granted';
-      if (!isGranted) expect(ended).toEqual(what === 'its signal' ? reason : expect.any(CannotAcquireLockError));
-      expect(performance.now() - begun).toBeLessThan(1_000 + 1_500 + machineDelay());
-      commands.requests.swallow = false;
-      commands.reset();
-      if (isGranted) await (await waiting).unlock();
-      for (const key of ['a', 'b']) await until(async () => (await ownerOf(key)) === undefined, { within: 20_000 });
     },
   );
 
