@@ -91,14 +91,4 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
       expect(await left()).toEqual([]);
     },
   );
-
-  it.each(SIZES)('Where Redis refuses calls, scripts that were flushed are sent again (%d at a time)', async (size) => {
-    await admin.scriptFlush();
-    const leases = await leasesOf(size);
-    await admin.scriptFlush();
-    await Promise.all(leases.map((lease) => lease.renew()));
-    await admin.scriptFlush();
-    await Promise.all(leases.map((lease) => lease.unlock()));
-    expect(await left()).toEqual([]);
-  });
 });

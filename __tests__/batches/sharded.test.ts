@@ -1,13 +1,11 @@
-import { setTimeout } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import type { Lease, RedisClient } from '../../lib';
+import type { RedisClient } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import type { EvalOptions } from '../../lib/redis/client';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
-import { until } from '../support/until';
 
 /** A proxy that shards by the first key of a command over two servers, as twemproxy and Envoy do. */
 async function sharded(servers: readonly PrivateRedis[]): Promise<RedisClient & { largest: number }> {
@@ -30,9 +28,6 @@ async function sharded(servers: readonly PrivateRedis[]): Promise<RedisClient & 
 }
 
 const MANY = 60;
-
-/** ms; a machine that stands still for seconds loses no lease of it. */
-const TTL = 3_000;
 
 const keys = Array.from({ length: MANY }, (_, i) => `key-${i}`);
 
@@ -82,21 +77,4 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
       }
     },
   );
-
-  it('A sharding proxy that rejects no keys of several servers renews locks, and reports those that are lost', async () => {
-    const hold = async (lockType: LockType) => {
-      const options = { lockType, expireAfter: TTL, registryKey: uniqueKey('sharded') };
-      const { registry, nameOf } = createRegistry(await sharded(servers), options);
-      const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
-      const overATtl = setTimeout(1.2 * TTL);
-      const [lost, ...others] = leases as [Lease, ...Lease[]];
-      for (const { admin } of servers) await admin.del(nameOf(lost.key));
-      await until(() => lost.signal.aborted);
-      await overATtl;
-      for (const lease of others) lease.assertHeld();
-      await Promise.all(others.map((lease) => lease.unlock()));
-      for (const { admin } of servers) expect(await admin.exists(keys.map((key) => nameOf(key)))).toBe(0);
-    };
-    await Promise.all(DISTINCT_TYPES.map(hold));
-  });
 });
