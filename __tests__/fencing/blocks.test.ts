@@ -5,7 +5,6 @@ import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry, lossOf } from '../support/test-registry';
-import { until } from '../support/until';
 
 const CALLERS = 100;
 
@@ -47,25 +46,6 @@ describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from call
   async function takenByAnother(name: string, ttl: number): Promise<void> {
     const asHash = () => redis.admin.multi().del(name).hSet(name, 'another', 1).pExpire(name, ttl).exec();
     await (lockType === 'redisson' ? asHash() : redis.admin.set(name, 'another', { PX: ttl }));
-  }
-
-  /** A process of a version in which each lease takes one token, also one that gets the hold of another caller. */
-  function earlierVersion(name: string, counter: string) {
-    const isHash = lockType === 'redisson';
-    const take = isHash ? "redis.call('HSET', KEYS[1], 'earlier:1', 1)" : "redis.call('SET', KEYS[1], 'earlier:1')";
-    const mint = `local time, last = redis.call('TIME'), tonumber(redis.call('GET', KEYS[2])) or 0
-    redis.call('SET', KEYS[2], string.format('%.0f', math.max(last + 1, time[1] * 1000000 + time[2])))
-    return redis.call('GET', KEYS[2])`;
-    const token = isHash ? "return redis.call('INCR', KEYS[2])" : mint;
-    const run = async (script: string) => {
-      const reply = await redis.admin.eval(`${script}\n${token}`, { keys: [name, counter] });
-      return reply === null ? undefined : Number(reply);
-    };
-    return {
-      acquire: () => run(`if redis.call('EXISTS', KEYS[1]) == 1 then return end\n${take}`),
-      passOn: () => run(''),
-      release: () => redis.admin.del(name),
-    };
   }
 
   it('Tokens of a lock that goes from caller to caller come in blocks, with nearly no requests', async () => {
@@ -117,26 +97,6 @@ describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from call
     // One by one: a block would take the counter further ahead.
     expect(later.tokens).toEqual(later.tokens.map((_, i) => ahead + 1 + i));
     expect(await last()).toBe(later.tokens.at(-1));
-  });
-
-  it('Tokens of a lock that goes from caller to caller rise beside a process of a version without blocks (P10)', async () => {
-    const { lock, name, counter } = await fenced();
-    const earlier = earlierVersion(name, counter);
-    const tokens: number[] = [];
-    for (let round = 0; round < 3; round++) {
-      const { first, served, tokens: mine } = await queued(lock, 10);
-      expect(await earlier.acquire()).toBeUndefined();
-      await first.unlock();
-      await served;
-      // The one that called last has it until its release is answered.
-      await until(async () => (await redis.admin.exists(name)) === 0);
-      const theirs = [await earlier.acquire(), await earlier.passOn(), await earlier.passOn()] as number[];
-      expect(await lock.tryLock()).toBeNull();
-      await earlier.release();
-      tokens.push(...mine, ...theirs);
-    }
-    expect(tokens).toHaveLength(3 * (1 + 10 + 3));
-    expect(rising(tokens)).toBe(true);
   });
 
   it('Tokens of a lock that goes from caller to caller are taken only by its holder', async () => {
