@@ -1,43 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
-import { PastPositions } from '../../lib/protocols/redisson/redisson-fair';
-import { untilCollected } from '../support/collected';
-import { FakeClock } from '../support/fake-clock';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** ms; Redisson's fairLockWaitTimeout, after which a position at the head ends by itself. */
 const WAIT = 300_000;
-
-// First: no registry has set a timer yet.
-describe('The positions that a process gave up', () => {
-  let time: FakeClock;
-
-  beforeEach(() => {
-    time = new FakeClock();
-  });
-
-  afterEach(() => time.restore());
-
-  it('A process forgets a position that it gave up half a minute ago, with its lock, though no other follows', async () => {
-    const positions = new PastPositions();
-    const refer = () => {
-      const lock = {};
-      positions.add(lock, async () => lock);
-      return new WeakRef(lock);
-    };
-    const first = refer();
-    await time.advance(20_000);
-    const second = refer();
-    await time.advance(11_000);
-    await untilCollected(first);
-    expect(second.deref()).toBeDefined();
-    await time.advance(20_000);
-    await untilCollected(second);
-    expect(time.pending).toBe(0);
-  });
-});
 
 // After a failover a server may not know that a position was given up. Here it is put back by hand.
 describeReal('A redisson-fair lock on a server that has forgotten that a process left the queue', () => {

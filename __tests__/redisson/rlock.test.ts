@@ -133,21 +133,6 @@ describeReal('Beside Redisson', () => {
       timeouts = `redisson_lock_timeout:{${key}}`;
     });
 
-    it.each(['a{b', '}x{', '{}x', 'a}b'])(
-      'A redisson-fair lock names the companions of "%s" as Redisson does',
-      async (name) => {
-        key = `${uniqueKey('fair')}${name}`;
-        const wrapped = name.includes('{') ? key : `{${key}}`;
-        const holder = await lock({ fencing: true }).lock();
-        expect(await java.exists(`redisson_lock_token:${wrapped}`)).toBe(1);
-        const waiting = lock({ fencing: true }).lock();
-        await until(async () => (await java.lLen(`redisson_lock_queue:${wrapped}`)) === 1);
-        expect(await java.zCard(`redisson_lock_timeout:${wrapped}`)).toBe(1);
-        await holder.unlock();
-        await (await waiting).unlock();
-      },
-    );
-
     it.each([
       ['of Redisson', WAIT, {}],
       ['that is configured', 5_000, { fairLockWaitTimeout: 5_000 }],
