@@ -4,7 +4,6 @@ import { NotReplicatedError, type RedisClient, RedisLockRegistry } from '../../l
 import { hashSlot } from '../../lib/redis/cluster';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
-import { mockRedis } from '../support/mock-redis';
 import { createPool } from '../support/pool';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
@@ -21,19 +20,7 @@ const TIMEOUT = 1_000;
 const make = (client: unknown, options: object) => () =>
   new RedisLockRegistry(client as RedisClient, { registryKey: 'orders', ...options });
 
-it.each([[-1], [1.5], [Number.NaN], [Number.POSITIVE_INFINITY]])('minReplicas: %p is refused', (minReplicas) => {
-  expect(make(mockRedis(), { minReplicas })).toThrow(RangeError);
-  expect(make(mockRedis(), { minReplicas })).toThrow(String(minReplicas));
-});
-
-it('minReplicas or replicaTimeout of another type are refused', () => {
-  expect(make(mockRedis(), { minReplicas: '1' })).toThrow(TypeError);
-  expect(make(mockRedis(), { replicaTimeout: '1' })).toThrow(TypeError);
-  expect(make(mockRedis(), { replicaTimeout: 0 })).toThrow(RangeError);
-});
-
 it.each<[string, () => unknown, string]>([
-  ['a foreign client', () => mockRedis(), 'an options object'],
   ['a pool', () => createPool({}, { minimum: 1 }), 'no pool'],
   [
     'a sentinel of node-redis 5',
@@ -77,11 +64,6 @@ describePrivate('minReplicas beyond the replicas there are', () => {
 
   it('minReplicas beyond the replicas there are: none, and one of three: says so within replicaTimeout', async () => {
     await Promise.all([saysSo(alone, 1, 0), saysSo(fixture, 3, 1)]);
-  });
-
-  it('With minReplicas beyond the replicas there are, a wait without an end rejects after unavailableAfter', async () => {
-    const { registry } = await alone.registry({ minReplicas: 1, replicaTimeout: 20, unavailableAfter: 300 });
-    await expect(registry.obtain('key').lock()).rejects.toMatchObject({ cause: { wanted: 1, acknowledged: 0 } });
   });
 });
 

@@ -326,7 +326,10 @@ describe('A registry on Redis', () => {
   it.each([
     [{ minReplicas: -1 }, '`minReplicas`'],
     [{ minReplicas: 1.5 }, '`minReplicas`'],
+    [{ minReplicas: Number.POSITIVE_INFINITY }, '`minReplicas`'],
+    [{ minReplicas: '1' }, '`minReplicas`'],
     [{ replicaTimeout: 0 }, '`replicaTimeout`'],
+    [{ replicaTimeout: '1' }, '`replicaTimeout`'],
     [{ subscriber: 5 }, 'Expected `subscriber` to be a client with the methods subscribe and unsubscribe, got'],
     [{ lockType: 'spin', registryKey: '' }, '`registryKey`'],
     [{ lockType: 'redisson', name: 'a:b' }, '`name`'],
