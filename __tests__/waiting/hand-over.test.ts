@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import type { Lease, RedisLockRegistryOptions } from '../../lib';
-import { NotLockOwnerError } from '../../lib';
+import type { RedisLockRegistryOptions } from '../../lib';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -10,20 +8,8 @@ import { RedisFixture } from './redis-fixture';
 const CALLERS = 100;
 const ROUNDS = 5;
 
-/** ms after which a hold has to be confirmed before it is passed on. */
-const NOT_FRESH = 60;
-
-const LONG = 60_000;
-
 describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending callers of one process', (lockType) => {
   const fixture = RedisFixture.install();
-
-  const openRegistry = async (options: Partial<RedisLockRegistryOptions> = {}) => {
-    const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, ...options });
-    // Loads the scripts into the server.
-    await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
-    return registry;
-  };
 
   it.each<[string, Partial<RedisLockRegistryOptions>, number, number]>([
     ['handed over', {}, 0, 0.2],
@@ -31,7 +17,9 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
   ])(
     'A lock with contending callers of one process is %s: with this number of requests for each acquisition, in FIFO order',
     async (_, options, least, most) => {
-      const registry = await openRegistry({ ...options, fencing: true });
+      const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, fencing: true, ...options });
+      // Loads the scripts into the server.
+      await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       const before = await fixture.requests();
       const [order, tokens] = [[] as number[], [] as number[]];
       await Promise.all(
@@ -53,67 +41,6 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
       expect(await fixture.isHeld('key')).toBe(false);
     },
   );
-
-  it('A lock with contending callers of one process gives each holder its own signal, deadline and token', async () => {
-    // A slice of `spin` is four intervals: it is not over on a machine that stands still.
-    const registry = await openRegistry({ fencing: true, idleBetweenTries: 5_000 });
-    const { lock } = fixture.namesOf('key');
-    const ttls = [60_000, 5_000, 90_000.5, 1_000, 30_000, 30_000];
-    const [owners, leases] = [[] as (string | null)[], [] as Lease[]];
-    await Promise.all(
-      ttls.map((ttl) =>
-        registry.run(
-          'key',
-          async (lease) => {
-            owners.push(await fixture.admin.get(lock));
-            const life = await fixture.admin.pTTL(lock);
-            // The ttl of this call, not that of the holder before: the key lives for that time at least.
-            expect(life).toBeGreaterThan(ttl - 900);
-            expect(lease.remaining).toBeLessThanOrEqual(Math.min(life, Math.ceil(ttl)));
-            expect(lease.remaining).toBeGreaterThan(ttl - 900);
-            for (const former of leases) {
-              expect(former.remaining).toBe(0);
-              expect(() => former.assertHeld()).toThrow(NotLockOwnerError);
-              await expect(former.renew()).rejects.toThrow(NotLockOwnerError);
-              await former.unlock(); // does nothing
-            }
-            leases.push(lease);
-            lease.assertHeld();
-          },
-          { ttl },
-        ),
-      ),
-    );
-    // A hold that Redis confirms so late that less than the next ttl is left of it is released. Others are passed on.
-    expect(new Set(owners).size).toBeLessThan(ttls.length);
-    expect(new Set(leases.map(({ signal }) => signal)).size).toBe(ttls.length);
-    expect(leases.filter(({ signal }) => signal.aborted)).toEqual([]);
-    const tokens = leases.map(({ fencingToken }) => fencingToken as number);
-    expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
-    expect(await fixture.isHeld('key')).toBe(false);
-  });
-
-  it('A lock with contending callers of one process is not left behind by callers that `close` rejects while it is confirmed for them (P2)', async () => {
-    const { proxy, client } = await fixture.proxied();
-    // The slice does not end within the test: then the lock would be released and not passed on.
-    const times = { idleBetweenTries: 20, expireAfter: LONG, handOver: LONG, commandTimeout: LONG };
-    const { registry } = fixture.registry(client, { lockType, ...times });
-    // Loads the scripts into the server.
-    await Promise.all([1, 2].map(() => registry.run('warm up', () => sleep(NOT_FRESH))));
-    const lock = registry.obtain('key');
-    const lease = await lock.lock();
-    const leaving = [1, 2].map(() => expect(lock.lock()).rejects.toMatchObject({ name: 'RegistryClosedError' }));
-    await sleep(NOT_FRESH);
-    const requests = await fixture.requests();
-    proxy.replies.hold = true;
-    const unlocking = lease.unlock();
-    await until(async () => (await fixture.requests()) > requests);
-    const closing = registry.close();
-    await Promise.all(leaving);
-    proxy.replies.hold = false;
-    await Promise.all([unlocking, closing]);
-    await until(async () => !(await fixture.isHeld('key')));
-  });
 });
 
 describePrivate('A hand-over from one process to another', () => {

@@ -136,10 +136,8 @@ describePrivate('A registry that cannot receive messages', () => {
 
   const reasons: Record<string, () => Promise<Deaf>> = {
     'its pool cannot subscribe': async () => fixture.registry(await fixture.connectPool(), options),
-    'the port is closed (redis 6, which gives up)': () => closedPort(6, false),
     'the port is closed (redis 6, which keeps trying)': () => closedPort(6, 5),
     'the port is closed (redis 5, which gives up)': () => closedPort(5, false),
-    'the port is closed (redis 5, which keeps trying)': () => closedPort(5, 5),
     'the server is at its connection limit': connectionLimit,
     // It does not answer, or it refuses: the warning comes after the command timeout, or at once.
     'the subscriber of the application is not connected': async () => {

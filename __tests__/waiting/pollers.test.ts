@@ -3,13 +3,10 @@ import { beforeAll, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import type { LockType } from '../../lib/protocols/lock-types';
 import * as redisson from '../../lib/protocols/redisson/redisson';
-import * as redissonFair from '../../lib/protocols/redisson/redisson-fair-scripts';
 import * as spring from '../../lib/protocols/spring';
-import { LONGEST_SLEEP } from '../../lib/protocols/waiting';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { type TestClient, uniqueKey } from '../support/redis';
-import { spyOn } from '../support/spied-client';
 import { until } from '../support/until';
 import { startTaker, takeTurns } from './turn-takers';
 
@@ -28,15 +25,6 @@ const LATER = 2_000;
 
 /** ms that a busy machine may add, as often as a turn is taken meanwhile. */
 const SLACK = 2_500;
-
-/** ms that a turn of a single caller takes. */
-const TURN = 20;
-
-/** ms between two attempts of a waiter that listens, in the test of what it does during a pause of another process. */
-const FREQUENT = 30;
-
-/** ms that a pause lasts at least. */
-const PAUSE = 145;
 
 /** The messages that a lock is left to those that poll. */
 const LEFT: readonly string[] = [spring.SPRING_SCRIPTS.leftToPollers, redisson.LEFT_TO_POLLERS];
@@ -102,41 +90,6 @@ describePrivate('A lock that a busy process takes over and over', () => {
   });
 
   it.each([
-    { lockType: 'pub-sub', channel: (name: string, registryKey: string) => `${registryKey}-channel:${name}` },
-    { lockType: 'redisson', channel: (name: string) => `redisson_lock__channel:{${name}}` },
-    {
-      lockType: 'redisson-fair',
-      channel: async (name: string) =>
-        `redisson_lock__channel:{${name}}:${await poller.lIndex(`redisson_lock_queue:{${name}}`, 0)}`,
-    },
-  ] as const)('$lockType: another process of ours leaves it to pollers too', async ({ lockType, channel }) => {
-    const registryKey = uniqueKey('alone');
-    const name = `${registryKey}:key`;
-    const options = { registryKey, lockType, idleBetweenTries: FREQUENT / LONGEST_SLEEP, sharedWithPollers: true };
-    const registry = new RedisLockRegistry(await redis.connect(), options);
-    const isHash = REDISSON.includes(lockType);
-    await take(name, isHash);
-    await poller.pExpire(name, 60_000);
-    const entered = registry
-      .obtain('key')
-      .lock()
-      .then((lease) => ({ at: performance.now(), lease }));
-    await until(async () => (await poller.pubSubChannels(`*${name}*`)).length > 0);
-    await sleep(FREQUENT);
-    const since = performance.now();
-    await poller.publish(
-      await channel(name, registryKey),
-      isHash ? redisson.LEFT_TO_POLLERS : spring.SPRING_SCRIPTS.leftToPollers,
-    );
-    await sleep(FREQUENT); // until it has heard that
-    await poller.del(name);
-    const { at, lease } = await entered;
-    expect(at - since).toBeGreaterThan(PAUSE);
-    await lease.unlock();
-    await registry.close();
-  });
-
-  it.each([
     { lockType: 'pub-sub', channel: (registryKey: string) => `${registryKey}-channel:${registryKey}:key` },
     { lockType: 'redisson', channel: (registryKey: string) => `redisson_lock__channel:{${registryKey}:key}` },
   ] as const)(
@@ -172,27 +125,5 @@ describePrivate('A lock that a busy process takes over and over', () => {
       await registry.close();
     },
     60_000,
-  );
-
-  it.each([
-    { lockType: 'pub-sub', leave: spring.SPRING_SCRIPTS.LEAVE, end: spring.SPRING_SCRIPTS.NOTIFY },
-    { lockType: 'redisson', leave: redisson.REDISSON_SCRIPTS.LEAVE, end: redisson.REDISSON_SCRIPTS.NOTIFY },
-    { lockType: 'redisson-fair', leave: redissonFair.LEAVE, end: redissonFair.RELEASE },
-  ] as const)(
-    '$lockType: close() notifies waiters of a lock that is left to pollers, and nothing is sent after it',
-    async ({ lockType, leave, end }) => {
-      const client = spyOn(await redis.connect());
-      const options = { registryKey: uniqueKey('closed'), lockType, sharedWithPollers: true };
-      const registry = new RedisLockRegistry(client, options);
-      const isLeft = () => client.digests.includes(leave.sha1);
-      for (const until = performance.now() + FIRST; !isLeft() && performance.now() < until; ) {
-        await registry.run('key', () => sleep(TURN));
-      }
-      await registry.close();
-      const { sent, digests } = client;
-      expect(digests.slice(digests.indexOf(leave.sha1) + 1)).toEqual([end.sha1]);
-      await sleep(4 * PAUSE);
-      expect(client.sent).toBe(sent);
-    },
   );
 });

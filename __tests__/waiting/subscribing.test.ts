@@ -19,9 +19,6 @@ function onDuplicate<T extends object>(client: { duplicate(...overrides: never[]
   Object.assign(client, { duplicate: spied });
 }
 
-/** ms that a channel stays subscribed after the last wait. */
-const LINGER = 1_000;
-
 describePrivate('The pub/sub connection of a registry', () => {
   const fixture = RedisFixture.install();
 
@@ -56,24 +53,6 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('The pub/sub connection of a registry sends one request for a message, with any number of local waiters of the key', async () => {
-    const { registry } = await fixture.process();
-    await fixture.holdAsOther('key');
-    const callers = Array.from({ length: 100 }, () => registry.run('key', () => undefined));
-    await until(async () => (await fixture.channels()).length === 1);
-    await fixture.untilIdle();
-    const before = await fixture.requests();
-    const { lock, channel } = fixture.namesOf('key');
-    for (let sent = 1; sent <= 3; sent++) {
-      expect(await fixture.admin.publish(channel, lock)).toBe(1); // the key is still held
-      await until(async () => (await fixture.requests()) === before + sent);
-      await fixture.untilIdle();
-      expect(await fixture.requests()).toBe(before + sent);
-    }
-    await fixture.releaseAsOther('key');
-    await Promise.all(callers);
-  });
-
   it('The pub/sub connection of a registry costs fewer than 2 requests a second, and one channel, with 1,000 waiters in each process (P9)', async () => {
     // They poll once in ten of these intervals.
     const processes = await Promise.all([1, 2].map(() => fixture.process({ idleBetweenTries: 100 })));
@@ -91,71 +70,6 @@ describePrivate('The pub/sub connection of a registry', () => {
     expect(await fixture.channels()).toHaveLength(1);
     await fixture.releaseAsOther('key');
     await Promise.all(waiting);
-  });
-
-  it('The pub/sub connection of a registry keeps a channel for about a second after the last wait, and a wait in between sends no SUBSCRIBE', async () => {
-    const { registry } = await fixture.process();
-    const wait = async () => {
-      const { waiting } = await fixture.waitBehindOther(registry);
-      await fixture.releaseAsOther('key');
-      await waiting;
-    };
-    await wait();
-    const subscribed = await fixture.calls('subscribe');
-    await wait();
-    const ended = performance.now();
-    expect(await fixture.calls('subscribe')).toBe(subscribed);
-    expect(await fixture.channels()).toHaveLength(1);
-    await until(async () => (await fixture.channels()).length === 0, { within: LINGER + WAIT_LIMIT });
-    expect(performance.now() - ended).toBeGreaterThan(LINGER - 100);
-    await wait();
-    expect(await fixture.calls('subscribe')).toBe(subscribed + 1);
-  });
-
-  it.each(['while callers wait', 'while a channel lingers'])(
-    'The pub/sub connection of a registry leaves nothing behind when closed %s',
-    async (when) => {
-      const { registry } = await fixture.process();
-      await Promise.all(['one', 'two'].map((key) => fixture.holdAsOther(key)));
-      const waiting = ['one', 'two'].map((key) => registry.obtain(key).lock());
-      const outcomes = Promise.allSettled(waiting);
-      await until(async () => (await fixture.channels()).length === 2);
-      if (when === 'while a channel lingers') {
-        for (const key of ['one', 'two']) await fixture.releaseAsOther(key);
-        for (const lease of await Promise.all(waiting)) await lease.unlock();
-        expect(await fixture.channels()).toHaveLength(2);
-      }
-      await registry.close();
-      for (const outcome of await outcomes) {
-        if (when === 'while callers wait') {
-          expect(outcome).toMatchObject({ status: 'rejected', reason: { name: 'RegistryClosedError' } });
-        } else {
-          expect(outcome.status).toBe('fulfilled');
-        }
-      }
-      await until(async () => (await fixture.listeners()).length === 0);
-      expect(await fixture.channels()).toEqual([]);
-    },
-  );
-
-  it('The pub/sub connection of a registry is closed also while it is connecting', async () => {
-    const { proxy, client } = await fixture.proxied();
-    const { registry, warnings } = fixture.registry(client);
-    await fixture.holdAsOther('key');
-    // It is connected, but the reply to its HELLO is held back.
-    onDuplicate(client, () => {
-      proxy.replies.hold = true;
-    });
-    const before = proxy.connections;
-    const rejected = expect(registry.obtain('key').lock()).rejects.toMatchObject({ name: 'RegistryClosedError' });
-    await until(() => proxy.connections === before + 1);
-    await registry.close();
-    await rejected;
-    proxy.replies.hold = false;
-    await until(() => proxy.open === 1);
-    expect(await fixture.listeners()).toEqual([]);
-    expect(proxy.connections).toBe(before + 1);
-    expect(warnings).toEqual([]);
   });
 
   it('The pub/sub connection of a registry has an error listener, and outlives a socketTimeout of its client', async () => {
@@ -177,19 +91,6 @@ describePrivate('The pub/sub connection of a registry', () => {
     await lease.unlock();
     expect(await waiting).toBe('entered');
     expect([...warnings, ...waiters.warnings]).toEqual([]);
-  });
-
-  it('The pub/sub connection of a registry is subscribed at once when its connection breaks while it subscribes', async () => {
-    const { proxy, client } = await fixture.proxied();
-    const { registry, warnings } = fixture.registry(client);
-    await fixture.holdAsOther('key');
-    const lost = proxy.loseRequest(fixture.namesOf('key').channel);
-    const waiting = registry.run('key', () => 'entered');
-    await lost;
-    await until(async () => (await fixture.channels()).length === 1, { within: WAIT_LIMIT });
-    await fixture.releaseAsOther('key');
-    expect(await waiting).toBe('entered');
-    expect(warnings).toEqual([]);
   });
 
   it('The pub/sub connection of a registry has the socketTimeout of its client: a connection that is silently dead is replaced', async () => {
@@ -304,27 +205,5 @@ describePrivate('A subscriber that the application provides', () => {
     expect(messages).toContain(lock);
     expect(await fixture.admin.publish(channel, 'after the registry')).toBe(1);
     await until(() => messages.includes('after the registry'));
-  });
-
-  it('A subscriber that the application provides may be shared by several registries', async () => {
-    const subscriber = await fixture.connect();
-    const [first, second] = [
-      fixture.registry(await fixture.connect(), { subscriber }),
-      fixture.registry(await fixture.connect(), { subscriber }),
-    ];
-    await fixture.holdAsOther('key');
-    const waiting = [first, second].map(({ registry }) => registry.run('key', () => undefined));
-    await fixture.untilIdle();
-    await fixture.releaseAsOther('key');
-    await Promise.all(waiting);
-    await first.registry.close();
-    // The other registry is still subscribed.
-    await fixture.holdAsOther('key');
-    const last = second.registry.run('key', () => 'entered');
-    await fixture.untilIdle();
-    await fixture.releaseAsOther('key');
-    expect(await last).toBe('entered');
-    await second.registry.close();
-    expect(await fixture.channels()).toEqual([]);
   });
 });
