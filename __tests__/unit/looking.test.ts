@@ -4,7 +4,7 @@ import { CANDIDATES, candidates } from '../../lib/inspection/candidates';
 import { type FoundLock, foundLock, hasOtherOwner, type Known, type Owner } from '../../lib/inspection/found-lock';
 import { type Asked, serversOf, UNNAMED } from '../../lib/inspection/servers';
 import { FakeClock } from '../support/fake-clock';
-import { mockRedis } from '../support/mock-redis';
+import { mockRedis, silence } from '../support/mock-redis';
 
 const time = FakeClock.install();
 
@@ -223,11 +223,7 @@ it.each([
   ['down', { client: { isReady: false } }],
 ])('A master of a cluster that is %s is not waited for', async (what, parts) => {
   const own = { ...node(1), ...parts };
-  const client = clientOf({
-    masters: [own],
-    slots: slotsOf(() => own),
-    nodeClient: () => new Promise(() => undefined),
-  });
+  const client = clientOf({ masters: [own], slots: slotsOf(() => own), nodeClient: silence });
   const finding = time.settled(serversOf(client, 50));
   await time.advance(0);
   const emitter = client as unknown as EventEmitter;
