@@ -119,12 +119,7 @@ describe('What is sent', () => {
     ['after it, listeners cannot be counted', { cluster: true }, 50, 'release (spring) | me:1 | UNLINK | r-channel'],
     ['never passed on', { more: { handOver: 0 } }, 0.8, 'release (spring) | me:1 | UNLINK | r-channel'],
     ['a slice of 80 ms', { more: { handOver: 80 } }, 79, 'confirm or release (spring) | me:1 | 60000'],
-    [
-      'a polled slice of 80 ms',
-      { polls: true, more: { handOver: 80 } },
-      79,
-      'confirm or release (spring) | me:1 | 60000',
-    ],
+    ['a polled slice', { polls: true, more: { handOver: 80 } }, 79, 'confirm or release (spring) | me:1 | 60000'],
   ])('%s %j: a hold goes to the next caller here', async (_, setting, passed, sent) => {
     const { lock, redis, attempt, settings } = start(setting);
     time.now += 0.7;
@@ -190,15 +185,11 @@ describe('What is sent', () => {
   });
 
   it('The waiters of a spin lock poll, those of the others listen', async () => {
-    for (const [definition, count] of [
-      [SPIN, 0],
-      [PUB_SUB, 1],
-      [REDISSON, 1],
-    ] as const) {
+    for (const definition of [SPIN, PUB_SUB, REDISSON]) {
       const { parts, subscriber, wait } = start();
       const lock = definition(parts).open(new LockNames('r', 'k'));
       void lock.wait(holdOf(lock), { granted: false, remaining: 9_000, roundTrip: 1 }, wait);
-      expect(subscriber.all).toHaveLength(count);
+      expect(subscriber.all).toHaveLength(definition === SPIN ? 0 : 1);
     }
   });
 });
@@ -217,11 +208,7 @@ describe('What is answered', () => {
       hintsBefore: undefined,
     });
     await listen();
-    expect(await attempt([-1])).toMatchObject({
-      remaining: Number.POSITIVE_INFINITY,
-      owner: undefined,
-      hintsBefore: 1,
-    });
+    expect(await attempt([-1])).toMatchObject({ remaining: Infinity, owner: undefined, hintsBefore: 1 });
     subscriber.last.onMessage('r:k');
     subscriber.last.onMessage('r:other');
     expect(await attempt([-1])).toMatchObject({ hintsBefore: 2 });
@@ -308,7 +295,7 @@ describe('What is answered', () => {
   });
 
   it('A refusal counts for how often a waiter polls, where it cannot listen', async () => {
-    const delayOf = async (setting: Setting) => {
+    const delay = async (setting: Setting) => {
       const { lock, attempt, wait } = start(setting);
       for (const owner of ['a', 'b', 'c']) await attempt([50_000, owner]);
       const refusal = await attempt([50_000, 'd']);
@@ -316,9 +303,7 @@ describe('What is answered', () => {
       void lock.wait(holdOf(lock), refusal as never, wait);
       return time.delays[0];
     };
-    expect([await delayOf({ polls: true }), await delayOf({ heard: false }), await delayOf({})]).toEqual([
-      12.5, 12.5, 100,
-    ]);
+    expect([await delay({ polls: true }), await delay({ heard: false }), await delay({})]).toEqual([12.5, 12.5, 100]);
   });
 
   it.each([

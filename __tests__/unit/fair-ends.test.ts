@@ -52,11 +52,7 @@ describe('A lease that ends', () => {
       table({ owner: 'me:2', found: 0, life: 400 }),
       { found: 'expired', answer: { granted: true, owner: 'me:2' } },
     ],
-    [
-      'has a position',
-      table({ life: 700 }),
-      { found: 'released', answer: { granted: false, remaining: 700, roundTrip: 0 } },
-    ],
+    ['queues', table({ life: 700 }), { found: 'released', answer: { granted: false, remaining: 700, roundTrip: 0 } }],
     ['has none', table({ score: '', found: -1 }), { found: 'stolen', answer: undefined }],
   ])('The next caller of an exchange %s', async (_, reply, exchanged) => {
     const all = start();
@@ -188,11 +184,7 @@ describe('What may be missed', () => {
       ({ attempt, lock }) => attempt(table(), holdOf(lock, 'me:5', { waits: false })),
       false,
     ],
-    [
-      'was granted to another caller',
-      ({ attempt, lock }) => attempt(table({ owner: 'me:7' }), holdOf(lock, 'me:5')),
-      false,
-    ],
+    ['was granted to another', ({ attempt, lock }) => attempt(table({ owner: 'me:7' }), holdOf(lock, 'me:5')), false],
   ])('A lock that pollers take too and that %s is busy or not', async (_, act, isBusy) => {
     const all = start({ sharedWithPollers: true });
     const take = () => all.attempt(1, holdOf(all.lock, 'me:6'));

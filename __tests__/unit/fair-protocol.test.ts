@@ -317,15 +317,7 @@ describe('A caller on its way', () => {
     seen.push(await renew(), await renew([5]));
     redis.connectionEpoch = undefined;
     seen.push(await renew(), await renew());
-    expect(seen).toEqual([
-      'true,unknown',
-      'true,held',
-      'false,held',
-      'true,held',
-      'false,held',
-      'true,held',
-      'true,held',
-    ]);
+    expect(seen.join(' ')).toBe('true,unknown true,held false,held true,held false,held true,held true,held');
   });
 
   it('With fencing, a grant without a token needs another attempt, and one with a token has it', async () => {
@@ -347,11 +339,8 @@ describe('A caller on its way', () => {
 
   it('A grant that came before its caller waits is there, unless its time is over', async () => {
     const all = start();
-    for (const [ticket, later, isGranted] of [
-      ['me:1', 0, true],
-      ['me:2', 997, true],
-      ['me:3', 998, false],
-    ] as const) {
+    for (const [i, later] of [0, 997, 998].entries()) {
+      const [ticket, isGranted] = [`me:${i}`, later < 998];
       const hold = holdOf(all.lock, ticket);
       const refusal = (await all.attempt(table(), hold)) as Refusal;
       all.lock.onMessage(`grant ${ticket}@5 1000 `);

@@ -98,13 +98,7 @@ describe('A redisson-fair lock', () => {
     hold.owner = 'me:2';
     time.now += 5;
     const refusal = await attempt([800, 'they:1', 1], hold);
-    expect(refusal).toEqual({
-      granted: false,
-      remaining: 800,
-      owner: 'they:1',
-      roundTrip: 5,
-      hintsBefore: undefined,
-    });
+    expect(refusal).toEqual({ granted: false, remaining: 800, owner: 'they:1', roundTrip: 5, hintsBefore: undefined });
     // Its position is under its ticket, since nothing was written before.
     expect(hold.owner).toBe('me:1');
     void lock.wait(hold, refusal as Refusal, wait);

@@ -23,195 +23,75 @@ import { FakeRedis, fakeParts } from '../support/fake-redis';
 const { RENEW } = SPRING_SCRIPTS;
 const time = FakeClock.install();
 const REPLY = ['the whole reply'];
-
-/** In place of a value: the reply is refused, with what came and from which script. */
-const REFUSED = 'refused';
-
-const read = (reader: () => unknown): unknown => {
-  try {
-    return reader();
-  } catch (error) {
-    expect((error as Error).message).toMatch(/^Redis replied .* to the script "renew \(spring\)", which cannot return/);
-    return REFUSED;
-  }
-};
+const NAME = new LockNames('r', 'k');
+const LEFT = 'left to pollers';
 
 const held = (until: number) => ({ state: 'held', until });
+const [expired, stolen] = [{ state: 'expired' }, { state: 'stolen' }];
+const given = (found: string, listeners: number) => ({ found, listeners });
+const tokens = (fencingToken: number, moreTokens: number) => ({ fencingToken, moreTokens });
 
+/** What is read of some replies, and what is refused, with what came and from which script. */
 type Row = readonly [
   what: string,
-  reader: (value: unknown) => unknown,
-  cases: readonly (readonly [unknown, unknown])[],
+  reader: (reply: unknown) => unknown,
+  replies: readonly unknown[],
+  read: readonly unknown[],
+  refused: readonly unknown[],
 ];
 const rows: readonly Row[] = [
-  [
-    'a number',
-    (value) => numberIn(RENEW, REPLY, value),
-    [
-      [0, 0],
-      ['7', 7],
-      ['', REFUSED],
-      ['x', REFUSED],
-      [null, REFUSED],
-      [[5], REFUSED],
-      [Number.NaN, REFUSED],
-      ['Infinity', REFUSED],
-    ],
-  ],
-  [
-    'an array',
-    (value) => arrayIn(RENEW, value, 1, 2),
-    [
-      [[1], [1]],
-      [
-        [1, 2],
-        [1, 2],
-      ],
-      [[], REFUSED],
-      [[1, 2, 3], REFUSED],
-      ['x', REFUSED],
-      [{ length: 1 }, REFUSED],
-    ],
-  ],
-  [
-    'an array of one length',
-    (value) => arrayIn(RENEW, value, 1),
-    [
-      [[1], [1]],
-      [[1, 2], REFUSED],
-    ],
-  ],
-  [
-    'a text',
-    (value) => textIn(RENEW, REPLY, value),
-    [
-      ['', ''],
-      ['a', 'a'],
-      [7, '7'],
-      [null, REFUSED],
-      [[], REFUSED],
-    ],
-  ],
-  [
-    'an owner',
-    ownerIn,
-    [
-      ['a', 'a'],
-      ['', undefined],
-      [7, undefined],
-      [undefined, undefined],
-    ],
-  ],
-  [
-    'what a key has left',
-    (value) => remainingIn(RENEW, REPLY, value),
-    [
-      [5, 5],
-      [-1, Number.POSITIVE_INFINITY],
-      [-2, 0],
-      ['x', REFUSED],
-    ],
-  ],
+  ['a number', (one) => numberIn(RENEW, REPLY, one), [0, '7'], [0, 7], ['', 'x', null, [5], Number.NaN, 'Infinity']],
+  ['an array', (one) => arrayIn(RENEW, one, 1, 2), [[1], [1, 2]], [[1], [1, 2]], [[], [1, 2, 3], 'x', { length: 1 }]],
+  ['an array of one length', (one) => arrayIn(RENEW, one, 1), [[1]], [[1]], [[1, 2]]],
+  ['a text', (one) => textIn(RENEW, REPLY, one), ['', 'a', 7], ['', 'a', '7'], [null, []]],
+  ['an owner', ownerIn, ['a', '', 7, undefined], ['a', undefined, undefined, undefined], []],
+  ['what a key has left', (one) => remainingIn(RENEW, REPLY, one), [5, -1, -2], [5, Infinity, 0], ['x']],
   [
     'what a release found',
-    (value) => foundIn(RENEW, REPLY, value),
-    [
-      [2, 'released'],
-      [1, 'released'],
-      [0, 'expired'],
-      [-1, 'stolen'],
-      [-2, REFUSED],
-      [3, REFUSED],
-      [0.5, REFUSED],
-    ],
+    (one) => foundIn(RENEW, REPLY, one),
+    [2, 1, 0, -1],
+    ['released', 'released', 'expired', 'stolen'],
+    [-2, 3, 0.5],
   ],
   [
     'what a renewal found',
-    (value) => ownershipIn(RENEW, value, 1_000, 2_000),
-    [
-      [1, held(2_997)],
-      [[9_000], held(1_000 + 9_000 - 10)],
-      [0, { state: 'expired' }],
-      [-1, { state: 'stolen' }],
-      [[], REFUSED],
-      [[1, 2], REFUSED],
-    ],
+    (one) => ownershipIn(RENEW, one, 1_000, 2_000),
+    [1, [9_000], 0, -1],
+    [held(2_997), held(1_000 + 9_000 - 10), expired, stolen],
+    [[], [1, 2]],
   ],
-  [
-    'whether it is a grant',
-    isGrant,
-    [
-      [1, true],
-      ['7', true],
-      [[5, 'a'], false],
-    ],
-  ],
-  [
-    'whether the key was found',
-    isFound,
-    [
-      [1, true],
-      [0, false],
-      [-1, false],
-      [[5], true],
-      [[-5], true],
-      [[1, 3], true],
-      [[0, 3], false],
-      [[-1, 0], false],
-    ],
-  ],
+  ['whether it is a grant', isGrant, [1, '7', [5, 'a']], [true, true, false], []],
+  ['whether a key was found', isFound, [1, [5], [-5], [1, 3]], [true, true, true, true], []],
+  ['whether no key was found', isFound, [0, -1, [0, 3], [-1, 0]], [false, false, false, false], []],
   [
     'tokens',
-    (value) => fencing.tokensIn(RENEW, value),
-    [
-      ['7', { fencingToken: 7, moreTokens: 0 }],
-      [1, { fencingToken: 1, moreTokens: 0 }],
-      ['7 3', { fencingToken: 7, moreTokens: 2 }],
-      [0, REFUSED],
-      ['0 2', REFUSED],
-      ['7 0', REFUSED],
-      ['', REFUSED],
-      [null, REFUSED],
-    ],
+    (one) => fencing.tokensIn(RENEW, one),
+    ['7', 1, '7 3'],
+    [tokens(7, 0), tokens(1, 0), tokens(7, 2)],
+    [0, '0 2', '7 0', '', null],
   ],
-  [
-    'a grant without tokens',
-    (value) => plain.tokensIn(RENEW, value),
-    [
-      [1, { fencingToken: undefined }],
-      ['7 3', { fencingToken: undefined }],
-      [0, REFUSED],
-      ['x', REFUSED],
-    ],
-  ],
+  ['a grant without tokens', (one) => plain.tokensIn(RENEW, one), [1, '7 3'], [{}, {}], [0, 'x']],
   [
     'what gave a lock back',
-    (value) => plain.givenBackIn(RENEW, value),
+    (one) => plain.givenBackIn(RENEW, one),
+    [1, [0, 3], [1]],
+    [given('released', 0), given('expired', 3), given('released', 0)],
     [
-      [1, { found: 'released', listeners: 0 }],
-      [[0, 3], { found: 'expired', listeners: 3 }],
-      [[1], { found: 'released', listeners: 0 }],
-      [[1, 2, 3], REFUSED],
-      [[1, null], REFUSED],
+      [1, 2, 3],
+      [1, null],
     ],
   ],
-  [
-    'a message',
-    (value) => plain.meaningOf(value as string, new LockNames('r', 'k')),
-    [
-      ['r:k', 'release'],
-      ['left to pollers', 'left to pollers'],
-      ['r:k2', undefined],
-    ],
-  ],
+  ['a message', (one) => plain.meaningOf(one as string, NAME), ['r:k', LEFT, 'r:k2'], ['release', LEFT, undefined], []],
 ];
 
 const { parts } = fakeParts();
 const plain = new SpringFormat(parts.redis, parts.settings);
 const fencing = new SpringFormat(parts.redis, { ...parts.settings, fencing: true });
 
-it.each(rows)('A reply is read, or refused: %s', (_, reader, cases) => {
-  expect(cases.map(([value]) => [value, read(() => reader(value))])).toEqual(cases);
+it.each(rows)('A reply is read, or refused: %s', (_, reader, replies, read, refused) => {
+  expect(replies.map((reply) => reader(reply))).toEqual(read);
+  const error = /^Redis replied .* to the script "renew \(spring\)", which cannot return/;
+  for (const reply of refused) expect(() => reader(reply)).toThrow(error);
 });
 
 it('The age of a grant may be found in another way', () => {

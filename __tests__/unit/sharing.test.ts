@@ -164,15 +164,12 @@ it.each([
   ['one other: two of the longest steps', 1, 40],
   ['three others: four of them', 3, 80],
   ['many others: no longer than at most', 30, 200],
-])(
-  'Yielding to listeners does not leave a free lock alone for long because the reply was slow: %s',
-  (_, others, ms) => {
-    const sharing = new YieldToListeners(50);
-    sharing.released({ ...release(others), sentAt: time.now - 900 });
-    void standBack(sharing, { hints: 0, hintedAt: 0 });
-    expect(time.delays).toEqual([ms]);
-  },
-);
+])('Yielding to listeners does not leave a free lock alone for long after a slow reply: %s', (_, others, ms) => {
+  const sharing = new YieldToListeners(50);
+  sharing.released({ ...release(others), sentAt: time.now - 900 });
+  void standBack(sharing, { hints: 0, hintedAt: 0 });
+  expect(time.delays).toEqual([ms]);
+});
 
 /** A process that waits, and hears of a release by `released`. */
 function listening() {
