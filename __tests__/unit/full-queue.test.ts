@@ -1,7 +1,7 @@
-import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, expect, it } from '@jest/globals';
 import type { AcquireMessage, DistributedLock } from '../../lib';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import { published } from '../support/published';
 
 const registries: InMemoryLockRegistry[] = [];
 
@@ -11,11 +11,10 @@ afterEach(async () => {
 
 function two() {
   const locks = new InMemoryLocks();
-  const [ours, theirs] = [1, 2].map(
-    () => new InMemoryLockRegistry({ locks, maxWaiting: 1, onWarning: () => undefined }),
-  );
-  registries.push(ours as InMemoryLockRegistry, theirs as InMemoryLockRegistry);
-  return { ours: ours as InMemoryLockRegistry, theirs: theirs as InMemoryLockRegistry };
+  const open = () => new InMemoryLockRegistry({ locks, maxWaiting: 1, onWarning: () => undefined });
+  const both = { ours: open(), theirs: open() };
+  registries.push(both.ours, both.theirs);
+  return both;
 }
 
 const FULL = { name: 'LockQueueFullError', maxWaiting: 1 };
@@ -61,22 +60,11 @@ it('maxWaiting leaves the callers of another key, and a lock that is free, alone
 });
 
 it('A call that finds the queue full is published as contention, and not as a failure', async () => {
-  const outcomes: unknown[] = [];
-  const asyncEnd = (message: object) => outcomes.push((message as AcquireMessage).outcome);
-  const listeners = { asyncEnd } as unknown as TracingChannelSubscribers<object>;
-  const channel = tracingChannel('redis-lock-registry:acquire');
   const { ours, theirs } = two();
   await theirs.obtain('key').lock();
-  void ours
-    .obtain('key')
-    .lock()
-    .catch(() => undefined);
+  const refused = () => ours.run('key', () => 'never').catch(() => undefined);
+  void refused();
   await settled();
-  channel.subscribe(listeners);
-  await ours
-    .obtain('key')
-    .lock()
-    .catch(() => undefined);
-  channel.unsubscribe(listeners);
-  expect(outcomes).toEqual(['timed out']);
+  const messages = await published<AcquireMessage>('acquire', refused);
+  expect(messages.map(({ outcome }) => outcome)).toEqual(['timed out']);
 });

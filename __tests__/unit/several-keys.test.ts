@@ -1,4 +1,3 @@
-import { type TracingChannelSubscribers, tracingChannel } from 'node:diagnostics_channel';
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
@@ -13,6 +12,7 @@ import { type MultiLock, multiKeys } from '../../lib/multi/multi-lock';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
+import { published } from '../support/published';
 
 // The first locks in memory replace the clock: not that of a test.
 new InMemoryLocks();
@@ -243,15 +243,12 @@ describe('The acquisition of several keys', () => {
   it.each([
     ['after one attempt', 0, ['a 0', 'b 0']],
     ['after its waitTime', 1_000, ['a 0', 'b 0', 'b 1000']],
-  ])(
-    'An acquisition of several keys that was refused leaves nothing, and says by whom: %s',
-    async (_, waitTime, all) => {
-      const acquisition = acquisitionOf([lockOf('a'), lockOf('b', null, null)], { waitTime });
-      expect(await acquisition.acquire()).toBeNull();
-      expect([acquisition.refusing?.key, calls(), log]).toEqual(['b', all, ['dispose a']]);
-      expect(acquisition.wait.isOver).toBe(true);
-    },
-  );
+  ])('A refused acquisition of several keys leaves nothing, and says by whom: %s', async (_, waitTime, all) => {
+    const acquisition = acquisitionOf([lockOf('a'), lockOf('b', null, null)], { waitTime });
+    expect(await acquisition.acquire()).toBeNull();
+    expect([acquisition.refusing?.key, calls(), log]).toEqual(['b', all, ['dispose a']]);
+    expect(acquisition.wait.isOver).toBe(true);
+  });
 
   it.each<[string, Error, number, string[]]>([
     ['of Redis, which one attempt reports', new CannotAcquireLockError('no', 'b'), 0, ['a 0', 'b 0']],
@@ -322,19 +319,16 @@ describe('The acquisition of several keys', () => {
     ['at its waitTime', 300, 300, undefined, 'Redis did not answer in time'],
     ['some ms after a waitTime that is over', 10, 50, undefined, 'Redis did not answer in time'],
     ['with the error of the client', 300, 300, new Error('connect ECONNREFUSED'), 'ECONNREFUSED'],
-  ])(
-    'An acquisition of several keys that Redis leaves without an answer ends %s',
-    async (_, waitTime, ms, error, why) => {
-      connection.lastError = error;
-      const held = new Part('a', { isReentry: true, remaining: 1, renew: jest.fn(silent) });
-      const answers = waitTime === 0 ? lockOf('a', held) : lockOf('a', silent());
-      const ended = await time.settled(acquisitionOf([answers, lockOf('b')], { waitTime, renew: false }).acquire());
-      expect(ended?.error).toMatchObject({ name: 'CannotAcquireLockError', key: 'all', cause: error });
-      expect(String(ended?.error)).toContain(why);
-      // At the end it waits for what it gives back, for a moment.
-      expect(ended?.after).toBe(ms + (waitTime === 0 ? 0 : 50));
-    },
-  );
+  ])('An acquisition of several keys that Redis does not answer ends %s', async (_, waitTime, ms, error, why) => {
+    connection.lastError = error;
+    const held = new Part('a', { isReentry: true, remaining: 1, renew: jest.fn(silent) });
+    const answers = waitTime === 0 ? lockOf('a', held) : lockOf('a', silent());
+    const ended = await time.settled(acquisitionOf([answers, lockOf('b')], { waitTime, renew: false }).acquire());
+    expect(ended?.error).toMatchObject({ name: 'CannotAcquireLockError', key: 'all', cause: error });
+    expect(String(ended?.error)).toContain(why);
+    // At the end it waits for what it gives back, for a moment.
+    expect(ended?.after).toBe(ms + (waitTime === 0 ? 0 : 50));
+  });
 
   it('The commandTimeout of one attempt for several keys begins with the attempt, which has one of its own', async () => {
     const [late, grant] = granting();
@@ -469,40 +463,25 @@ describe('A lock of several keys', () => {
     expect(await lock.forceUnlock()).toMatchObject({ held: false });
   });
 
-  /** What is published of calls, or of sections, from now on. */
-  function listenTo(what: 'acquire' | 'hold') {
-    const messages: object[] = [];
-    const listeners = { asyncEnd: (message: object) => void messages.push(message) };
-    const channel = tracingChannel(`redis-lock-registry:${what}`);
-    channel.subscribe(listeners as unknown as TracingChannelSubscribers<object>);
-    const stop = () => channel.unsubscribe(listeners as unknown as TracingChannelSubscribers<object>);
-    return { messages, stop };
-  }
-
   it('A call for several keys is published as one', async () => {
-    const { messages, stop } = listenTo('acquire');
-    await (await lock.lock({ waitTime: 500 })).unlock();
-    const taken = await other.obtain('b').lock();
-    await lock.tryLock();
-    await taken.unlock();
-    stop();
+    const messages = await published('acquire', async () => {
+      await (await lock.lock({ waitTime: 500 })).unlock();
+      await other.obtain('b').lock();
+      await lock.tryLock();
+    });
     const of = (waitTime: number, outcome: string) => ({ key: 'a + b', isReentry: false, waitTime, outcome });
     const theirs = expect.objectContaining({ key: 'b' });
     expect(messages).toMatchObject([of(500, 'acquired'), theirs, of(0, 'timed out')]);
   });
 
   it.each(['run', 'lock', 'lost'])('A section of several keys is published, once: %s', async (how) => {
-    const { messages, stop } = listenTo('hold');
-    if (how === 'run') await lock.run(async () => (await lock.lock()).unlock());
-    else {
+    const messages = await published('hold', async () => {
+      if (how === 'run') return lock.run(async () => (await lock.lock()).unlock());
       const lease = await lock.lock();
-      if (how === 'lost') {
-        registry.locks.expire('b');
-        await lease.renew().catch(() => undefined);
-      }
-      await lease.unlock().catch(() => undefined);
-    }
-    stop();
+      if (how === 'lost') registry.locks.expire('b');
+      if (how === 'lost') await lease.renew().catch(() => undefined);
+      return lease.unlock().catch(() => undefined);
+    });
     expect(messages).toHaveLength(1);
     expect(messages[0]).toMatchObject({ key: 'a + b', isReentry: false, outcome: how === 'lost' ? 'lost' : 'ended' });
   });
