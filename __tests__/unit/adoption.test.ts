@@ -22,26 +22,23 @@ const textOf = (ttl = 3_000, kind = 'renewed', minHold = 0, key = 'key') =>
 const adoptions = () => redis.calls.flatMap((call) => (call?.arguments?.[0] === DETACHED ? [call.arguments] : []));
 const ownersGiven = () => adoptions().map(([, owner]) => owner);
 
-it.each<[ttl: number, kind: string, minHold: number, options: AdoptOptions, asked: number, isRenewed: boolean]>([
+it.each<[ttl: number, kind: string, minHold: number, options: AdoptOptions, asked: number, renews: boolean]>([
   [3_000, 'renewed', 0, {}, 3_000, true],
   [3_000, 'fixed', 0, {}, 3_000, false],
   [3_000, 'fixed', 0, { renew: true }, 3_000, true],
   [3_000, 'renewed', 0, { renew: false, ttl: 9_000 }, 9_000, false],
   [3_000, 'fixed', 5_000, { ttl: 4_000 }, 5_000, false],
-])(
-  'A lease of %d ms, %s, with %d ms of its minHold is adopted with %j',
-  async (ttl, kind, minHold, options, asked, isRenewed) => {
-    const registry = open();
-    const lease = await registry.adopt(textOf(ttl, kind, minHold), options);
-    expect(adoptions()).toEqual([[DETACHED, expect.any(String), String(asked)]]);
-    expect([lease.key, Math.floor(lease.remaining)]).toEqual(['key', asked - 1 - asked / 1_000]);
-    await registry.renewLock('key');
-    await time.advance(asked);
-    expect(lease.remaining > 0).toBe(isRenewed);
-    if (isRenewed) await lease.unlock();
-    await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
-  },
-);
+])('A lease of %d ms, %s, with %d ms to be held is adopted: %j', async (ttl, kind, minHold, how, asked, renews) => {
+  const registry = open();
+  const lease = await registry.adopt(textOf(ttl, kind, minHold), how);
+  expect(adoptions()).toEqual([[DETACHED, expect.any(String), String(asked)]]);
+  expect([lease.key, Math.floor(lease.remaining)]).toEqual(['key', asked - 1 - asked / 1_000]);
+  await registry.renewLock('key');
+  await time.advance(asked);
+  expect(lease.remaining > 0).toBe(renews);
+  if (renews) await lease.unlock();
+  await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
+});
 
 it('A lease that is adopted is kept for what is left of its minHold', async () => {
   const lease = await open().adopt(textOf(3_000, 'renewed', 2_000));
@@ -53,10 +50,8 @@ it('A lease that is adopted is kept for what is left of its minHold', async () =
 it('A text that is not adopted says why, and what was held here of its key is lost when another one is', async () => {
   const registry = open();
   const own = await registry.obtain('key').lock();
-  for (const [reply, reason] of [
-    [stolen, 'stolen'],
-    [0, 'expired'],
-  ] as const) {
+  for (const reply of [stolen, 0]) {
+    const reason = reply === stolen ? 'stolen' : 'expired';
     redis.evalSha.mockResolvedValueOnce(reply);
     await expect(registry.adopt(textOf())).rejects.toMatchObject({ name: 'LockLostError', key: 'key', reason });
   }
@@ -108,36 +103,33 @@ it.each([
   [{}, 4_000],
   [{ ttl: 9_000 }, 10_000],
   [{ ttl: 300 }, 4_000],
-])(
-  'An adoption (%j) that is not answered is remembered for %d ms, and while another try is under way',
-  async (options, life) => {
-    const registry = open();
-    const tries = async (since = 0) => {
-      await registry.adopt(textOf(), options).catch(() => undefined);
-      return new Set(ownersGiven().slice(since)).size;
-    };
-    redis.evalSha.mockImplementation(silence);
-    const first = tries();
-    await time.advance(1_000);
-    expect(await first).toBe(1);
-    const endsAt = time.now + life;
-    // Nothing is sent to remove what it may have done.
-    await time.advance(life - 10);
-    expect(redis.sent).toBe(adoptions().length);
-    const second = tries();
-    await time.advance(500);
-    expect(time.now).toBeGreaterThan(endsAt);
-    const third = tries();
-    await time.advance(500);
-    expect(await second).toBe(1);
-    await time.advance(1_000);
-    expect(await third).toBe(1);
-    await time.advance(life + 10);
-    const fourth = tries();
-    await time.advance(1_000);
-    expect(await fourth).toBe(2);
-  },
-);
+])('An adoption (%j) without an answer is remembered for %d ms, and while another try runs', async (options, life) => {
+  const registry = open();
+  const tries = async (since = 0) => {
+    await registry.adopt(textOf(), options).catch(() => undefined);
+    return new Set(ownersGiven().slice(since)).size;
+  };
+  redis.evalSha.mockImplementation(silence);
+  const first = tries();
+  await time.advance(1_000);
+  expect(await first).toBe(1);
+  const endsAt = time.now + life;
+  // Nothing is sent to remove what it may have done.
+  await time.advance(life - 10);
+  expect(redis.sent).toBe(adoptions().length);
+  const second = tries();
+  await time.advance(500);
+  expect(time.now).toBeGreaterThan(endsAt);
+  const third = tries();
+  await time.advance(500);
+  expect(await second).toBe(1);
+  await time.advance(1_000);
+  expect(await third).toBe(1);
+  await time.advance(life + 10);
+  const fourth = tries();
+  await time.advance(1_000);
+  expect(await fourth).toBe(2);
+});
 
 it('A lock is not evicted while a lease of it is being adopted', async () => {
   const registry = open(1);

@@ -232,18 +232,15 @@ describe('A hold', () => {
     [true, 2_000, 'all,remove,lost: expired'],
     [false, 3_000, 'remove,lost: expired'],
     [undefined, 2_000, 'remove,lost: expired'],
-  ])(
-    'A hold of several leases (all over: %s) ends those whose own ttl is over after %s ms',
-    async (isOver, ms, told) => {
-      const endSome = () => {
-        log.push(isOver ? 'all' : 'some');
-        return !isOver;
-      };
-      const lease = { endsAt: time.now + 1_000, renewUntil: 0 };
-      const hold = grant(isOver === undefined ? lease : { ...lease, endSome });
-      await time.advance(ms);
-      hold.loseIfDue();
-      expect([log.join(), hold.isHeld]).toEqual([told, told.endsWith('moved')]);
-    },
-  );
+  ])('A hold of several leases (all over: %s) ends those whose ttl is over after %s ms', async (isOver, ms, told) => {
+    const endSome = () => {
+      log.push(isOver ? 'all' : 'some');
+      return !isOver;
+    };
+    const lease = { endsAt: time.now + 1_000, renewUntil: 0 };
+    const hold = grant(isOver === undefined ? lease : { ...lease, endSome });
+    await time.advance(ms);
+    hold.loseIfDue();
+    expect([log.join(), hold.isHeld]).toEqual([told, told.endsWith('moved')]);
+  });
 });

@@ -122,14 +122,13 @@ function timesOf(lease: NotedLease, since: number): number[] {
 describe('The watchdog', () => {
   const recover = () => (protocol.trouble = undefined);
   const renew = (lease: Hold) => void lease.renew(3_000, 1_500);
-  const next = {
-    ttl: 60_000,
-    endsAt: Infinity,
-    renewUntil: undefined,
-    renewed: () => undefined,
-    lost: () => undefined,
-  };
+  const nothing = () => undefined;
+  const next = { ttl: 60_000, endsAt: Infinity, renewUntil: undefined, renewed: nothing, lost: nothing };
   const confirmSoon = (lease: Hold) => lease.confirmSoon();
+  const confirmNow = (lease: Hold) => {
+    lease.confirmNow();
+    time.delays = [];
+  };
   const suspend = (lease: NotedLease) => {
     time.wallNow += 3_600_000;
     expect(lease.remaining).toBe(0);
@@ -138,94 +137,58 @@ describe('The watchdog', () => {
   };
 
   // What is done, and when the watchdog asks: ms from the grant on.
-  it.each<
-    [what: string, options: SceneOptions, steps: [at: number, act: (lease: NotedLease) => void][], asked: string]
-  >([
-    ['at a third of the ttl, counted from the request before', { latency: 20 }, [], '1000 2000 3000 4000 5000'],
-    ['early enough, where the grant came late', { replyTook: 2_500 }, [], '1 1001 2001 3001 4001'],
-    [
-      'in its rhythm, once Redis answers again (P6)',
-      { trouble: 'error' },
-      [[1_100, recover]],
-      '1000 1167 2167 3167 4167',
-    ],
+  it.each<[what: string, options: SceneOptions, steps: Record<number, (lease: NotedLease) => void>, asked: string]>([
+    ['at a third of the ttl, counted from the request before', { latency: 20 }, {}, '1000 2000 3000 4000 5000'],
+    ['early enough, where the grant came late', { replyTook: 2_500 }, {}, '1 1001 2001 3001 4001'],
+    ['in its rhythm once Redis answers (P6)', { trouble: 'error' }, { 1100: recover }, '1000 1167 2167 3167 4167'],
     [
       'again at once, where that is due when an error comes',
       { ttl: 3_600, trouble: 'error', latency: 200 },
-      [[1_300, recover]],
+      { 1300: recover },
       '1200 1400 2600 3800 5000',
     ],
     [
       'once more, where it may have been released while a renewal was in flight',
       { ttl: 60_000, latency: 300 },
-      [
-        [20_010, (lease) => lease.confirmNow()],
-        [20_010, () => (time.delays = [])],
-        [20_290, () => expect(time.delays.length).toBeLessThan(3)],
-        [21_000, () => undefined],
-      ],
+      { 20010: confirmNow, 20290: () => expect(time.delays.length).toBeLessThan(3), 21000: () => undefined },
       '20000 20300',
     ],
     [
       'where it may have been released while it was confirmed for its next lease',
       { ttl: 60_000 },
-      [
-        [1_000, (lease) => lease.unlocked()],
-        [1_000, (lease) => lease.confirmNow()],
-        [1_005, (lease) => lease.passedOn(next as LeaseOfHold, false, time.now)],
-      ],
+      { 999: (lease) => lease.unlocked(), 1000: confirmNow, 1005: (lease) => lease.passedOn(next, false, time.now) },
       '1006',
     ],
     [
       'when what it knows is not fresh any more, where a message says that the lock was released',
       { ttl: 60_000 },
-      [
-        [0, confirmSoon],
-        [100, confirmSoon],
-      ],
+      { 0: confirmSoon, 100: confirmSoon },
       '50 101',
     ],
+    ['after a renewal by its caller', { trouble: 'silence' }, { 900: renew, 2410: recover }, '900 2401 2699 3700 4700'],
     [
-      'after the renewal that its caller asked for',
+      'after a renewal by its caller while another one was in flight',
       { trouble: 'silence' },
-      [
-        [900, renew],
-        [2_410, recover],
-      ],
-      '900 2401 2699 3700 4700',
-    ],
-    [
-      'after the renewal that its caller asked for while another one was in flight',
-      { trouble: 'silence' },
-      [
-        [1_100, renew],
-        [2_610, recover],
-      ],
+      { 1100: renew, 2610: recover },
       '1000 1100 2601 2799 3800 4800',
     ],
     [
       'after each time that the machine was suspended, and not while an answer is awaited',
       { ttl: 60_000, latency: 300 },
-      [
-        [1_000, suspend],
-        [2_000, suspend],
-      ],
+      { 1000: suspend, 2000: suspend },
       '1001 2001',
     ],
-  ])(
-    'The watchdog asks about a lease %s',
-    async (_, { ttl = 3_000, trouble, latency = 0, ...options }, steps, asked) => {
-      const since = time.now;
-      Object.assign(protocol, { trouble, latency });
-      const lease = grant(ttl, options);
-      for (const [at, act] of steps) {
-        await time.advance(since + at - time.now);
-        act(lease);
-      }
-      await time.advance(Math.max(0, since + 5_000 - time.now));
-      expect([timesOf(lease, since).join(' '), lease.isHeld]).toEqual([asked, true]);
-    },
-  );
+  ])('The watchdog asks about a lease %s', async (_, { ttl = 3_000, trouble, latency = 0, ...how }, steps, asked) => {
+    const since = time.now;
+    Object.assign(protocol, { trouble, latency });
+    const lease = grant(ttl, how);
+    for (const [at, act] of Object.entries(steps)) {
+      await time.advance(since + Number(at) - time.now);
+      act(lease);
+    }
+    await time.advance(Math.max(0, since + 5_000 - time.now));
+    expect([timesOf(lease, since).join(' '), lease.isHeld]).toEqual([asked, true]);
+  });
 
   it('The watchdog renews together what was taken one by one', async () => {
     const leases: NotedLease[] = [];
@@ -304,27 +267,24 @@ describe('The watchdog', () => {
     expect(lease.remaining).toBeGreaterThan(59_000);
   });
 
-  it.each([2_996, 3_100])(
-    'The watchdog, late by a pause of the process, never renews what is over after %s ms (P5)',
-    async (pause) => {
-      const since = time.now;
-      const over = grant(3_000);
-      const alive = grant(60_000);
-      time.now += pause;
-      time.wallNow += pause;
-      const asked = grant(3_000);
-      protocol.trouble = 'error';
-      protocol.latency = 500;
-      await time.advance(1_001);
-      time.now = since + 2 * pause;
-      await time.advance(20_000);
-      expect([over, asked].map((lease) => [timesOf(lease, since), lease.lossReason])).toEqual([
-        [[], 'unconfirmed'],
-        [[pause + 1_000], 'unconfirmed'],
-      ]);
-      expect(timesOf(alive, since)[0]).toBe(20_000);
-    },
-  );
+  it.each([2_996, 3_100])('The watchdog, late by %s ms, never renews what is over (P5)', async (pause) => {
+    const since = time.now;
+    const over = grant(3_000);
+    const alive = grant(60_000);
+    time.now += pause;
+    time.wallNow += pause;
+    const asked = grant(3_000);
+    protocol.trouble = 'error';
+    protocol.latency = 500;
+    await time.advance(1_001);
+    time.now = since + 2 * pause;
+    await time.advance(20_000);
+    expect([over, asked].map((lease) => [timesOf(lease, since), lease.lossReason])).toEqual([
+      [[], 'unconfirmed'],
+      [[pause + 1_000], 'unconfirmed'],
+    ]);
+    expect(timesOf(alive, since)[0]).toBe(20_000);
+  });
 
   it('The watchdog takes what is due within a quarter of its interval, also behind what is not to be renewed', async () => {
     const since = time.now;
