@@ -15,73 +15,43 @@ beforeEach(() => {
   memory = new InMemoryLockRegistry();
 });
 
-interface Taker {
-  /** Options that are complete but for the one that the test adds. */
-  readonly needed: object;
-  /** The name of an option, and a value that is none. */
-  readonly bad: readonly [name: string, value: unknown];
-  readonly call: (options: never) => unknown;
-}
+/** An option, and a value that is none; the call; the options that it needs besides. */
+type Taker = readonly [bad: readonly [name: string, value: unknown], call: (how: never) => unknown, needed?: object];
 
 const task = () => {
   throw new Error('It ran');
 };
 const across = { available: task, commit: task };
-const none = { needed: {} };
-const ofCall = { needed: {}, bad: ['ttl', 'abc'] } as const;
+const TTL = ['ttl', 'abc'] as const;
 
 /** Every public function that takes options. */
 const TAKERS: Record<string, Taker> = {
-  'new RedisLockRegistry()': {
-    needed: { registryKey: 'o' },
-    bad: ['lockType', 'zookeeper'],
-    call: (options) => new RedisLockRegistry(redis, options),
-  },
-  'new InMemoryLockRegistry()': { ...none, bad: ['fencing', 1], call: (options) => new InMemoryLockRegistry(options) },
-  'list()': { ...none, bad: ['count', 0], call: (options) => registry.list(options) },
-  'close()': { ...none, bad: ['timeout', -1], call: (options) => registry.close(options) },
-  'close() of locks in memory': { ...none, bad: ['timeout', -1], call: (options) => memory.close(options) },
-  'semaphore()': { needed: {}, bad: ['permits', 0], call: (options) => registry.semaphore('key', options) },
-  'segmented()': {
-    needed: { segments: 2 },
-    bad: ['random', 0.5],
-    call: (options) => registry.segmented('key', options),
-  },
-  'lock()': { ...ofCall, call: (options) => registry.obtain('key').lock(options) },
-  'tryLock()': { ...ofCall, call: (options) => registry.obtain('key').tryLock(options) },
-  'run()': { ...ofCall, call: (options) => registry.run('key', task, options) },
-  'tryRun()': { ...ofCall, call: (options) => registry.tryRun('key', task, options) },
-  'lock() of a semaphore': { ...ofCall, call: (options) => registry.semaphore('key', { permits: 2 }).lock(options) },
-  'lock() for reading': { ...ofCall, call: (options) => registry.readWrite('key').read.lock(options) },
-  'tryRun() for writing': { ...ofCall, call: (options) => registry.readWrite('key').write.tryRun(task, options) },
-  'lock() of several keys': { ...ofCall, call: (options) => registry.multi(['a', 'b']).lock(options) },
-  'tryLock() of several keys': { ...ofCall, call: (options) => registry.multi(['a', 'b']).tryLock(options) },
-  'run() of several keys': { ...ofCall, call: (options) => registry.multi(['a', 'b']).run(task, options) },
-  'run() of a segmented lock': { ...ofCall, call: (options) => segmented().run(task, options) },
-  'runAcross()': { ...ofCall, call: (options) => segmented().runAcross(1, across, options) },
-  'runAll()': { ...ofCall, call: (options) => segmented().runAll(task, options) },
-  'eval() of a lease': {
-    ...none,
-    bad: ['keys', 'stock'],
-    call: (options) => memory.run('key', (lease) => lease.eval('return 1', options)),
-  },
-  'expire() of locks in memory': {
-    ...none,
-    bad: ['registryKey', 1],
-    call: (options) => memory.locks.expire('key', options),
-  },
-  'steal() of locks in memory': { ...none, bad: ['ttl', 1], call: (options) => memory.locks.steal('key', options) },
-  'holder() of locks in memory': {
-    ...none,
-    bad: ['registryKey', 1],
-    call: (options) => memory.locks.holder('key', options),
-  },
-  'instrumentLocks()': { ...none, bad: ['group', 'orders'], call: (options) => instrumentLocks(options) },
-  'dashboard()': {
-    needed: { token: 'a secret of some length' },
-    bad: ['actions', 'yes'],
-    call: (options) => dashboard(redis, options),
-  },
+  'new RedisLockRegistry()': [['renew', 'yes'], (how) => new RedisLockRegistry(redis, how), { registryKey: 'o' }],
+  'new InMemoryLockRegistry()': [['fencing', 1], (how) => new InMemoryLockRegistry(how)],
+  'list()': [['count', 0], (how) => registry.list(how)],
+  'close()': [['timeout', -1], (how) => registry.close(how)],
+  'close() of locks in memory': [['timeout', -1], (how) => memory.close(how)],
+  'semaphore()': [['permits', 0], (how) => registry.semaphore('key', how)],
+  'segmented()': [['random', 0.5], (how) => registry.segmented('key', how), { segments: 2 }],
+  'lock()': [TTL, (how) => registry.obtain('key').lock(how)],
+  'tryLock()': [TTL, (how) => registry.obtain('key').tryLock(how)],
+  'run()': [TTL, (how) => registry.run('key', task, how)],
+  'tryRun()': [TTL, (how) => registry.tryRun('key', task, how)],
+  'lock() of a semaphore': [TTL, (how) => registry.semaphore('key', { permits: 2 }).lock(how)],
+  'lock() for reading': [TTL, (how) => registry.readWrite('key').read.lock(how)],
+  'tryRun() for writing': [TTL, (how) => registry.readWrite('key').write.tryRun(task, how)],
+  'lock() of several keys': [TTL, (how) => registry.multi(['a', 'b']).lock(how)],
+  'tryLock() of several keys': [TTL, (how) => registry.multi(['a', 'b']).tryLock(how)],
+  'run() of several keys': [TTL, (how) => registry.multi(['a', 'b']).run(task, how)],
+  'run() of a segmented lock': [TTL, (how) => segmented().run(task, how)],
+  'runAcross()': [TTL, (how) => segmented().runAcross(1, across, how)],
+  'runAll()': [TTL, (how) => segmented().runAll(task, how)],
+  'eval() of a lease': [['keys', 'stock'], (how) => memory.run('key', (lease) => lease.eval('return 1', how))],
+  'expire() of locks in memory': [['registryKey', 1], (how) => memory.locks.expire('key', how)],
+  'steal() of locks in memory': [['ttl', 1], (how) => memory.locks.steal('key', how)],
+  'holder() of locks in memory': [['registryKey', 1], (how) => memory.locks.holder('key', how)],
+  'instrumentLocks()': [['group', 'orders'], (how) => instrumentLocks(how)],
+  'dashboard()': [['actions', 'yes'], (how) => dashboard(redis, how), { token: 'a secret of some length' }],
 };
 
 function segmented() {
@@ -106,7 +76,7 @@ async function rejectionOf(call: () => unknown): Promise<unknown> {
   return (async () => call())().catch((error: unknown) => error);
 }
 
-describe.each(Object.entries(TAKERS))('%s', (_, { needed, bad: [name, value], call }) => {
+describe.each(Object.entries(TAKERS))('%s', (_, [[name, value], call, needed = {}]) => {
   it.each(Object.entries(PLACES))(
     'A call refuses a bad value, and an option that it does not know: %s',
     async (_place, at) => {
