@@ -1,16 +1,15 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { SharedKind } from '../../lib/api/lock-types';
-import { Hold, type LeaseOfHold } from '../../lib/core/hold';
+import type { Hold, LeaseOfHold } from '../../lib/core/hold';
 import { Permits, type Refusal } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { Wait } from '../../lib/core/wait';
 import type { Watchdog } from '../../lib/core/watchdog';
-import type { RegistryParts } from '../../lib/protocols/registry-parts';
 import { sharedBackend } from '../../lib/protocols/semaphore-read-write/shared-protocol';
 import { ENTER, INSPECTION, memberHeld } from '../../lib/protocols/semaphore-read-write/shared-scripts';
-import type { Connection } from '../../lib/redis/connection';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
+import { holdOf as fakeHold, fakeParts } from '../support/fake-redis';
 import { lateReply } from '../support/mock-redis';
 
 const time = FakeClock.install();
@@ -21,103 +20,53 @@ const FENCE = '{r:key}:fence';
 const CHANNEL = 'r-channel:r:key';
 const ARRIVAL = '1700000000000000';
 
-interface Sent {
-  readonly script: string;
-  readonly keys: readonly string[];
-  readonly args: readonly string[];
-  readonly timeout: number;
-}
-
-let sent: Sent[];
-let replies: unknown[];
-let warned: number;
-/** What is told to the protocol that has subscribed. */
-let message: (text: string) => void;
-let subscribedTo: unknown[];
-
-beforeEach(() => {
-  sent = [];
-  replies = [];
-  warned = 0;
-  message = () => undefined;
-  subscribedTo = [];
-});
+let fake: ReturnType<typeof fakeParts>;
 
 interface Options {
-  readonly idle?: number;
+  readonly idleBetweenTries?: number;
   readonly fencing?: boolean;
   readonly isReplicated?: boolean;
 }
 
-/** The backend on a Redis that answers with `replies`. */
-function backendOf({ idle = 100, fencing = false, isReplicated = false }: Options = {}) {
-  const note = ({ name }: { name: string }, keys: string[], args: string[], timeout: number) => {
-    sent.push({ script: name, keys, args, timeout });
-    return replies.shift();
-  };
-  const redis = {
-    isReplicated,
-    run: async (...[script, keys, args, timeout, read]: [never, never, never, never, (reply: unknown) => unknown]) =>
-      read(await note(script, keys, args, timeout)),
-    send(...call: [never, never, never, never, (reply: unknown) => unknown, (answer: unknown) => void]) {
-      const [script, keys, args, timeout, read, settle] = call;
-      settle(read(note(script, keys, args, timeout)));
-    },
-  };
-  const wakers = new Set<() => void>();
-  const subscription = {
-    ...{ isOpen: true, isOver: false, join: () => undefined, leave: () => undefined },
-    wake: () => [...wakers].forEach((waker) => void waker()),
-    onWake(waker: () => void) {
-      wakers.add(waker);
-      return () => wakers.delete(waker);
-    },
-  };
-  const subscriber = (isSharded: boolean, orPlain: boolean) => ({
-    subscribe(channels: readonly string[], onMessage: (text: string) => void) {
-      subscribedTo = [isSharded, orPlain, ...channels];
-      message = onMessage;
-      return subscription;
-    },
-  });
-  const settings = { idleBetweenTries: idle, fencing };
-  const parts = { redis, settings, subscriber, warnNotificationRefused: () => void warned++ };
-  return sharedBackend(parts as unknown as RegistryParts);
+/** The backend on a Redis that the test answers for. */
+function backendOf({ isReplicated = false, ...settings }: Options = {}) {
+  fake = fakeParts(settings);
+  fake.redis.isReplicated = isReplicated;
+  return sharedBackend(fake.parts);
 }
+
+/** What was sent. */
+const sent = () =>
+  fake.redis.sent.map(({ script, keys, args, timeout }) => ({ script: script.name, keys, args, timeout }));
+const message = (text: string) => fake.subscriber.last.onMessage(text);
+/** Answers what was sent last. */
+const reply = (value: unknown) => {
+  const { reply: answer, fail } = fake.redis.last;
+  Promise.resolve(value).then(answer, fail);
+};
 
 const protocolOf = (kind: SharedKind, options?: Options) => backendOf(options).open(kind, new LockNames('r', 'key'));
 type Protocol = ReturnType<typeof protocolOf>;
 
 const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as Watchdog;
-const connection = { disruptions: 0, connectionEpoch: 1 } as unknown as Connection;
 
 /** A hold whose attempt is sent now. */
-function holdOf(protocol: Protocol, owner = 'me:1', asked: Partial<ConstructorParameters<typeof Hold>[1]> = {}): Hold {
-  const hold = new Hold(owner, { ttl: 20_000, waits: true, minHold: 0, permits: 1, ...asked }, connection, protocol);
-  hold.since = time.now;
-  hold.stamp();
-  return hold;
-}
+const holdOf = (protocol: Protocol, owner = 'me:1', asked: Parameters<typeof fakeHold>[2] = {}): Hold =>
+  Object.assign(fakeHold(protocol, owner, { ttl: 20_000, ...asked }), { since: time.now });
 
-const refusal = (leaseEnd: unknown = '777', arrival: unknown = ARRIVAL) => [
-  0,
-  0,
-  0,
-  500,
-  'you:1',
-  arrival,
-  2,
-  leaseEnd,
-];
+const refusal = (leaseEnd: unknown = '777', arrival: unknown = ARRIVAL) => {
+  return [0, 0, 0, 500, 'you:1', arrival, 2, leaseEnd];
+};
 
-const ask = async (protocol: Protocol, hold: Hold, reply: unknown) => {
-  replies.push(reply);
-  return protocol.attempt(hold, 300);
+const ask = async (protocol: Protocol, hold: Hold, answer: unknown) => {
+  const asked = protocol.attempt(hold, 300);
+  reply(answer);
+  return asked;
 };
 
 /** The grant of a hold on which a lease relies. */
-async function enter(protocol: Protocol, reply: unknown, hold = holdOf(protocol)): Promise<Hold> {
-  const grant = await ask(protocol, hold, reply);
+async function enter(protocol: Protocol, answer: unknown, hold = holdOf(protocol)): Promise<Hold> {
+  const grant = await ask(protocol, hold, answer);
   if (!grant.granted) throw new Error('It was refused');
   hold.granted(grant, {} as LeaseOfHold, WATCHDOG, time.now);
   return hold;
@@ -127,7 +76,9 @@ async function enter(protocol: Protocol, reply: unknown, hold = holdOf(protocol)
 async function waitFor(protocol: Protocol, hold: Hold, leaseEnd = '777') {
   const wait = new Wait('key', 10_000, undefined);
   // It subscribes by its first wait, and asks again then.
-  await protocol.wait(hold, (await ask(protocol, hold, refusal(leaseEnd))) as Refusal, wait);
+  const opening = protocol.wait(hold, (await ask(protocol, hold, refusal(leaseEnd))) as Refusal, wait);
+  fake.subscriber.last.opened();
+  await opening;
   hold.stamp();
   const refused = (await ask(protocol, hold, refusal(leaseEnd))) as Refusal;
   const waiting: { answer?: unknown } = {};
@@ -145,7 +96,8 @@ it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, l
   ['a short lease', 'write', {}, { ttl: 151 }, [LOCK, WAITERS], 3_000, 75],
   ['minReplicas', 'read', { isReplicated: true }, {}, [LOCK, WAITERS], 3_000, 0],
   ['a minHold', 'read', {}, { minHold: 1 }, [LOCK, WAITERS], 3_000, 0],
-  ['seldom polls', 'read', { idle: 150.01 }, {}, [LOCK, WAITERS], 4_501, 100],
+  ['seldom polls', 'read', { idleBetweenTries: 150.01 }, {}, [LOCK, WAITERS], 4_501, 100],
+  ['often polls', 'read', { idleBetweenTries: 10 }, {}, [LOCK, WAITERS], 3_000, 100],
   ['a semaphore', 'semaphore', {}, {}, [LOCK, WAITERS], 3_000, 0],
 ])('An attempt says who asks, and for how long its ticket is kept: %s', async (...row) => {
   const [, kind, options, asked, keys, keptFor, letInFor] = row;
@@ -157,7 +109,7 @@ it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, l
   const given = kind === 'semaphore' ? ['0', '1000', '1'] : ['0', '0', '0'];
   const queueing = ['1', '', '2000', String(keptFor), String(letInFor), 'me:1', ''];
   const args = [kind, 'me:1', CHANNEL, String(hold.ttl), ...given, ...queueing];
-  expect(sent).toEqual([{ script: 'enter (shared)', keys, args, timeout: 300 }]);
+  expect(sent()).toEqual([{ script: 'enter (shared)', keys, args, timeout: 300 }]);
 });
 
 it.each([
@@ -170,7 +122,7 @@ it.each([
   const permits = Object.assign(new Permits(), { count: 3, givenAt: time.now - ago, toldAt });
   protocol.permits = permits;
   await ask(protocol, holdOf(protocol), [0, 0, 2]);
-  expect(sent[0]?.args.slice(4, 7)).toEqual(said);
+  expect(sent()[0]?.args.slice(4, 7)).toEqual(said);
   expect(permits).toMatchObject({ known: 2, count: 2 });
   await ask(protocol, holdOf(protocol), [0, 0, 0, 500, '', ARRIVAL, 7, '777']);
   expect(permits).toMatchObject({ known: 7, changedAt: time.now });
@@ -188,13 +140,13 @@ it.each<[SharedKind, Options, waits: boolean, reply: unknown, answer: object | '
   ['read', {}, true, [0, 0], 'refused'],
   ['read', {}, true, [...refusal(), 0], 'refused'],
   ['read', {}, true, [3, 0, 1], 'refused'],
-])('The answer to an attempt is read: %s, %j, waits %j, %j', async (kind, options, waits, reply, expected) => {
+])('The answer to an attempt is read: %s, %j, waits %j, %j', async (kind, options, waits, said, expected) => {
   const protocol = protocolOf(kind, options);
   const late = lateReply();
   const answer = ask(protocol, holdOf(protocol, 'me:1', { waits }), late.promise);
   answer.catch(() => undefined);
   await time.advance(7);
-  late.resolve(reply);
+  late.resolve(said);
   if (expected === 'refused') await expect(answer).rejects.toThrow(/the script "enter \(shared\)"/);
   else expect(await answer).toMatchObject(expected);
 });
@@ -208,19 +160,19 @@ it('The end of a grant is counted from when its attempt was sent', async () => {
 it('A caller that asks again says when it came: as Redis said, for this call of this caller, with any ticket of its own', async () => {
   const protocol = protocolOf('write');
   const hold = holdOf(protocol);
-  const arrival = async (one: Hold, reply: unknown = refusal()) => {
-    await ask(protocol, one, reply).catch(() => undefined);
-    return sent.at(-1)?.args[8];
+  const arrival = async (one: Hold, answer: unknown = refusal()) => {
+    await ask(protocol, one, answer).catch(() => undefined);
+    return fake.redis.last.args[8];
   };
   expect([await arrival(hold), await arrival(hold)]).toEqual(['', ARRIVAL]);
   hold.renameTo('me:2');
   // No answer says that the ticket has the new name.
   expect(await arrival(hold, Promise.reject(new Error('cut')))).toBe(ARRIVAL);
   expect([hold.ticket, await arrival(hold), hold.ticket]).toEqual(['me:1', ARRIVAL, 'me:2']);
-  expect(sent.at(-1)?.args[12]).toBe('me:1');
+  expect(fake.redis.last.args[12]).toBe('me:1');
   // One that does not wait has no ticket, and leaves those of others alone.
   expect([await arrival(holdOf(protocol, 'me:3', { waits: false })), await arrival(hold)]).toEqual(['', ARRIVAL]);
-  expect(sent.map(({ args }) => args[7])).toEqual(['1', '1', '1', '1', '0', '1']);
+  expect(sent().map(({ args }) => args[7])).toEqual(['1', '1', '1', '1', '0', '1']);
   hold.since++;
   expect(await arrival(hold)).toBe('');
   const others = ['me:4', 'me:5'].map((owner) => holdOf(protocol, owner));
@@ -238,7 +190,7 @@ it('A late answer to the caller before says nothing of when the next one came', 
     late.resolve(refusal());
     await before;
     await ask(protocol, next, refusal('777', '5'));
-    expect(sent.at(-1)?.args[8]).toBe('5');
+    expect(fake.redis.last.args[8]).toBe('5');
   }
 });
 
@@ -264,7 +216,7 @@ it.each<[SharedKind, text: string, after: number, granted: boolean | undefined]>
   const { sentAt: at } = hold;
   const grant = { granted: true, owner: 'me:1', until: at + 20_000 - 21, fencingToken: undefined, drift: 0 };
   expect(waiting.answer).toEqual(granted === undefined ? undefined : granted ? grant : { granted: false });
-  expect(subscribedTo).toEqual([false, true, CHANNEL]);
+  expect([fake.subscriber.kinds, fake.subscriber.last.channels]).toEqual([['false,true'], [CHANNEL]]);
 });
 
 it('A caller that waits is not let in by a message that came before the answer to its last attempt', async () => {
@@ -320,7 +272,7 @@ it.each<[string, SharedKind, reply: number, how: { text?: string; during?: strin
   ['never to a writer', 'write', 1, {}, false],
   ['to the next caller of a semaphore', 'semaphore', 2, { after: 50 }, true],
   ['not later for a semaphore', 'semaphore', 2, { after: 51 }, false],
-])('A hold goes to the next caller without a command: %s', async (_, kind, reply, how, may) => {
+])('A hold goes to the next caller without a command: %s', async (_, kind, known, how, may) => {
   const protocol = protocolOf(kind);
   const permits = Object.assign(new Permits(), { count: 2, known: 2 });
   if (kind === 'semaphore') protocol.permits = permits;
@@ -328,7 +280,7 @@ it.each<[string, SharedKind, reply: number, how: { text?: string; during?: strin
   const [late, hold] = [lateReply(), holdOf(protocol, 'me:2')];
   const entered = enter(protocol, late.promise, hold);
   if (how.during !== undefined) message(how.during);
-  late.resolve([0, 0, reply]);
+  late.resolve([0, 0, known]);
   await entered;
   if (how.text !== undefined) message(how.text);
   const now = time.now + (how.after ?? 0);
@@ -343,13 +295,13 @@ it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pause
   ['no reader beside others', 'read', 1, '', true, false],
   ['no reader when the others have left', 'read', 2, '', false, false],
   ['no writer', 'write', 2, '', true, false],
-])('What stands back for a moment: %s', async (_, kind, reply, text, isHeld, pauses) => {
+])('What stands back for a moment: %s', async (_, kind, known, text, isHeld, pauses) => {
   const protocol = protocolOf(kind);
   const wait = new Wait('key', 10_000, undefined);
   expect(protocol.standBack(wait)).toBeUndefined();
   expect(protocol.mayPassOn(time.now, holdOf(protocol))).toBe(false);
   await waitFor(protocol, holdOf(protocol));
-  const hold = await enter(protocol, [0, 0, reply]);
+  const hold = await enter(protocol, [0, 0, known]);
   message(text);
   if (!isHeld) hold.unlocked();
   time.delays = [];
@@ -358,12 +310,7 @@ it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pause
 });
 
 it('A reader that was let in lets others in, unless the message said that a writer waits', async () => {
-  for (const [i, [text, may]] of (
-    [
-      ['', true],
-      [' wanted', false],
-    ] as const
-  ).entries()) {
+  for (const [i, text] of ['', ' wanted'].entries()) {
     const protocol = protocolOf('read');
     const hold = holdOf(protocol, `me:${i}`);
     const waiting = await waitFor(protocol, hold);
@@ -372,7 +319,7 @@ it('A reader that was let in lets others in, unless the message said that a writ
     await time.advance(0);
     expect(waiting.answer).toMatchObject({ granted: true });
     hold.acquiredAt = time.now;
-    expect(protocol.mayPassOn(time.now, hold)).toBe(may);
+    expect(protocol.mayPassOn(time.now, hold)).toBe(text === '');
   }
 });
 
@@ -416,43 +363,46 @@ it.each([
   [[0, 0], undefined, 'expired', 0],
   [[-1, -1], undefined, 'stolen', 1],
   [[1, -1], KEEP, 'released', 1],
-])('A release is answered with %j, and kept %j: %s', async (reply, keep, found, warnings) => {
+])('A release is answered with %j, and kept %j: %s', async (said, keep, found, warnings) => {
   const protocol = protocolOf('write', { fencing: true });
-  replies = [reply, reply];
   const kept = keep === undefined ? [] : ['1', '2', '3'];
   const one = { script: 'release (shared)', keys: [LOCK, WAITERS], args: ['write', 'me:1', CHANNEL, ...kept] };
-  expect(await protocol.release('me:1', 70, keep)).toBe(found);
-  expect(warned).toBe(warnings);
-  expect(sent).toEqual([{ ...one, timeout: 70 }]);
+  const released = protocol.release('me:1', 70, keep);
+  reply(said);
+  expect([await released, fake.warnings()]).toEqual([found, warnings]);
+  expect(sent()).toEqual([{ ...one, timeout: 70 }]);
   if (keep === undefined) return;
   // Nobody gets it before its minHold ends: the next caller asks by itself.
-  expect(await protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 80, keep)).toEqual({ found, answer: undefined });
-  expect(sent[1]).toEqual({ ...one, timeout: 80 });
+  const exchanged = protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 80, keep);
+  reply(said);
+  expect(await exchanged).toEqual({ found, answer: undefined });
+  expect(sent()[1]).toEqual({ ...one, timeout: 80 });
 });
 
 it.each([[[]], [[1]], [[1, 0, 1, 1, 1, 1, 1, 1, 1]], [1], [['x', 0]], [[1, 'x']]])(
   'A release is not answered with %j',
-  async (reply) => {
-    replies.push(reply);
-    await expect(protocolOf('read').release('me:1', 70)).rejects.toThrow(/the script "release \(shared\)"/);
+  async (said) => {
+    const released = protocolOf('read').release('me:1', 70);
+    reply(said);
+    await expect(released).rejects.toThrow(/the script "release \(shared\)"/);
   },
 );
 
 it('A lease that ends, and the next caller, need one script', async () => {
   const protocol = protocolOf('semaphore');
-  replies.push([1, -1, 0, 500, '', ARRIVAL, 2, '777']);
-  const { found, answer } = (await protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 90, undefined)) ?? {};
-  expect([found, answer, warned]).toEqual(['released', expect.objectContaining({ granted: false }), 1]);
-  expect(answer).toMatchObject({ owner: undefined });
-  expect(sent).toMatchObject([{ script: 'enter (shared)', timeout: 90 }]);
-  expect(sent[0]?.args.slice(-2)).toEqual(['me:2', 'me:1']);
+  const exchanged = protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 90, undefined);
+  reply([1, -1, 0, 500, '', ARRIVAL, 2, '777']);
+  expect(await exchanged).toMatchObject({ found: 'released', answer: { granted: false, owner: undefined } });
+  expect(fake.warnings()).toBe(1);
+  expect(sent()).toMatchObject([{ script: 'enter (shared)', timeout: 90 }]);
+  expect(fake.redis.last.args.slice(-2)).toEqual(['me:2', 'me:1']);
 });
 
 it('A renewal names the kind, the owner and its ttl', () => {
-  replies.push(1);
   const states: unknown[] = [];
   protocolOf('read').renew('me:1', 900, 70, (ownership) => states.push(ownership));
-  expect(sent).toEqual([{ script: 'renew (shared)', keys: [LOCK], args: ['read', 'me:1', '900'], timeout: 70 }]);
+  fake.redis.last.reply(1);
+  expect(sent()).toEqual([{ script: 'renew (shared)', keys: [LOCK], args: ['read', 'me:1', '900'], timeout: 70 }]);
   expect(states).toEqual([{ state: 'held', until: 1_000 + 900 - 1.9 }]);
 });
 
@@ -460,13 +410,19 @@ it.each([
   [{}, [LOCK, WAITERS]],
   [{ fencing: true }, [LOCK, WAITERS, FENCE]],
 ])('What is inspected, and released by force: %j', async (options, keys) => {
-  replies = [['me:1', 9, '', 0, 1, 'read:me:1'], ['me:1', 9, '', 0, 1, 'read:me:1'], 1];
+  const held = ['me:1', 9, '', 0, 1, 'read:me:1'];
   const { inspector } = backendOf(options);
   const names = new LockNames('r', 'key');
-  expect(await inspector.inspect(names, 50)).toMatchObject({ owner: 'me:1', holders: 1 });
-  await inspector.forceUnlock(names, 50);
-  expect(sent.map((one) => one.keys)).toEqual([keys, keys, keys]);
-  expect(sent[2]?.args).toEqual(['read:me:1', '', '', CHANNEL]);
+  const inspected = inspector.inspect(names, 50);
+  reply(held);
+  expect(await inspected).toMatchObject({ owner: 'me:1', holders: 1 });
+  const forced = inspector.forceUnlock(names, 50);
+  reply(held);
+  await time.advance(0);
+  reply(1);
+  await forced;
+  expect(sent().map((one) => one.keys)).toEqual([keys, keys, keys]);
+  expect(fake.redis.last.args).toEqual(['read:me:1', '', '', CHANNEL]);
 });
 
 it('A lock whose queue would be in another hash slot is not opened', () => {
