@@ -22,20 +22,11 @@ it.each([
   ['renew', 'no', TypeError, "'no'"],
   ['signal', [], TypeError, '[]'],
   ['signal', new AbortController(), TypeError, 'AbortController'],
-  ['timeout', 100, TypeError, '100'],
-  ['wait', 100, TypeError, '100'],
 ] as const)('A call refuses %s: %p by a rejection, with no command sent', async (name, value, kind, quoted) => {
   const lock = registry.obtain('42');
   const options = untyped<LockOptions>({ [name]: value });
-  for (const take of [
-    () => lock.lock(options),
-    () => lock.tryLock(options),
-    () => lock.run(task, options),
-    () => lock.tryRun(task, options),
-  ]) {
-    const rejected = take();
-    await expectRefusal(() => rejected, kind, `\`${name}\``, quoted);
-  }
+  const calls = [lock.lock(options), lock.tryLock(options), lock.run(task, options), lock.tryRun(task, options)];
+  for (const call of calls) await expectRefusal(() => call, kind, `\`${name}\``, quoted);
   expect(redis.sent).toBe(0);
   expect(lock.isAcquiredInThisProcess).toBe(false);
 });
@@ -60,11 +51,6 @@ it('A call refuses a minHold that is longer than the ttl of the call, and takes 
   const tooLong = () => lock.lock({ ttl: 1_000, minHold: 1_001 });
   await expectRefusal(tooLong, RangeError, 'Expected `minHold` to be at most the ttl of 1000 ms, got 1001 (number)');
   await (await lock.lock({ ttl: 1_000, minHold: 1_000 })).unlock();
-});
-
-it.each([null, 42, 'fast'])('A call refuses %p as options', async (options) => {
-  await expectRefusal(() => registry.obtain('42').lock(untyped<LockOptions>(options)), TypeError);
-  expect(redis.sent).toBe(0);
 });
 
 it('A call refuses a task that is not a function, before it acquires the lock', async () => {
@@ -135,8 +121,8 @@ it.each([...negative, ['1s', TypeError, "'1s'"], [null, TypeError, 'null']] as c
 );
 
 it.each([
-  [Number.NaN, RangeError, 'NaN'],
-  ['100', TypeError, "'100'"],
+  [Number.NaN, RangeError, '`age` to be a number of milliseconds, got NaN'],
+  ['100', TypeError, "`age` to be a number, got '100'"],
   [undefined, TypeError, 'undefined'],
 ] as const)('A registry refuses %p as the age of expireUnusedOlderThan', (age, kind, quoted) =>
   expectRefusal(() => registry.expireUnusedOlderThan(untyped<number>(age)), kind, quoted),
