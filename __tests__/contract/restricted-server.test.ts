@@ -30,20 +30,6 @@ describePrivate('A spin lock of a user', () => {
     await createRegistry(redis.admin).registry.run('key', () => undefined);
     expect(await callsOf(redis.admin, 'unlink')).toBe(before + 1);
   });
-
-  it('A spin lock of a user without rights on channels can be released, with one warning', async () => {
-    const client = await clientWith(redis, 'no-channels', 'resetchannels', '+@all');
-    const { registry, warnings } = createRegistry(client);
-    await expect(client.publish('channel', 'message')).rejects.toThrow('NOPERM');
-    for (let round = 0; round < 2; round++) {
-      const lease = await registry.obtain('key').lock();
-      await lease.renew();
-      await lease.unlock();
-      expect(await redis.admin.dbSize()).toBe(0);
-    }
-    // Waiters of other lock types may listen on the channel.
-    expect(warnings).toMatchObject([{ code: 'NOTIFICATION_REFUSED' }]);
-  });
 });
 
 describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels', (lockType) => {

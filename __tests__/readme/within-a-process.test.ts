@@ -42,14 +42,8 @@ describeReal('Within a process, as docs/guarantees.md has it', () => {
   const inOrder = Array.from({ length: 100 }, (_, caller) => caller);
 
   describe.each(['spin', 'pub-sub', 'fair', 'redisson'] as const)('%s', (lockType) => {
-    it('A lock serves callers in order, with nearly no requests', async () => {
-      const { requests, order } = await served(registryOf({ lockType }));
-      expect(order).toEqual(inOrder);
-      expect(requests).toBeLessThan(0.5);
-    });
-
-    it('A lock serves callers in order, with nearly no requests, with fencing too', async () => {
-      const { requests, order } = await served(registryOf({ lockType, fencing: true }));
+    it.each([false, true])('A lock serves callers in order, with nearly no requests (fencing: %p)', async (fencing) => {
+      const { requests, order } = await served(registryOf({ lockType, fencing }));
       expect(order).toEqual(inOrder);
       expect(requests).toBeLessThan(0.5);
     });
