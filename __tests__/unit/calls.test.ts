@@ -3,7 +3,17 @@ import type { AcquireMessage, RedisLockRegistryOptions } from '../../lib';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
-import { granted, lateReply, mockRedis, refused, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
+import { DISTINCT_TYPES } from '../support/lock-types';
+import {
+  granted,
+  lateReply,
+  mockRedis,
+  refused,
+  released,
+  sharedGranted,
+  sharedRefused,
+  silence,
+} from '../support/mock-redis';
 import { published } from '../support/published';
 import { createRegistry } from '../support/test-registry';
 
@@ -243,6 +253,20 @@ it.each([
   await first;
 });
 
+it.each([
+  ['an error that may pass', () => Promise.reject(new Error('READONLY a replica')), /READONLY/],
+  ['silence', silence, /Redis (has|did) not answer/],
+])('A caller behind another one of its process is told of %s, which is no contention', async (_, answer, why) => {
+  const lock = registryOf({ commandTimeout: 300 }).obtain('key');
+  redis.evalSha.mockImplementation(answer);
+  const first = settled(lock.lock());
+  await time.advance(50);
+  const failed = { name: 'CannotAcquireLockError', message: expect.stringMatching(why) };
+  const calls = [() => lock.tryLock({ waitTime: 100 }), () => lock.lock({ waitTime: 100 }), () => lock.tryLock()];
+  for (const call of calls) expect(await settled(call())).toMatchObject({ error: failed });
+  await first;
+});
+
 it('A caller that does not wait is told what Redis answers to the attempt in front of it, and asks itself where that fails', async () => {
   const lock = registryOf().obtain('key');
   const attempt = lateReply();
@@ -300,6 +324,41 @@ it.each([
   const unlocked = settled(lease.unlock());
   expect(await settled(lock.lock({ waitTime }))).toMatchObject({ after: waitTime, error: { name } });
   await unlocked;
+});
+
+it.each(DISTINCT_TYPES.flatMap((lockType) => [0, 1].map((waiters) => ({ lockType, waiters }))))(
+  'An unlock of a $lockType lock that is not answered is silence to other callers, with $waiters waiters (P1)',
+  async ({ lockType, waiters }) => {
+    const lock = registryOf({ lockType, commandTimeout: 1_000 }).obtain('key');
+    const lease = await lock.lock();
+    const waiting = Array.from({ length: waiters }, () => settled(lock.lock({ waitTime: 600 })));
+    await time.advance(80);
+    redis.evalSha.mockImplementation(silence);
+    const unlocked = settled(lease.unlock());
+    await time.advance(300);
+    const others = [lock.tryLock({ waitTime: 100 }), lock.lock({ waitTime: 100 }), lock.tryLock()].map(settled);
+    const message = expect.stringMatching(/not answer(ed)? (for|within) [1-9]\d+ ms/);
+    for (const end of await Promise.all([...waiting, ...others])) {
+      expect(end).toMatchObject({ error: { name: 'CannotAcquireLockError', message } });
+    }
+    await unlocked;
+  },
+);
+
+it.each(DISTINCT_TYPES)('A tryLock of a %s lock waits for the answer to an unlock', async (lockType) => {
+  const lock = registryOf({ lockType }).obtain('key');
+  const lease = await lock.lock();
+  await time.advance(80);
+  const release = lateReply();
+  redis.evalSha.mockReturnValueOnce(release.promise);
+  const unlocked = lease.unlock();
+  await time.advance(300);
+  const trying = settled(lock.tryLock());
+  await time.advance(50);
+  expect(redis.sent).toBe(2);
+  release.resolve(released);
+  await unlocked;
+  expect(await trying).toMatchObject({ value: { key: 'key' } });
 });
 
 it('A reader that does not wait is refused without a question where the one in front of it was', async () => {
