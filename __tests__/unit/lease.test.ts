@@ -259,6 +259,20 @@ it('The end of a block with `await using` warns of a release that failed, and no
   expect(warnings).toMatchObject([{ code: 'RELEASE_FAILED', key: 'key', message: expect.stringContaining('NOPERM') }]);
 });
 
+it('run() settles as its task did where the release fails, which is warned of (P7)', async () => {
+  const { registry, warnings } = createRegistry(redis);
+  const failure = new Error('out of stock');
+  for (const task of [() => Promise.reject(failure), async () => 'sold']) {
+    const ran = registry.run('key', () => {
+      redis.evalSha.mockRejectedValueOnce(new Error('NOPERM no right'));
+      return task();
+    });
+    expect(await ran.catch((error: unknown) => error)).toBe(await task().catch((error: unknown) => error));
+  }
+  const warning = { code: 'RELEASE_FAILED', key: 'key', cause: { name: 'LockReleaseError' } };
+  expect(warnings).toMatchObject([warning, warning]);
+});
+
 it('A lease that is over refuses every call, says how it ended, and sends nothing', async () => {
   const lock = createRegistry(redis).registry.obtain('key');
   const unlocked = await lock.lock();
