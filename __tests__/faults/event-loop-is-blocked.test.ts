@@ -5,7 +5,7 @@ import { DISTINCT_TYPES } from '../support/lock-types';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { scriptsRun } from '../support/server-load';
-import { createRegistry, lossOf } from '../support/test-registry';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 /** ms */
@@ -33,29 +33,6 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
       await redis.admin.del(nameOf('key'));
     },
   );
-
-  it('P5: a late timer does not renew a lease that has ended, although its key still exists', async () => {
-    const { registry, nameOf } = createRegistry(await redis.connect(), { expireAfter: SHORT });
-    const lease = await registry.obtain('key').lock();
-    // The key lives longer in Redis, but the lease has ended in this process.
-    await redis.admin.pExpire(nameOf('key'), 60_000);
-    block(SHORT + 20);
-    const { reason } = await lossOf(lease);
-    expect(reason).toBe('unconfirmed');
-    await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
-    expect(lease.remaining).toBe(0);
-  });
-
-  it('P3 P5: an acquisition whose reply was read after its ttl is not a lease', async () => {
-    const { registry } = createRegistry(await redis.connect());
-    await (await registry.obtain('warm-up').lock()).unlock();
-    const locking = registry.obtain('key').tryLock({ ttl: SHORT });
-    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    // The request is sent in this turn of the event loop, and the reply waits in the socket's buffer.
-    await new Promise(setImmediate);
-    block(SHORT + 20);
-    await rejected;
-  });
 });
 
 /** ms; the lease is over after it. A renewed lease asks at a third of it, and then has two thirds left. */

@@ -1,12 +1,9 @@
 import { channel } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
 import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
-import { FakeClock } from '../support/fake-clock';
 import { machineDelay } from '../support/machine-delay';
-import { lateReply, mockRedis } from '../support/mock-redis';
 import { describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
@@ -80,33 +77,4 @@ describePrivate('the server hands its clients over to another address (MOVING, t
       child.child.kill('SIGKILL');
     }
   });
-});
-
-it('P2: a connection that has the number of an earlier one, after a hand-off, does not end a follow-up', async () => {
-  const time = new FakeClock();
-  try {
-    const redis = Object.assign(mockRedis(), { socketEpoch: 1 });
-    const registry = new RedisLockRegistry(redis, { registryKey: 'numbers' });
-    await registry.run('before', () => undefined);
-    const attempt = lateReply();
-    redis.evalSha.mockReturnValueOnce(attempt.promise);
-    const trying = registry.obtain('key').tryLock();
-    const settled = expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    // Lost with its connection: it may be executed later. The next connection is the second one, and then handed over.
-    redis.evalSha.mockRejectedValue(new Error('Socket closed unexpectedly'));
-    attempt.reject(new Error('Socket closed unexpectedly'));
-    await time.advance(5_000);
-    await settled;
-    channel(HANDED_OVER).publish({ clientId: 'of node-redis' });
-    redis.evalSha.mockClear();
-    redis.evalSha.mockResolvedValue(0);
-    await time.advance(60_000);
-    const removals = redis.sent;
-    expect(removals).toBeGreaterThan(1);
-    // Its key has expired in any case.
-    await time.advance(60_000);
-    expect(redis.sent).toBe(removals);
-  } finally {
-    time.restore();
-  }
 });

@@ -1,6 +1,5 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { clock } from '../../lib/internal/clock';
-import { machineDelay } from '../support/machine-delay';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -19,20 +18,6 @@ describePrivate('the wall clock steps', () => {
 
   afterEach(() => {
     clock.wallNow = real;
-  });
-
-  it('P12: backwards: no effect at all', async () => {
-    const { registry } = createRegistry(await redis.connect(), { expireAfter: 3_000 });
-    const lease = await registry.obtain('key').lock();
-    suspend(-HOUR);
-    expect(lease.remaining).toBeGreaterThan(1_500);
-    lease.assertHeld();
-    await until(() => lease.remaining < 2_200);
-    await until(() => lease.remaining > 2_400);
-    await lease.unlock();
-    const startedAt = performance.now();
-    const fixed = await registry.obtain('key').lock({ ttl: 200 });
-    expect((await lossOf(fixed)).at - startedAt).toBeLessThan(300 + machineDelay());
   });
 
   it('P12: forwards: a lease is unconfirmed until Redis confirms it, which is requested at once', async () => {
