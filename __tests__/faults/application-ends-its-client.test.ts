@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { CLIENT_KINDS, clientKinds, connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
-import { createRegistry, elapsed, lossOf } from '../support/test-registry';
+import { createRegistry, lossOf, rejection } from '../support/test-registry';
 import { until } from '../support/until';
 
 describePrivate('the application ends its client', () => {
@@ -15,16 +15,12 @@ describePrivate('the application ends its client', () => {
       const lease = await registry.obtain('key').lock();
       const given = await registry.obtain('given').lock();
       await redis.admin.set(nameOf('taken'), 'another', { PX: 60_000 });
-      const waiting = registry.obtain('taken').lock();
       const named = { name: 'CannotAcquireLockError' };
-      const waiterRejected = expect(waiting).rejects.toMatchObject(named);
+      const waiting = rejection(registry.obtain('taken').lock(), named);
       client.destroy();
-      expect(await elapsed(waiting)).toBeLessThan(500 + machineDelay());
-      await waiterRejected;
-      const locking = registry.obtain('free').lock();
-      const rejected = expect(locking).rejects.toMatchObject({ ...named, cause: { message: 'The client is closed' } });
-      expect(await elapsed(locking)).toBeLessThan(500 + machineDelay());
-      await rejected;
+      expect(await waiting).toBeLessThan(500 + machineDelay());
+      const closed = { ...named, cause: { message: 'The client is closed' } };
+      expect(await rejection(registry.obtain('free').lock(), closed)).toBeLessThan(500 + machineDelay());
       await expect(given.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
       expect((await lossOf(lease)).reason).toBe('unconfirmed');
       await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
@@ -45,17 +41,10 @@ describePrivate('the application ends its client', () => {
     proxy.refuse();
     proxy.reset();
     await until(() => !client.isReady);
-    const trying = registry.obtain('free').tryLock();
-    const tryRejected = expect(trying).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-      cause: { message: expect.stringContaining('ECONNREFUSED') },
-    });
-    expect(await elapsed(trying)).toBeLessThan(300 + machineDelay());
-    await tryRejected;
-    const locking = registry.obtain('free').lock();
-    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    expect(await elapsed(locking)).toBeLessThan(600 + 400 + machineDelay());
-    await rejected;
+    const named = { name: 'CannotAcquireLockError' };
+    const refused = { ...named, cause: { message: expect.stringContaining('ECONNREFUSED') } };
+    expect(await rejection(registry.obtain('free').tryLock(), refused)).toBeLessThan(300 + machineDelay());
+    expect(await rejection(registry.obtain('free').lock(), named)).toBeLessThan(600 + 400 + machineDelay());
     expect(lease.signal.aborted).toBe(false);
     const unlocking = given.unlock();
     await proxy.accept();

@@ -4,7 +4,7 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
-import { createRegistry, elapsed, lossOf } from '../support/test-registry';
+import { createRegistry, elapsed, lossOf, rejection } from '../support/test-registry';
 import { until } from '../support/until';
 
 const EVERYTHING = ['+@all', '~*', '&*'];
@@ -27,10 +27,7 @@ describePrivate('the server answers with a permanent error', () => {
       cause: { message: expect.stringMatching(new RegExp(`^${code}`)) },
     };
     for (const acquire of [() => registry.obtain('key').lock(), () => registry.obtain('key').tryLock()]) {
-      const acquiring = acquire();
-      const rejected = expect(acquiring).rejects.toMatchObject(refused);
-      expect(await elapsed(acquiring)).toBeLessThan(500 + machineDelay());
-      await rejected;
+      expect(await rejection(acquire(), refused)).toBeLessThan(500 + machineDelay());
     }
   }
 
@@ -75,9 +72,7 @@ describePrivate('the server answers with a permanent error', () => {
     await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'off']);
     await redis.admin.sendCommand(['CLIENT', 'KILL', 'USER', 'locks']);
     const locking = registry.obtain('free').lock();
-    const rejected = expect(locking).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    expect(await elapsed(locking)).toBeLessThan(400 + 200 + machineDelay());
-    await rejected;
+    expect(await rejection(locking, { name: 'CannotAcquireLockError' })).toBeLessThan(400 + 200 + machineDelay());
     expect((await lossOf(lease)).reason).toBe('unconfirmed');
   });
 
@@ -86,13 +81,8 @@ describePrivate('the server answers with a permanent error', () => {
     const lease = await registry.obtain('key').lock();
     const given = await registry.obtain('given').lock();
     await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
-    const unlocking = given.unlock();
-    const rejected = expect(unlocking).rejects.toMatchObject({
-      name: 'LockReleaseError',
-      cause: { message: expect.stringMatching(/^NOPERM/) },
-    });
-    expect(await elapsed(unlocking)).toBeLessThan(200 + machineDelay());
-    await rejected;
+    const refused = { name: 'LockReleaseError', cause: { message: expect.stringMatching(/^NOPERM/) } };
+    expect(await rejection(given.unlock(), refused)).toBeLessThan(200 + machineDelay());
     expect((await lossOf(lease)).reason).toBe('unconfirmed');
     await until(async () => (await redis.admin.exists([nameOf('key'), nameOf('given')])) === 0);
   });

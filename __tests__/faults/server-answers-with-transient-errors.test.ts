@@ -1,10 +1,8 @@
 import { rm } from 'node:fs/promises';
-import { setTimeout as pause } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
-import { machineDelay } from '../support/machine-delay';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { createRegistry, elapsed, type TestRegistry } from '../support/test-registry';
+import { createRegistry, rejection, type TestRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
 const TTL = 1_500;
@@ -72,10 +70,8 @@ describePrivate('the server answers with a transient error', () => {
     const given = await locks.registry.obtain('given').lock();
     await error.begin();
     const hasCause = { name: 'CannotAcquireLockError', cause: { message: expect.stringMatching(`^${name} `) } };
-    const startedAt = performance.now();
     const trying = locks.registry.obtain('free').lock({ waitTime: 200 });
-    await expect(trying).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
-    expect(performance.now() - startedAt).toBeGreaterThan(190);
+    expect(await rejection(trying, { name: 'CannotAcquireLockError' })).toBeGreaterThan(190);
     await expect(locks.registry.obtain('free').tryLock()).rejects.toMatchObject(hasCause);
     await expect(lease.renew(TTL + 5_000)).rejects.toMatchObject(hasCause);
     const waiting = locks.registry.obtain('free').lock();
@@ -93,32 +89,6 @@ describePrivate('the server answers with a transient error', () => {
     await lease.unlock();
     // On a busy machine a renewal may be late by a third of the ttl, which is warned of.
     expect(locks.warnings.filter(({ code }) => code !== 'REDIS_SILENT')).toEqual([]);
-  });
-
-  it('READONLY: P7: an unlock succeeds soon after it ends, however long it lasted', async () => {
-    const { registry } = createRegistry(await connectTo(redis.address), { commandTimeout: 20_000 });
-    const lease = await registry.obtain('key').lock();
-    await admin.replicaOf('127.0.0.1', 1);
-    const unlocking = lease.unlock();
-    // Without a limit, the pauses would be longer than two seconds by then.
-    await pause(3_000);
-    await admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
-    expect(await elapsed(unlocking)).toBeLessThan(1_000 + machineDelay());
-    await unlocking;
-  });
-
-  it('READONLY: P7: an unlock that fails says for how long it was tried', async () => {
-    const { registry } = createRegistry(await connectTo(redis.address), { commandTimeout: 1_000 });
-    const lease = await registry.obtain('key').lock();
-    await admin.replicaOf('127.0.0.1', 1);
-    const error: Error = await lease.unlock().then(
-      () => new Error('no error'),
-      (reason) => reason,
-    );
-    expect(error).toMatchObject({ name: 'LockReleaseError', message: expect.stringContaining('READONLY') });
-    const tried = Number(/tried for (\d+) ms/.exec(error.message)?.[1]);
-    expect(tried).toBeGreaterThan(700);
-    expect(tried).toBeLessThan(1_000 + machineDelay());
   });
 
   it('READONLY: P6: a key that is missing on a replica is no proof of a loss', async () => {

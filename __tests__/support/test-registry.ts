@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll } from '@jest/globals';
+import { afterAll, expect } from '@jest/globals';
 import {
   type Lease,
   type LockLostError,
@@ -54,6 +54,13 @@ export function lossOf(lease: Lease): Promise<Loss> {
     if (lease.signal.aborted) settle();
     else lease.signal.addEventListener('abort', settle);
   });
+}
+
+/** ms until the call rejects, with an error like this one. */
+export async function rejection(call: Promise<unknown>, error: object): Promise<number> {
+  const after = elapsed(call);
+  await expect(call).rejects.toMatchObject(error);
+  return after;
 }
 
 /** ms until the promise settles, in either way. */
