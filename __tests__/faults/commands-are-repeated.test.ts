@@ -53,11 +53,7 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     const { registry, lock, second } = open();
     const lease = await lock.lock();
     const { held, owner, fencingToken, remaining } = await second.inspect();
-    expect({ held, owner, fencingToken }).toEqual({
-      held: true,
-      owner: ownerOf(lease),
-      fencingToken: lease.fencingToken,
-    });
+    expect([held, owner, fencingToken]).toEqual([true, ownerOf(lease), lease.fencingToken]);
     expect(await lock.inspect()).toMatchObject({ held: true, owner });
     const listed: unknown[] = [];
     for await (const one of registry.list()) listed.push(one);
@@ -116,19 +112,10 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
       const [mark = ''] = await redis.admin.keys(`{${nameOf('key')}}:evals:*`);
       await redis.admin.pExpire(mark, (await redis.admin.pTTL(mark)) - 2 * 60_000);
     };
-    await expect(lease.eval(INCREMENT, { keys: [counter] })).rejects.toThrow(/has run/);
+    const error = await lease.eval(INCREMENT, { keys: [counter] }).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LeaseEvalError);
+    expect(error).toMatchObject({ message: expect.stringMatching(/has run/) });
     client.between = async () => {};
-    expect(await redis.admin.get(counter)).toBe('1');
-    await lease[Symbol.asyncDispose]();
-  });
-
-  it('When a client repeats every command, eval runs once, and says that the reply was lost', async () => {
-    const { lock } = open();
-    const lease = await lock.lock();
-    const counter = `${lease.key}:${ownerOf(lease)}`;
-    const once = lease.eval(INCREMENT, { keys: [counter] });
-    await expect(once).rejects.toBeInstanceOf(LeaseEvalError);
-    await expect(once).rejects.toThrow(/has run/);
     expect(await redis.admin.get(counter)).toBe('1');
     await lease[Symbol.asyncDispose]();
   });

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import type { TestClient } from '../support/redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -10,13 +9,7 @@ import { until } from '../support/until';
 const SOON = 2_000;
 
 describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is released by others', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
-  });
+  const redis = PrivateRedis.install();
 
   /** A holder whose process listens to the channels of the lock, since a caller of it waits. */
   const hold = async (options: { ttl?: number }) => {
@@ -28,16 +21,16 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is rel
     const name = nameOf('key');
     const channel =
       lockType === 'redisson' ? `redisson_lock__channel:{${name}}` : `${name.slice(0, -4)}-channel:${name}`;
-    await until(async () => (await admin.pubSubNumSub(channel))[channel] === 1);
+    await until(async () => (await redis.admin.pubSubNumSub(channel))[channel] === 1);
     await before.unlock();
     const lease = await holding;
     const waiting = lock.lock().then((next) => next.unlock());
-    return { lease, waiting, name, publish: () => admin.publish(channel, lockType === 'redisson' ? '0' : name) };
+    return { lease, waiting, name, publish: () => redis.admin.publish(channel, lockType === 'redisson' ? '0' : name) };
   };
 
   it.each([{}, { ttl: 60_000 }])('P6: the holder learns it from the message, with %p', async (options) => {
     const { lease, waiting, name, publish } = await hold(options);
-    await admin.del(name);
+    await redis.admin.del(name);
     const begun = performance.now();
     await publish();
     const loss = await lossOf(lease);

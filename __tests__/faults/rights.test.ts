@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { DISTINCT_TYPES, LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -12,19 +12,16 @@ const COMMANDS = ['time', 'pexpire', 'pttl', 'zadd', 'hset'];
 const TTL = 120_000;
 
 describePrivate.each(DISTINCT_TYPES)('A user with %s locks loses its rights for a while', (lockType) => {
-  let redis: PrivateRedis;
-  let admin: TestClient;
+  const redis = PrivateRedis.install();
   let registryKey: string;
 
   beforeEach(async () => {
-    redis = await PrivateRedis.start();
-    admin = await redis.connect();
     registryKey = uniqueKey('rights');
     await setRights('+@all');
   });
 
   async function setRights(...rights: string[]): Promise<void> {
-    await admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>x', '~*', '&*', ...rights]);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>x', '~*', '&*', ...rights]);
   }
 
   async function open() {
@@ -33,7 +30,7 @@ describePrivate.each(DISTINCT_TYPES)('A user with %s locks loses its rights for 
   }
 
   async function left(): Promise<string[]> {
-    return admin.keys(`*${registryKey}*`);
+    return redis.admin.keys(`*${registryKey}*`);
   }
 
   it('P2: what a waiter that gave up left in Redis is removed when the rights are back', async () => {
@@ -49,7 +46,7 @@ describePrivate.each(DISTINCT_TYPES)('A user with %s locks loses its rights for 
     aborted.abort(new Error('gave up'));
     await settled;
     await holder.registry.close({ timeout: 0 });
-    await admin.del(holder.nameOf('key'));
+    await redis.admin.del(holder.nameOf('key'));
     await setRights('+@all');
     await until(async () => (await left()).length === 0, { within: 15_000 });
     await held.unlock().catch(() => undefined);

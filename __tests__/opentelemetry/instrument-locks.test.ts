@@ -1,12 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import { metrics, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
 import { type AcquireMessage, LockLostError } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
 import packageJson from '../../package.json';
 import { block } from '../support/block';
-import { DISTINCT_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
@@ -44,116 +43,114 @@ describePrivate('Instrumented locks', () => {
     spans.map(({ attributes }) => attributes['redis_lock.outcome']);
   const keysOf = (spans: readonly ReadableSpan[]) => spans.map(({ attributes }) => attributes['redis_lock.key']);
 
-  describe.each(DISTINCT_TYPES)('of type %s', (lockType) => {
-    const two = async () => {
-      const first = await traced({ lockType, fencing: true });
-      const { registryKey } = first;
-      const second = await traced({ lockType, fencing: true, registryKey });
-      const labels = { registry_key: registryKey, lock_type: lockType };
-      return { first: first.registry, second: second.registry, registryKey, labels };
-    };
+  const two = async () => {
+    const first = await traced({ lockType: 'fair', fencing: true });
+    const { registryKey } = first;
+    const second = await traced({ lockType: 'fair', fencing: true, registryKey });
+    const labels = { registry_key: registryKey, lock_type: 'fair' };
+    return { first: first.registry, second: second.registry, registryKey, labels };
+  };
 
-    it('Instrumented locks show the wait and the section of a contended run under the span of its caller', async () => {
-      const { first, second, registryKey } = await two();
-      const holder = await first.obtain('key').lock();
-      instrument();
-      const begun: AcquireMessage[] = [];
-      const note = (message: unknown) => void begun.push(message as AcquireMessage);
-      subscribe('tracing:redis-lock-registry:acquire:start', note);
-      const running = exported.under('request', () =>
-        second.run('key', async () => {
-          await new Promise(setImmediate);
-          await exported.under('work', async () => undefined);
-        }),
-      );
-      await until(() => begun.at(-1)?.contention === 'remote');
-      expect((await exported.points())['redis_lock.waiting']?.[0]?.value).toBe(1);
-      await holder.unlock();
-      await running;
-      unsubscribe('tracing:redis-lock-registry:acquire:start', note);
-      await exported.under('later', async () => undefined);
+  it('Instrumented locks show the wait and the section of a contended run under the span of its caller', async () => {
+    const { first, second, registryKey } = await two();
+    const holder = await first.obtain('key').lock();
+    instrument();
+    const begun: AcquireMessage[] = [];
+    const note = (message: unknown) => void begun.push(message as AcquireMessage);
+    subscribe('tracing:redis-lock-registry:acquire:start', note);
+    const running = exported.under('request', () =>
+      second.run('key', async () => {
+        await new Promise(setImmediate);
+        await exported.under('work', async () => undefined);
+      }),
+    );
+    await until(() => begun.at(-1)?.contention === 'remote');
+    expect((await exported.points())['redis_lock.waiting']?.[0]?.value).toBe(1);
+    await holder.unlock();
+    await running;
+    unsubscribe('tracing:redis-lock-registry:acquire:start', note);
+    await exported.under('later', async () => undefined);
 
-      const request = exported.span('request').spanContext();
-      const wait = exported.span(`lock ${registryKey}`);
-      const section = exported.span(`hold ${registryKey}`);
-      expect([wait, section].map(parentOf)).toEqual([request.spanId, request.spanId]);
-      expect(parentOf(exported.span('work'))).toBe(section.spanContext().spanId);
-      expect(section.spanContext().traceId).toBe(request.traceId);
-      expect(parentOf(exported.span('later'))).toBeUndefined();
-      expect(eventNames(wait)).toEqual(['waiting', 'granted']);
-      expect(eventNames(section)).toEqual([]);
-      expect(wait.attributes).toMatchObject({
-        ...{ 'redis_lock.registry_key': registryKey, 'redis_lock.key': 'key', 'redis_lock.type': lockType },
-        ...{ 'redis_lock.outcome': 'acquired', 'redis_lock.contention': 'remote', 'redis_lock.reentry': false },
-      });
-      expect(section.attributes).toMatchObject({
-        ...{ 'redis_lock.key': 'key', 'redis_lock.outcome': 'ended' },
-        'redis_lock.fencing_token': wait.attributes['redis_lock.fencing_token'],
-      });
-      expect([wait, section].map(({ status }) => status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
-      // The event has the time at which it was known that the caller had to wait.
-      const at = (time: [number, number] | undefined) =>
-        time === undefined ? Number.NaN : time[0] * 1e3 + time[1] / 1e6;
-      const [waiting, granted] = wait.events.map(({ time }) => at(time));
-      expect(waiting).toBeGreaterThanOrEqual(at(wait.startTime) - 5);
-      expect(waiting).toBeLessThanOrEqual(granted as number);
+    const request = exported.span('request').spanContext();
+    const wait = exported.span(`lock ${registryKey}`);
+    const section = exported.span(`hold ${registryKey}`);
+    expect([wait, section].map(parentOf)).toEqual([request.spanId, request.spanId]);
+    expect(parentOf(exported.span('work'))).toBe(section.spanContext().spanId);
+    expect(section.spanContext().traceId).toBe(request.traceId);
+    expect(parentOf(exported.span('later'))).toBeUndefined();
+    expect(eventNames(wait)).toEqual(['waiting', 'granted']);
+    expect(eventNames(section)).toEqual([]);
+    expect(wait.attributes).toMatchObject({
+      ...{ 'redis_lock.registry_key': registryKey, 'redis_lock.key': 'key', 'redis_lock.type': 'fair' },
+      ...{ 'redis_lock.outcome': 'acquired', 'redis_lock.contention': 'remote', 'redis_lock.reentry': false },
     });
-
-    it('Instrumented locks count calls by outcome, what is held, and what waits', async () => {
-      const { first, second, labels } = await two();
-      instrument();
-      const lease = await first.obtain('key').lock();
-      expect(await second.obtain('key').tryLock()).toBeNull();
-      const stop = new AbortController();
-      const aborted = second.obtain('key').lock({ signal: stop.signal });
-      await until(async () => (await exported.points())['redis_lock.waiting']?.[0]?.value === 1);
-      stop.abort(new Error('enough'));
-      await expect(aborted).rejects.toThrow('enough');
-      expect((await exported.points())['redis_lock.held']).toEqual([{ attributes: labels, value: 1 }]);
-      await lease.unlock();
-      await first.run('key', () => first.run('key', () => undefined));
-
-      const byOutcome = (outcome: string, value: number) => ({ attributes: { ...labels, outcome }, value });
-      const outcomes = [byOutcome('acquired', 2), byOutcome('timed_out', 1), byOutcome('aborted', 1)];
-      expect(await exported.points()).toEqual({
-        'redis_lock.acquisitions': expect.arrayContaining(outcomes),
-        'redis_lock.wait.duration': expect.arrayContaining(outcomes),
-        'redis_lock.hold.duration': [byOutcome('ended', 2)],
-        'redis_lock.held': [{ attributes: labels, value: 0 }],
-        'redis_lock.waiting': [{ attributes: labels, value: 0 }],
-      });
-      expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
-      const seconds = { 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' };
-      expect(await exported.units()).toMatchObject(seconds);
+    expect(section.attributes).toMatchObject({
+      ...{ 'redis_lock.key': 'key', 'redis_lock.outcome': 'ended' },
+      'redis_lock.fencing_token': wait.attributes['redis_lock.fencing_token'],
     });
+    expect([wait, section].map(({ status }) => status.code)).toEqual([SpanStatusCode.UNSET, SpanStatusCode.UNSET]);
+    // The event has the time at which it was known that the caller had to wait.
+    const at = (time: [number, number] | undefined) =>
+      time === undefined ? Number.NaN : time[0] * 1e3 + time[1] / 1e6;
+    const [waiting, granted] = wait.events.map(({ time }) => at(time));
+    expect(waiting).toBeGreaterThanOrEqual(at(wait.startTime) - 5);
+    expect(waiting).toBeLessThanOrEqual(granted as number);
+  });
 
-    it('Instrumented locks report a loss, in the section and by reason', async () => {
-      const { first, second, registryKey, labels } = await two();
-      instrument();
-      const running = first.run('key', async (lease) => {
-        await second.obtain('key').forceUnlock();
-        await lease.renew().catch(() => undefined);
-        await lossOf(lease);
-      });
-      await expect(running).rejects.toThrow(LockLostError);
-      const lease = await first.obtain('key').lock();
+  it('Instrumented locks count calls by outcome, what is held, and what waits', async () => {
+    const { first, second, labels } = await two();
+    instrument();
+    const lease = await first.obtain('key').lock();
+    expect(await second.obtain('key').tryLock()).toBeNull();
+    const stop = new AbortController();
+    const aborted = second.obtain('key').lock({ signal: stop.signal });
+    await until(async () => (await exported.points())['redis_lock.waiting']?.[0]?.value === 1);
+    stop.abort(new Error('enough'));
+    await expect(aborted).rejects.toThrow('enough');
+    expect((await exported.points())['redis_lock.held']).toEqual([{ attributes: labels, value: 1 }]);
+    await lease.unlock();
+    await first.run('key', () => first.run('key', () => undefined));
+
+    const byOutcome = (outcome: string, value: number) => ({ attributes: { ...labels, outcome }, value });
+    const outcomes = [byOutcome('acquired', 2), byOutcome('timed_out', 1), byOutcome('aborted', 1)];
+    expect(await exported.points()).toEqual({
+      'redis_lock.acquisitions': expect.arrayContaining(outcomes),
+      'redis_lock.wait.duration': expect.arrayContaining(outcomes),
+      'redis_lock.hold.duration': [byOutcome('ended', 2)],
+      'redis_lock.held': [{ attributes: labels, value: 0 }],
+      'redis_lock.waiting': [{ attributes: labels, value: 0 }],
+    });
+    expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
+    const seconds = { 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' };
+    expect(await exported.units()).toMatchObject(seconds);
+  });
+
+  it('Instrumented locks report a loss, in the section and by reason', async () => {
+    const { first, second, registryKey, labels } = await two();
+    instrument();
+    const running = first.run('key', async (lease) => {
       await second.obtain('key').forceUnlock();
       await lease.renew().catch(() => undefined);
-      await expect(lease.unlock()).rejects.toThrow(LockLostError);
-
-      const sections = exported.spans(`hold ${registryKey}`);
-      expect(sections.map(({ status }) => status.code)).toEqual([SpanStatusCode.ERROR, SpanStatusCode.ERROR]);
-      for (const section of sections) {
-        expect(section.events.find(({ name }) => name === 'lost')?.attributes).toEqual({
-          'redis_lock.reason': 'expired',
-        });
-        expect(section.attributes['redis_lock.outcome']).toBe('lost');
-      }
-      const points = await exported.points();
-      expect(points['redis_lock.lost']).toEqual([{ attributes: { ...labels, reason: 'expired' }, value: 2 }]);
-      expect(points['redis_lock.hold.duration']).toEqual([{ attributes: { ...labels, outcome: 'lost' }, value: 2 }]);
-      expect(points['redis_lock.held']).toEqual([{ attributes: labels, value: 0 }]);
+      await lossOf(lease);
     });
+    await expect(running).rejects.toThrow(LockLostError);
+    const lease = await first.obtain('key').lock();
+    await second.obtain('key').forceUnlock();
+    await lease.renew().catch(() => undefined);
+    await expect(lease.unlock()).rejects.toThrow(LockLostError);
+
+    const sections = exported.spans(`hold ${registryKey}`);
+    expect(sections.map(({ status }) => status.code)).toEqual([SpanStatusCode.ERROR, SpanStatusCode.ERROR]);
+    for (const section of sections) {
+      expect(section.events.find(({ name }) => name === 'lost')?.attributes).toEqual({
+        'redis_lock.reason': 'expired',
+      });
+      expect(section.attributes['redis_lock.outcome']).toBe('lost');
+    }
+    const points = await exported.points();
+    expect(points['redis_lock.lost']).toEqual([{ attributes: { ...labels, reason: 'expired' }, value: 2 }]);
+    expect(points['redis_lock.hold.duration']).toEqual([{ attributes: { ...labels, outcome: 'lost' }, value: 2 }]);
+    expect(points['redis_lock.held']).toEqual([{ attributes: labels, value: 0 }]);
   });
 
   it('Instrumented locks keep keys out of metrics, unless there are groups', async () => {

@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { type DistributedLock, LockLostError, type LockType, type RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/api/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { Contention, KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, readPage, tableBelow } from './pages';
@@ -91,11 +92,6 @@ async function namesIn(redis: PrivateRedis): Promise<NameInRedis[]> {
   return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
 }
 
-async function callsOf(redis: PrivateRedis, rule: string): Promise<number> {
-  const stats = await redis.admin.info('commandstats');
-  return Number(new RegExp(`^cmdstat_${rule.slice(1).replace('|', '\\|')}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
-}
-
 /** What Redis has while a lock is contended for by a user with the rights of the page, and what it says of these rights. */
 async function contend(redis: PrivateRedis, { name, fencing, lockType, more = [], lockOf }: Case) {
   const row = RULES.find(({ names }) => names.includes(name));
@@ -111,7 +107,8 @@ async function contend(redis: PrivateRedis, { name, fencing, lockType, more = []
     await contention.close();
   }
   const unused = [];
-  for (const rule of rules) if (rule.startsWith('+') && (await callsOf(redis, rule)) === 0) unused.push(rule);
+  const isUnused = async (rule: string) => rule.startsWith('+') && (await callsOf(redis.admin, rule.slice(1))) === 0;
+  for (const rule of rules) if (await isUnused(rule)) unused.push(rule);
   const { warnings } = contention;
   return { found, warnings, denied: await denied(redis), unused };
 }

@@ -12,7 +12,7 @@ const QUIET = 80;
 /** Executions of these commands, by clients and scripts together, since the start or the last CONFIG RESETSTAT. */
 export async function callsOf(admin: TestClient, ...commands: readonly string[]): Promise<number> {
   const stats = await admin.info('commandstats');
-  const found = stats.matchAll(/^cmdstat_(\w+):calls=(\d+)/gm);
+  const found = stats.matchAll(/^cmdstat_([\w|]+):calls=(\d+)/gm);
   return [...found].reduce((sum, [, name = '', calls]) => sum + (commands.includes(name) ? Number(calls) : 0), 0);
 }
 
