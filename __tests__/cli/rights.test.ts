@@ -54,20 +54,22 @@ describePrivate('The rights in docs/operations.md', () => {
 
   /** A lock of each format, with somebody who waits for it. */
   const hold = async (): Promise<void> => {
-    for (const lockType of ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const) {
-      const options = { registryKey: lockType, lockType, fencing: true };
-      const [first, second] = [await server.admin(), await server.admin()].map((client) => {
-        const registry = new RedisLockRegistry(client, options);
-        registries.push(registry);
-        return registry;
-      }) as [RedisLockRegistry, RedisLockRegistry];
-      await first.obtain('key').lock();
-      await first.semaphore('permits', { permits: 1 }).lock();
-      for (const waited of [second.obtain('key'), second.semaphore('permits', { permits: 1 })]) {
-        waited.lock().catch(() => undefined);
-        await until(async () => ((await waited.inspect()).waiting ?? 0) > 0, { within: 20_000 });
-      }
-    }
+    const client = await server.admin();
+    const types = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
+    const waiting = types.flatMap((lockType) => {
+      const open = () => new RedisLockRegistry(client, { registryKey: lockType, lockType, fencing: true });
+      const both = [open(), open()] as const;
+      registries.push(...both);
+      return [
+        both.map((registry) => registry.obtain('key')),
+        both.map((registry) => registry.semaphore('permits', { permits: 1 })),
+      ].map(async ([held, waited]) => {
+        await held?.lock();
+        waited?.lock().catch(() => undefined);
+        await until(async () => ((await waited?.inspect())?.waiting ?? 0) > 0, { within: 20_000 });
+      });
+    });
+    await Promise.all(waiting);
   };
 
   it('are enough to look, and none of them is too much', async () => {
