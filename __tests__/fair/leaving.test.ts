@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
-import { POLL, RELEASE } from '../../lib/protocols/fair/fair-scripts';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
@@ -110,34 +109,6 @@ describePrivate('What a fair lock leaves behind', () => {
     } finally {
       await fixture.admin.configSet('maxmemory', '0');
     }
-  });
-
-  it('A fair lock is granted to nobody while the server refuses to write, nor where no message arrives', async () => {
-    const { admin, names, queue, tickets } = fixture;
-    const keys = [names.lock, queue, tickets];
-    const channel = `${names.companion('grants')}:waiter`;
-    const messages: string[] = [];
-    const listener = await fixture.redis.connect();
-    await listener.subscribe(channel, (message) => messages.push(message));
-    await admin.set(names.lock, 'holder:1', { PX: 60_000 });
-    await admin.zAdd(queue, { score: 1, value: 'waiter:1' });
-    await admin.hSet(tickets, 'waiter', `${Date.now() + 60_000}:60000:message`);
-    const release = () => admin.eval(RELEASE.source, { keys, arguments: ['holder:1', 'DEL', 'PUBLISH', 'channel'] });
-    await admin.configSet('min-replicas-to-write', '1');
-    try {
-      await expect(release()).rejects.toThrow('NOREPLICAS');
-    } finally {
-      await admin.configSet('min-replicas-to-write', '0');
-    }
-    await admin.publish(channel, 'refused');
-    await release();
-    await until(() => messages.length > 1);
-    expect(messages).toEqual(['refused', expect.stringMatching('^grant waiter:1@')]);
-    await listener.unsubscribe(channel);
-    await admin.del(names.lock);
-    await admin.zAdd(queue, { score: 1, value: 'waiter:1' });
-    await admin.eval(POLL.source, { keys, arguments: ['other:1', 'PUBLISH poll 10000'] });
-    expect(await admin.exists(names.lock)).toBe(0);
   });
 
   it('What a fair lock leaves behind is a token also when the counter is lost between a grant and its claim', async () => {

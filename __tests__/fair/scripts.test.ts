@@ -1,0 +1,192 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { ACQUIRE, CLAIM_WINDOW, OUTSIDER, POLL, RELEASE } from '../../lib/protocols/fair/fair-scripts';
+import { processOf } from '../../lib/protocols/fair/ticket';
+import type { Script } from '../../lib/redis/script';
+import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
+import { FairFixture } from './fair-fixture';
+
+/** ms */
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+
+describePrivate('The scripts of a fair lock', () => {
+  const fair = FairFixture.install();
+
+  const run = async (script: Script, args: string[], { client = fair.admin, fence = [] as string[] } = {}) => {
+    const keys = [fair.names.lock, fair.queue, fair.tickets, ...fence];
+    return (await client.eval(script.source, { keys, arguments: args })) as unknown[];
+  };
+  const acquire = (ticket: string, score = '') => run(ACQUIRE, [ticket, '60000', `PUBLISH poll 60000 0 ${score}`]);
+  const poll = (ticket: string, how = 'poll', client = fair.admin) =>
+    run(POLL, [ticket, `PUBLISH ${how} 60000`], { client });
+  const release = (owner: string, text = 'PUBLISH') => run(RELEASE, [owner, 'DEL', text, 'channel']);
+  /** For the next caller of the process, which called so many ms ago. */
+  const handOver = (owner: string, next: string, ago = 0, ...fence: string[]) => {
+    const text = `PUBLISH poll 60000 ${1_000 * ago} 60000 5 ${next}`;
+    return run(RELEASE, [owner, 'DEL', text, 'channel'], { fence });
+  };
+  const hold = (owner: string) => fair.admin.set(fair.names.lock, owner, { PX: MINUTE });
+  const micros = (ms = Date.now()) => 1_000 * ms;
+  /** Puts a ticket into the queue, whose process is alive for so many ms. */
+  const enqueue = async (ticket: string, { score = 1, how = 'poll', ttl = MINUTE, life = MINUTE } = {}) => {
+    await fair.admin.zAdd(fair.queue, { score, value: ticket });
+    await fair.admin.hSet(fair.tickets, processOf(ticket), `${Date.now() + life}:${ttl}:${how}`);
+  };
+  const queued = () => fair.admin.zRange(fair.queue, 0, -1);
+  const holder = () => fair.admin.get(fair.names.lock);
+  const lifeOf = (name: string) => fair.admin.pTTL(name);
+  /** What is published on a channel from now on. */
+  const messagesOn = async (channel: string) => {
+    const messages: string[] = [];
+    await (await fair.redis.connect()).subscribe(channel, (message) => messages.push(message));
+    return messages;
+  };
+  const releasesOf = (name: string) => messagesOn(`channel:${name}`);
+
+  beforeEach(() => fair.admin.flushAll());
+
+  it('The scripts of a fair lock enter a caller behind those that came before the clock of the server was set back', async () => {
+    await hold('holder:1');
+    await enqueue('early:1', { score: micros(Date.now() + HOUR) });
+    await acquire('late:1');
+    expect(await queued()).toEqual(['early:1', 'late:1']);
+  });
+
+  it('The scripts of a fair lock note how long a process lives, forget the dead only, and shorten the life of no key', async () => {
+    await hold('holder:1');
+    for (let i = 0; i < 20; i++) await fair.admin.hSet(fair.tickets, `alive ${i}`, `${Date.now() + MINUTE}:1:poll`);
+    await fair.admin.hSet(fair.tickets, 'dead', '1:1:poll');
+    await enqueue('me:1', { life: HOUR });
+    for (const name of [fair.queue, fair.tickets]) await fair.admin.pExpire(name, HOUR);
+    await poll('me:1');
+    const [lifeEnd] = String(await fair.admin.hGet(fair.tickets, 'me')).split(':');
+    expect(Number(lifeEnd)).toBeLessThan(Date.now() + 2 * MINUTE);
+    expect(await fair.admin.hLen(fair.tickets)).toBe(21);
+    for (const name of [fair.queue, fair.tickets]) expect(await lifeOf(name)).toBeGreaterThan(2 * MINUTE);
+  });
+
+  it('The scripts of a fair lock hand it over to the first that is alive, for no longer than it asked for', async () => {
+    await hold('holder:1');
+    await enqueue('dead:1', { life: -MINUTE });
+    await enqueue('next:1', { score: 2, ttl: CLAIM_WINDOW / 2 });
+    await release('holder:1');
+    expect(await holder()).toMatch(/^next:1@/);
+    expect(await lifeOf(fair.names.lock)).toBeLessThanOrEqual(CLAIM_WINDOW / 2);
+    expect(await queued()).toEqual([]);
+  });
+
+  it.each([
+    [-MINUTE, 0],
+    [MINUTE, 2],
+  ])(
+    'The scripts of a fair lock free it where no waiter can be reached, and forget those that are dead only: %d ms',
+    async (life, left) => {
+      await hold('holder:1');
+      await enqueue('waiter:1', { how: 'message', life });
+      expect((await release('holder:1'))[5]).toBe(1);
+      expect(await holder()).toBeNull();
+      expect(await fair.admin.exists([fair.queue, fair.tickets])).toBe(left);
+    },
+  );
+
+  it('The scripts of a fair lock hand it over to the next caller of the process, which others have to know, with one token where they wait', async () => {
+    await hold('me:1');
+    await enqueue('other:1', { score: micros() });
+    await handOver('me:1', 'me:2', MINUTE);
+    expect(await holder()).toMatch(/^me:2@/);
+    expect(await handOver('me:2', 'me:3', MINUTE, fair.names.companion('fence'))).toMatch(/^\d+$/);
+    expect(await holder()).toBe('me:3');
+  });
+
+  it('The scripts of a fair lock leave it to pollers until a pause ends, and take those that wait for alive meanwhile', async () => {
+    const [pause, interval] = [500, 5_000];
+    const leave = async (owner: string, lastPause?: number) => {
+      await hold(owner);
+      if (lastPause !== undefined) await fair.admin.hSet(fair.tickets, 'pause', String(micros(lastPause)));
+      return (await release(owner, `PUBLISH message 10000 0 0 0  ${pause} ${interval} 0 0 0`))[8];
+    };
+    const messages = await releasesOf(fair.names.lock);
+    expect(await leave('holder:1')).toBe(0);
+    expect(await lifeOf(fair.tickets)).toBeGreaterThan(0);
+    for (const asked of [await acquire('waiter:1'), await poll('waiter:1')]) {
+      expect(asked[0]).toBeGreaterThan(0);
+      expect(asked[0]).toBeLessThanOrEqual(pause);
+      expect(await holder()).toBeNull();
+    }
+    const pauseIn = await leave('holder:2', Date.now());
+    expect(pauseIn).toBeGreaterThan(interval - 2 * pause);
+    expect(pauseIn).toBeLessThanOrEqual(interval - pause + 1);
+    expect(await leave('holder:3', Date.now() - HOUR)).toBe(0);
+    expect(await lifeOf(fair.tickets)).toBeGreaterThan(2 * pause);
+    await until(() => messages.length === 2);
+    // The clock of the server was set back.
+    await fair.admin.hSet(fair.tickets, 'pause', String(micros(Date.now() + MINUTE)));
+    expect((await acquire('waiter:2'))[2]).toMatch(/^waiter:2@/);
+  });
+
+  it('The scripts of a fair lock find by ticket and by owner that it is kept already, and publish it once', async () => {
+    const messages = await releasesOf(fair.names.lock);
+    const owner = `holder:1@${micros()}`;
+    await hold(owner);
+    await release('holder:1', 'PUBLISH none 0 0 0 0  0 0 5000 5000 60000');
+    await until(() => messages.length > 0);
+    for (const again of ['holder:1', owner]) expect((await release(again)).slice(1)).toEqual(['', '', '']);
+    expect(await holder()).toBe(`kept@${owner}`);
+  });
+
+  it('The scripts of a fair lock take a holder for one of another lock type unless it is of the own process', async () => {
+    await hold('me:1');
+    expect([await acquire('other:1'), await acquire('me:2')].map((reply) => reply[2])).toEqual([OUTSIDER, '']);
+  });
+
+  it('The scripts of a fair lock find a grant whose reply was lost, and take its ticket out of the queue', async () => {
+    await hold('me:1@5');
+    await enqueue('me:1');
+    expect((await acquire('me:1'))[2]).toBe('me:1@5');
+    expect(await queued()).toEqual([]);
+  });
+
+  it('The scripts of a fair lock grant it to nobody while the server refuses to write, nor where no message arrives', async () => {
+    const channel = `${fair.names.companion('grants')}:waiter`;
+    const messages = await messagesOn(channel);
+    await hold('holder:1');
+    await enqueue('waiter:1', { how: 'message' });
+    await fair.admin.configSet('min-replicas-to-write', '1');
+    const refused = expect(release('holder:1')).rejects.toThrow('NOREPLICAS');
+    await refused.finally(() => fair.admin.configSet('min-replicas-to-write', '0'));
+    await fair.admin.publish(channel, 'refused');
+    await release('holder:1');
+    await until(() => messages.length > 1);
+    expect(messages).toEqual(['refused', expect.stringMatching('^grant waiter:1@')]);
+    await fair.admin.del(fair.names.lock);
+    await enqueue('deaf:1', { how: 'message' });
+    await poll('other:1');
+    expect(await holder()).toBeNull();
+  });
+
+  it('The scripts of a fair lock do not tell a process that it cannot be reached, where it may not publish', async () => {
+    await fair.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
+    await hold('holder:1');
+    await enqueue('me:1', { how: 'message' });
+    expect((await poll('me:1', 'message'))[7]).toBe(1);
+    const mute = await fair.redis.connect({ username: 'mute', password: 'x' });
+    expect((await poll('me:1', 'message', mute))[7]).toBe(0);
+  });
+
+  it('The scripts of a fair lock hand it over, and enter a ticket again, on a server without memory', async () => {
+    await hold('me:1');
+    await fair.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    try {
+      expect(await handOver('me:1', 'me:2')).toBe(1);
+      await acquire('other:1', '7');
+      expect(await queued()).toEqual(['other:1']);
+      await handOver('me:2', 'me:3');
+      expect(await queued()).toEqual(['me:3']);
+      await release((await holder()) as string);
+      expect(await holder()).toMatch(/^me:3@/);
+    } finally {
+      await fair.admin.configSet('maxmemory', '0');
+    }
+  });
+});
