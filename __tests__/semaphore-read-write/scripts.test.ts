@@ -1,0 +1,138 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { ENTER, INSPECTION, RELEASE, RENEW } from '../../lib/protocols/semaphore-read-write/shared-scripts';
+import type { LockScript } from '../../lib/redis/script';
+import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+/** ms */
+const SECOND = 1_000;
+const MINUTE = 60_000;
+
+describeReal('The scripts of a shared lock', () => {
+  let client: TestClient;
+  let lock: string;
+  let waiters: string;
+  let messages: string[];
+
+  beforeEach(async () => {
+    client ??= await createRealClient();
+    lock = uniqueKey('scripts');
+    waiters = `{${lock}}:waiters`;
+    messages = [];
+    const listener = await createRealClient();
+    await listener.subscribe(lock, (message) => messages.push(message));
+  });
+
+  const run = async ({ source }: LockScript, ...args: (string | number)[]) =>
+    (await client.eval(source, { keys: [lock, waiters], arguments: args.map(String) })) as (string | number)[];
+
+  interface Asked {
+    readonly permits?: number;
+    /** ms since the number of permits was given, and whether the lock has not been told. */
+    readonly givenAgo?: number;
+    readonly isNews?: boolean;
+    readonly arrival?: number | '';
+    readonly waited?: number;
+    readonly keptFor?: number;
+  }
+
+  const enter = (
+    member: string,
+    { permits = 1, givenAgo = 0, isNews = false, arrival = '', waited = 0, keptFor = 3 * SECOND }: Asked = {},
+  ) => {
+    const [, kind = '', owner = ''] = /^(\w+):(.*)$/.exec(member) ?? [];
+    const number = [permits, givenAgo, isNews ? 1 : 0];
+    return run(ENTER, kind, owner, lock, MINUTE, ...number, 1, arrival, waited, keptFor, 0, owner, '');
+  };
+  const holds = (member: string, life = MINUTE) => client.zAdd(lock, { score: Date.now() + life, value: member });
+  /** A ticket that is let in without another attempt for so many ms. */
+  const waits = (member: string, arrival = 1_000, letIn = SECOND / 2, leaseEnd = Date.now() + MINUTE) =>
+    client.hSet(waiters, member, `${arrival}:${Date.now() + MINUTE}:${Date.now() + letIn}:${leaseEnd}`);
+  const isIn = async (member: string) => (await client.zScore(lock, member)) !== null;
+
+  it.each<[what: string, before: () => Promise<unknown>, then: () => Promise<unknown>]>([
+    ['a lease has ended', () => holds('write:dead:1', -1), () => enter('read:b:1')],
+    ['a ticket is dropped', () => client.hSet(waiters, 'write:dead:1', '1:1'), () => enter('read:b:1')],
+    ['one before it called later', () => waits('write:b:1', 1), () => enter('write:b:1', { arrival: 2_000 })],
+    ['its holder is gone', () => holds('write:b:1'), () => run(RELEASE, 'write', 'b:1', lock)],
+  ])('The scripts of a shared lock let a waiter in when %s', async (_, before, then) => {
+    await before();
+    await waits('write:a:1');
+    await then();
+    expect(await isIn('write:a:1')).toBe(true);
+    await until(() => messages.some((message) => message.startsWith('write:a:1=')));
+  });
+
+  it.each([
+    ['it was not heard of lately', -1, Date.now() + MINUTE],
+    ['it hears no messages', SECOND / 2, 0],
+  ])('The scripts of a shared lock ask a waiter to come when %s', async (_, letIn, leaseEnd) => {
+    await waits('write:a:1', 1_000, letIn, leaseEnd);
+    await holds('write:b:1');
+    await run(RELEASE, 'write', 'b:1', lock);
+    expect(await isIn('write:a:1')).toBe(false);
+    await until(() => messages.length > 0);
+    expect(messages).toEqual(['write:a:1 wanted']);
+  });
+
+  it('The scripts of a shared lock say that a writer waits, once, and behind those that are let in', async () => {
+    await holds('write:x:1');
+    for (let i = 0; i < 2; i++) await enter('write:a:1');
+    await waits('read:b:1', 1);
+    await run(RELEASE, 'write', 'x:1', lock);
+    expect(await isIn('read:b:1')).toBe(true);
+    await until(() => messages.length > 1);
+    expect(messages).toEqual(['wanted', expect.stringMatching(/^read:b:1=\d+ wanted$/)]);
+  });
+
+  it('The scripts of a shared lock leave a reader that comes first its place, and say when those in front are dropped', async () => {
+    await waits('read:dead:1', 1);
+    await waits('read:a:1', 0);
+    await holds('write:x:1');
+    await enter('read:a:1', { arrival: 5 });
+    expect(await client.hGet(waiters, 'read:a:1')).toMatch(/^0:/);
+    // One that lies ahead is from before the clock of the server was set back.
+    const ahead = await enter('read:c:1', { arrival: 1_000 * (Date.now() + MINUTE), waited: 1_000 * MINUTE });
+    expect(Number(ahead[5])).toBeLessThan(1_000 * (Date.now() - MINUTE) + 100_000);
+    await client.del([lock, waiters]);
+    await client.hSet(waiters, 'write:dead:1', `1:${Date.now() + MINUTE}`);
+    const [, , , again] = await enter('read:b:1');
+    expect(again).toBeGreaterThan(MINUTE / 2);
+  });
+
+  it('The scripts of a shared lock count the number of permits that was given last, and let those in that it has room for', async () => {
+    await holds('semaphore:x:1');
+    await waits('semaphore:a:1');
+    let callers = 0;
+    const numberAfter = async (givenAt: number, asked: Asked) => {
+      await client.hSet(waiters, 'permits', `1:${givenAt}`);
+      return (await enter(`semaphore:b:${++callers}`, asked))[6];
+    };
+    expect(await numberAfter(Date.now(), { permits: 5, givenAgo: MINUTE, isNews: true })).toBe(1);
+    expect(await numberAfter(Date.now() - MINUTE, { permits: 5 })).toBe(1);
+    expect(await isIn('semaphore:a:1')).toBe(false);
+    expect(await numberAfter(Date.now() + MINUTE, { permits: 2, isNews: true })).toBe(2);
+    expect(await isIn('semaphore:a:1')).toBe(true);
+    await client.del(waiters);
+    await waits('semaphore:a:2');
+    await client.hSet(waiters, 'permits', `3:${Date.now()}`);
+    await run(RELEASE, 'semaphore', 'x:1', lock);
+    expect(await client.exists(waiters)).toBe(0);
+  });
+
+  it('The scripts of a shared lock shorten neither the life of the queue nor a lease, and renew or show none that has ended', async () => {
+    await holds('write:x:1');
+    await enter('write:a:1', { keptFor: MINUTE });
+    await enter('write:b:1');
+    expect(await client.pTTL(waiters)).toBeGreaterThan(MINUTE / 2);
+    await client.del(lock);
+    for (const [member, life] of [
+      ['read:ended:1', -1],
+      ['read:a:1', MINUTE],
+    ] as const) {
+      await holds(member, life);
+    }
+    expect(await run(INSPECTION.inspect, '', '')).toMatchObject({ 0: 'a:1', 4: 1, 5: 'read:a:1' });
+    expect(await run(RENEW, 'read', 'ended:1', MINUTE)).toBe(0);
+  });
+});
