@@ -47,24 +47,6 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
-  it('A redisson-fair lock on a server that has forgotten that a process left the queue takes the place at the end for a new position, and those behind the earlier one move up', async () => {
-    await leaveForgotten();
-    const name = `${registryKey}:key`;
-    await admin.hSet(name, 'another process:1', '1');
-    const other = process(admin).obtain('key').lock();
-    await until(async () => (await queued()).length === 2);
-    const [, behind = ''] = await queued();
-    const score = Number(await admin.zScore(timeouts, behind));
-    const again = mine.obtain('key').lock();
-    await until(async () => (await queued())[0] === behind);
-    expect(await queued()).toEqual([behind, expect.stringContaining(mine.id)]);
-    expect(await admin.zScore(timeouts, behind)).toBe(score - WAIT);
-    await admin.del(name);
-    await (await other).unlock();
-    await (await again).unlock();
-    expect(await admin.exists([queue, timeouts])).toBe(0);
-  });
-
   it('P2: is acquired by others as soon as the connection of that process was made again', async () => {
     const position = await leaveForgotten();
     const other = process(admin).obtain('key').lock({ waitTime: 20_000 });

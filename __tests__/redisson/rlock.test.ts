@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { ACQUIRE, RELEASE } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
@@ -304,6 +306,43 @@ describeReal('Beside Redisson', () => {
         isOver.abort();
         await left;
         await holder.unlock().catch(() => undefined);
+      },
+    );
+
+    const run = async ({ source }: Script, owner: string, ...last: string[]) => {
+      const args = [owner, '60000', String(WAIT), 'PUBLISH', `redisson_lock__channel:{${key}}`, ...last];
+      return (await java.eval(source, { keys: [key, queue, timeouts], arguments: args })) as unknown[];
+    };
+
+    it('A redisson-fair lock removes the positions whose time is over, and all earlier ones of its process, and those behind move up', async () => {
+      await java.hSet(key, 'holder:1', '1');
+      const at = Date.now();
+      for (const [i, owner] of ['dead:1', 'me:9', 'java:1', 'me:10', 'java:2'].entries()) {
+        await enqueue(owner, at - 1 + i * WAIT);
+      }
+      expect((await run(ACQUIRE, 'me:11', '1', 'me:11'))[2]).toBe(0);
+      const owners = ['java:1', 'java:2', 'me:11'];
+      expect(await java.lRange(queue, 0, -1)).toEqual(owners);
+      const scores = owners.map((value, i) => ({ value, score: at - 1 + (i + 1) * WAIT }));
+      expect(await java.zRangeWithScores(timeouts, 0, -1)).toEqual(scores);
+      expect((await run(ACQUIRE, 'java:1', '1', 'java:1'))[2]).toBe(1);
+    });
+
+    it.each([
+      ['another one finds it free', ACQUIRE, ['1', 'me:1'], WAIT - 10_000],
+      ['it is released', RELEASE, ['DEL'], 0],
+    ])(
+      'A redisson-fair lock wakes the first waiter whose time is not over when %s',
+      async (_, script, last, leastReply) => {
+        await enqueue('dead:1', Date.now() - 1);
+        await enqueue(JAVA_1, Date.now() + WAIT);
+        const messages: string[] = [];
+        const listener = await createRealClient();
+        await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (message) => void messages.push(message));
+        if (script === RELEASE) await java.hSet(key, 'me:1', '1');
+        expect((await run(script, 'me:1', ...last))[0]).toBeGreaterThan(leastReply);
+        await until(() => messages.length > 0);
+        expect(messages).toEqual(['0']);
       },
     );
 
