@@ -1,6 +1,11 @@
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
-import { RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+import { RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
+import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
+import { KEEP } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { RELEASE as SHARED_RELEASE } from '../../lib/protocols/semaphore-read-write/shared-scripts';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import type { LockScript } from '../../lib/redis/script';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { createProxiedRegistry } from '../support/proxied-registry';
@@ -20,31 +25,6 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
       return string.format('%.0f', time[1] * 1000 + time[2] / 1000 + redis.call('PTTL', KEYS[1]))`;
     return Number(await redis.admin.eval(script, { keys: [name] }));
   }
-
-  it('minHold of a lock ends so long after the acquisition in Redis, however slow the network was on the way', async () => {
-    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, { lockType });
-    const lock = registry.obtain('key');
-    await lock.run(() => undefined, { minHold: 1 }); // loads the scripts into the server
-    await until(async () => (await redis.admin.exists(nameOf('key'))) === 0);
-    const ends: number[] = [];
-    // The request is slow, or the reply of the acquisition and the request that unlocks.
-    for (const slow of [commands.requests, commands.replies]) {
-      slow.delay = 150;
-      const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
-      const acquired = (await endOf(nameOf('key'))) - 60_000;
-      slow.delay = 0;
-      if (slow === commands.replies) commands.requests.delay = 150;
-      await lease.unlock();
-      commands.requests.delay = 0;
-      await client.ping();
-      ends.push((await endOf(nameOf('key'))) - acquired);
-      await lock.forceUnlock();
-    }
-    for (const end of ends) {
-      expect(end).toBeGreaterThanOrEqual(5_000 - ROUNDING);
-      expect(end).toBeLessThanOrEqual(5_000 + ROUNDING);
-    }
-  });
 
   it('minHold of a lock is not changed by what is sent later, or again, for the lease (P7)', async () => {
     const sent: { sha1: string; options: EvalOptions }[] = [];
@@ -159,5 +139,42 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     const life = await redis.admin.pTTL(nameOf('key'));
     expect(life).toBeGreaterThan(15_000);
     expect(life).toBeLessThanOrEqual(20_000);
+  });
+});
+
+/** The form of a key, what keeps it, with its other keys, and how it takes the numbers of a `Keep`. */
+type Keeping = [format: string, LockScript, others: string[], args: (...numbers: string[]) => string[]];
+
+const KEEPING: Keeping[] = [
+  ['string', SPRING_SCRIPTS.KEEP, [], (...numbers) => ['me:1', ...numbers, 'channel']],
+  ['hash', REDISSON_SCRIPTS.KEEP, [], (...numbers) => ['me:1', ...numbers, 'PUBLISH', 'channel']],
+  ['hash', KEEP, ['list', 'zset'], (...numbers) => ['me:1', '0', '0', 'PUBLISH', 'channel', ...numbers]],
+  ['string', RELEASE, ['zset', 'hash'], (...by) => ['me:1', 'DEL', `PUBLISH none 0 0 0 0  0 0 ${by.join(' ')}`, '']],
+  ['zset', SHARED_RELEASE, ['hash'], (...numbers) => ['write', 'me:1', 'channel', ...numbers]],
+];
+
+describePrivate('How long minHold keeps a lock', () => {
+  const redis = PrivateRedis.install();
+  const [minHold, ttl] = [5_000, 60_000];
+
+  it.each<[what: string, left: number, life: number, kept: number]>([
+    ['what is left by the local clock, when it was renewed', 100, ttl, 100],
+    ['what is left by the clock of Redis, when the reply was long on its way', minHold, ttl - 2_000, 3_000],
+    ['nothing, when it is over by the clock of Redis', 100, ttl - 2 * minHold, 1],
+    ['what is left by the local clock, when its expiry was taken away', minHold, 0, minHold],
+  ])('How long minHold keeps a lock is %s, in each format', async (_, left, life, kept) => {
+    const { admin } = redis;
+    for (const [format, { source }, others, args] of KEEPING) {
+      await admin.flushAll();
+      if (format === 'string') await admin.set('lock', 'me:1');
+      if (format === 'hash') await admin.hSet('lock', 'me:1', '1');
+      if (format === 'zset') await admin.zAdd('lock', { score: Date.now() + (life || ttl), value: 'write:me:1' });
+      if (life > 0) await admin.pExpire('lock', life);
+      const numbers = [left, minHold, ttl].map(String);
+      await admin.eval(source, { keys: ['lock', ...others], arguments: args(...numbers) });
+      const end = await admin.pTTL('lock');
+      expect(end).toBeLessThanOrEqual(kept + ROUNDING);
+      expect(end).toBeGreaterThan(kept - 1_000);
+    }
   });
 });
