@@ -64,6 +64,27 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     expect((await second.inspect()).held).toBe(false);
   });
 
+  it.each([5_000, 300_000])(
+    'When a client repeats every command, an attempt gives the same token, and the whole ttl or what is left: %d ms',
+    async (life) => {
+      const { client, lock, nameOf, second } = open();
+      const { admin } = redis;
+      let token: number | undefined;
+      client.between = async () => {
+        ({ fencingToken: token } = await second.inspect());
+        const name = nameOf('key');
+        const members = (await admin.type(name)) === 'zset' ? await admin.zRangeByScore(name, 1, '+inf') : [];
+        for (const value of members) await admin.zAdd(name, { score: Date.now() + life, value });
+        await admin.pExpire(name, life);
+      };
+      const lease = await lock.lock({ ttl: 60_000 });
+      client.between = async () => {};
+      expect(lease.fencingToken).toBe(token);
+      expect((await second.inspect()).remaining).toBeGreaterThan(Math.max(life, 60_000) - 5_000);
+      await lease.unlock().catch(() => undefined); // found gone, when it was repeated
+    },
+  );
+
   it('When a client repeats every command, a release leaves the next holder its lease', async () => {
     const { client, lock, second } = open();
     const lease = await lock.lock();

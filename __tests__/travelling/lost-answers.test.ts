@@ -80,7 +80,7 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('A lease of a %s 
     ['executed before it is repeated', true],
     ['executed after it was repeated', false],
   ])('an adoption without an answer adopts when it is repeated by the same registry: %s', async (_, isFirst) => {
-    const { one, other, contentOf, exists } = await start();
+    const { one, other, name, contentOf, exists } = await start();
     const lease = await one.registry.obtain('key').lock();
     const text = await lease.detach();
     const caught = other.client.catchNext('held');
@@ -91,10 +91,14 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('A lease of a %s 
       await late.deliver();
       await expect(one.registry.adopt(text)).rejects.toMatchObject({ reason: 'stolen' });
     }
+    await redis.admin.pExpire(name, TTL / 2);
     const adopted = await other.registry.adopt(text);
     expect(adopted.fencingToken).toBeGreaterThan(lease.fencingToken as number);
+    expect(await redis.admin.pTTL(name)).toBeGreaterThan(TTL - 5_000);
     const before = await contentOf();
+    await redis.admin.pExpire(name, 2 * TTL);
     if (!isFirst) await late.deliver();
+    expect(await redis.admin.pTTL(name)).toBeGreaterThan(TTL);
     expect(await contentOf()).toEqual(before);
     for (const { registry } of [one, other]) {
       await expect(registry.adopt(text)).rejects.toMatchObject({ reason: 'stolen' });
