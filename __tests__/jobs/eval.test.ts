@@ -73,6 +73,10 @@ describePrivate('lease.eval', () => {
     const [mark = ''] = await redis.admin.keys(`{${nameOf('key')}}:evals:*`);
     expect(await redis.admin.get(mark)).toMatch(/^\d+ (\d+ )$/);
     expect(await redis.admin.pTTL(mark)).toBeLessThanOrEqual(4 * 60_000);
+    // Numbers of two digits, and a lock whose expiry was taken away.
+    for (let count = 4; count < 14; count++) expect(await increment(counters[1])).toBe(count);
+    await redis.admin.persist(nameOf('key'));
+    expect(await increment(counters[1])).toBe(14);
     await lease.unlock();
   });
 
