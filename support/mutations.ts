@@ -40,10 +40,7 @@ export const MUTATIONS = {
         'local isOwners = holder and true',
       ],
       // redisson-fair
-      [
-        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end",
-        "if state == 'stolen' and redis.call('EXISTS', lock) == 1 then state = nil end",
-      ],
+      ["if state == 'stolen' then return -1 end", "if state == 'stolen' then state = nil end"],
     ],
   },
   'owner-of-the-process': {

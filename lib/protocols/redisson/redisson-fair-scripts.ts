@@ -170,9 +170,8 @@ if head then
   ${removePast('remove')}
 end
 local state ${HASH.held}
--- Another owner has it; it was not unlocked by force.
-if state == 'stolen' and redis.call('EXISTS', lock) == 1 then return -1 end
-local reply = state == 'stolen' and -1 or 0
+if state == 'stolen' then return -1 end
+local reply = 0
 if not state then
   ${deleteBy('ARGV[6]')}
   ${leave}
