@@ -117,6 +117,15 @@ it('Callers that wait inside a scope whose lease is lost are told so, one after 
   await expect(running).rejects.toMatchObject({ ...LOST, result: 'done' });
 });
 
+it('Each run that was inside when the lease was lost rejects with the result of its own task', async () => {
+  const outer = lock.run(async (lease) => {
+    const inner = lock.run(() => lose(lease).then(() => 'inner'));
+    await expect(inner).rejects.toMatchObject({ ...LOST, result: 'inner' });
+    return 'outer';
+  });
+  await expect(outer).rejects.toMatchObject({ ...LOST, result: 'outer' });
+});
+
 it('A nested call with a ttl or a minHold that is longer than what is left extends the lease', async () => {
   const run = (task: (lease: Lease) => unknown) => lock.run(task, { ttl: 60_000 });
   await run(async (lease) => {
@@ -316,8 +325,26 @@ it('A writer inside its own read scope would wait for itself, and is refused', a
   await expect(read.run(() => write.lock())).rejects.toThrow('inside its own read scope');
 });
 
-it('A nested call leaves no listener at its signal', async () => {
-  const { signal } = new AbortController();
-  await lock.run(async () => (await lock.lock({ signal })).unlock());
-  expect(getEventListeners(signal, 'abort')).toEqual([]);
-});
+it.each(['waits for its turn', 'has got its turn', 'waits for the extension of the lease'])(
+  'A nested call that %s gives up with the reason of its signal, and leaves neither its turn nor a listener',
+  async (when) => {
+    const abort = new AbortController();
+    const { signal } = abort;
+    const task = async () => {
+      await (await lock.lock({ signal })).unlock();
+      const isExtending = when.endsWith('lease');
+      const first = isExtending ? undefined : await lock.lock();
+      if (isExtending) redis.evalSha.mockImplementationOnce(silence);
+      const nested = expect(lock.lock({ signal, ...(isExtending && { ttl: 100_000 }) })).rejects.toBe('left');
+      await time.advance(1);
+      if (when.startsWith('has')) void first?.unlock();
+      abort.abort('left');
+      await nested;
+      await first?.unlock();
+      await expect(lock.lock({ signal })).rejects.toBe('left');
+      await (await lock.lock()).unlock();
+      expect(getEventListeners(signal, 'abort')).toEqual([]);
+    };
+    await lock.run(task, { ttl: 60_000 });
+  },
+);
