@@ -61,30 +61,6 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     },
   );
 
-  it('The number of permits lets waiters of other processes enter when it comes with a call, and not before', async () => {
-    const [one, other] = await pair(RARELY);
-    const fewer = semaphore(one, 1);
-    const held = await fewer.lock();
-    const waiter = fewer.lock();
-    await queued(fewer, 1);
-    const more = semaphore(other, 2);
-    await sleep(50);
-    expect(await more.inspect()).toMatchObject({ holders: 1, waiting: 1 });
-    // There are two permits: the second one is for the caller that waits.
-    expect(await more.tryLock()).toBeNull();
-    await (await waiter).unlock();
-    await held.unlock();
-  });
-
-  it('The number of permits is that of the cached object for one that was evicted', async () => {
-    const [one] = await pair(RARELY);
-    const evicted = semaphore(one, 2);
-    one.expireUnusedOlderThan(-1);
-    expect(semaphore(one, 5)).not.toBe(evicted);
-    await (await evicted.lock({ permits: 4 })).unlock();
-    await expect(evicted.lock({ permits: 6 })).rejects.toThrow('from 1 to 5, got 6');
-  });
-
   it('The number of permits counts for a caller that waited in its process, though nobody is left in the queue', async () => {
     const [one, other] = await pair(RARELY);
     const held = semaphore(one, 3);

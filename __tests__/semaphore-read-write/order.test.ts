@@ -66,30 +66,6 @@ function orderOfCalls(pair: () => Promise<Pair>): void {
     await Promise.all([...reading, later]);
     expect(order).toEqual(['short', 'long', 'writer']);
   });
-
-  it('A caller that takes over a position in the queue does not keep the time of the call before', async () => {
-    const [one, other] = await pair();
-    const [here, there] = [one.semaphore('key', { permits: 2 }), other.semaphore('key', { permits: 2 })];
-    const order: string[] = [];
-    const held = await Promise.all([there.lock(), there.lock()]);
-    const first = here.lock({ waitTime: 20_000 });
-    const second = here.lock({ waitTime: 20_000 });
-    await queued(here, 1);
-    await sleep(2 * APART);
-    const third = enter(there, 'third', order);
-    await queued(here, 2);
-    await sleep(2 * APART);
-    const fourth = enter(here, 'fourth', order);
-    await held[0]?.unlock();
-    // The second one gets the permit of the first one, and the fourth one the position that the second one had.
-    await (await first).unlock();
-    const lease = await second;
-    await sleep(APART);
-    await held[1]?.unlock();
-    await Promise.all([third, fourth]);
-    expect(order).toEqual(['third', 'fourth']);
-    await lease.unlock();
-  });
 }
 
 describeReal('Shared locks in Redis', () => {

@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { type Lease, type LockWarning, NotLockOwnerError } from '../../lib';
-import { startMonitor } from '../support/monitor';
+import type { Lease } from '../../lib';
 import { describeReal } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { until } from '../support/until';
 import { SharedFixture } from './shared-fixture';
-
-/** ms; for this long after its grant a permit is passed on within a process, and readers of a process let others in. */
-const SLICE = 60;
 
 describeReal('A semaphore', () => {
   const fixture = SharedFixture.install();
@@ -30,23 +26,6 @@ describeReal('A semaphore', () => {
     const later = await Promise.all([here.tryLock(), here.tryLock()]);
     expect(later).not.toContain(null);
     await Promise.all(later.map((lease) => lease?.unlock()));
-  });
-
-  it('A semaphore serves processes in the order in which their callers came: nobody overtakes one that waits', async () => {
-    const [one, other] = await fixture.pair();
-    const [here, there] = [one.semaphore('key', { permits: 1 }), other.semaphore('key', { permits: 1 })];
-    const order: string[] = [];
-    const held = await here.lock();
-    const first = there.run(async () => order.push('there'));
-    await fixture.queued('key', 1);
-    await sleep(SLICE);
-    const second = here.run(async () => order.push('here'));
-    await fixture.queued('key', 2);
-    await held.unlock();
-    // It comes after the two, though the permit may be free at this moment.
-    expect(await here.tryLock()).toBeNull();
-    await Promise.all([first, second]);
-    expect(order).toEqual(['there', 'here']);
   });
 
   it('A semaphore counts a ticket in front as if it had entered, as long as its process may come', async () => {
@@ -78,19 +57,6 @@ describeReal('A semaphore', () => {
     await lease?.unlock();
   });
 
-  it('A semaphore notifies the waiter that may enter, which need not poll', async () => {
-    const [one, other] = await fixture.pair({ idleBetweenTries: 3_000 }); // a poll every 30 s
-    const held = await one.semaphore('key', { permits: 1 }).lock();
-    const waiting = other.semaphore('key', { permits: 1 }).lock({ waitTime: 60_000 });
-    await fixture.queued('key', 1);
-    await until(async () => (await fixture.client.pubSubNumSub(fixture.channel('key')))[fixture.channel('key')] === 1);
-    await untilQuiet(fixture.client);
-    const startedAt = performance.now();
-    await held.unlock();
-    await (await waiting).unlock();
-    expect(performance.now() - startedAt).toBeLessThan(15_000);
-  });
-
   it('A semaphore leaves no queue behind for ever: it has an expiry, with one waiter and with several', async () => {
     const [one, other] = await fixture.pair();
     const held = await one.semaphore('key', { permits: 1 }).lock();
@@ -104,37 +70,6 @@ describeReal('A semaphore', () => {
     await held.unlock();
     await Promise.all(waiting.map(async (lease) => (await lease).unlock()));
     expect(await fixture.client.exists(waiters)).toBe(0);
-  });
-
-  it('A semaphore ends by `lock.unlock()` the only lease, and refuses where there are several', async () => {
-    const semaphore = (await fixture.registry()).semaphore('key', { permits: 2 });
-    const first = await semaphore.lock();
-    const second = await semaphore.lock();
-    expect(semaphore.isAcquiredInThisProcess).toBe(true);
-    await expect(semaphore.unlock()).rejects.toThrow('several leases');
-    await expect(semaphore.unlock()).rejects.toBeInstanceOf(NotLockOwnerError);
-    for (const lease of [first, second]) lease.assertHeld();
-    await first.unlock();
-    expect(semaphore.isAcquiredInThisProcess).toBe(true);
-    await semaphore.unlock();
-    expect(() => second.assertHeld()).toThrow(NotLockOwnerError);
-    expect(semaphore.isAcquiredInThisProcess).toBe(false);
-    await expect(semaphore.unlock()).rejects.toThrow('not held');
-  });
-
-  it('A semaphore is the same object while it is cached, and works when it was evicted', async () => {
-    const registry = await fixture.registry();
-    const semaphore = registry.semaphore('key', { permits: 1 });
-    const lease = await semaphore.lock();
-    registry.expireUnusedOlderThan(-1);
-    expect(registry.semaphore('key', { permits: 1 })).toBe(semaphore);
-    await lease.unlock();
-    registry.expireUnusedOlderThan(-1);
-    expect(registry.size).toBe(0);
-    const next = await semaphore.lock();
-    expect(registry.semaphore('key', { permits: 1 })).toBe(semaphore);
-    expect(await registry.semaphore('key', { permits: 1 }).tryLock()).toBeNull();
-    await next.unlock();
   });
 
   it('A semaphore can be inspected, listed and unlocked by force', async () => {
@@ -155,34 +90,14 @@ describeReal('A semaphore', () => {
     expect(await semaphore.inspect()).toMatchObject({ held: false, owner: undefined, holders: 0, waiting: 0 });
   });
 
-  it('A semaphore is named by the warning about a long wait, with one of its holders', async () => {
-    const warnings: LockWarning[] = [];
-    const registry = await fixture.registry({ warnAfter: 100, onWarning: (warning) => void warnings.push(warning) });
-    await registry.obtain('other').lock();
-    const semaphore = registry.semaphore('key', { permits: 1 });
-    const held = await semaphore.lock();
-    const waiting = semaphore.lock();
-    await until(() => warnings.length > 0);
-    const [warning] = warnings;
-    expect(warning).toMatchObject({ code: 'LONG_WAIT', key: 'key', holder: { isThisProcess: true } });
-    await held.unlock();
-    await (await waiting).unlock();
-  });
-
   it('A semaphore sends two commands for an uncontended lock and unlock, and no message', async () => {
     const registry = await fixture.registry();
     const semaphore = registry.semaphore('key', { permits: 2 });
     await semaphore.run(() => undefined); // the server has the scripts from now on
-    const monitor = await startMonitor();
-    try {
-      await semaphore.run(() => undefined);
-      await monitor.settle();
-      const about = monitor.commands.filter(({ args }) => args.some((text) => text.includes(fixture.registryKey)));
-      expect(about.filter(({ source }) => source !== 'lua').map(({ name }) => name)).toEqual(['EVALSHA', 'EVALSHA']);
-      expect(about.filter(({ name }) => name === 'PUBLISH')).toEqual([]);
-    } finally {
-      monitor.stop();
-    }
+    const commands = await fixture.commandsOf(() => semaphore.run(() => undefined));
+    const requests = commands.filter(({ source }) => source !== 'lua');
+    expect(requests.map(({ name }) => name)).toEqual(['EVALSHA', 'EVALSHA']);
+    expect(commands.filter(({ name }) => name === 'PUBLISH')).toEqual([]);
   });
 
   it('A semaphore costs a process under 2 requests a second, however many of its callers wait', async () => {
@@ -194,18 +109,10 @@ describeReal('A semaphore', () => {
     const ended = Promise.allSettled(waiting);
     await fixture.queued('key', 1);
     await untilQuiet(fixture.client);
-    const monitor = await startMonitor();
-    try {
-      const startedAt = performance.now();
-      await sleep(3_000);
-      await monitor.settle();
-      const sent = monitor.commands.filter(({ source }) => source !== 'lua');
-      const requests = sent.filter(({ args }) => args.some((text) => text.includes(fixture.registryKey)));
-      // A poll that falls on the edge counts once more.
-      expect(requests.length).toBeLessThan((2 * (performance.now() - startedAt)) / 1_000);
-    } finally {
-      monitor.stop();
-    }
+    const startedAt = performance.now();
+    const requests = await fixture.requestsOf(() => sleep(1_500));
+    // A poll that falls on the edge counts once more.
+    expect(requests.length).toBeLessThan((2 * (performance.now() - startedAt)) / 1_000);
     stop.abort();
     await ended;
     await held.unlock();

@@ -3,6 +3,7 @@ import { type DistributedLock, type Lease, RedisLockRegistry, type RedisLockRegi
 import type { HeldLease } from '../../lib/core/unlock-order';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
+import { type MonitoredCommand, startMonitor } from '../support/monitor';
 import { createRealClient, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
@@ -81,6 +82,24 @@ export class SharedFixture {
   /** Those that have the lock, without the sums of a semaphore. */
   members(key: string): Promise<string[]> {
     return this.client.zRangeByScore(`${this.registryKey}:${key}`, 1, '+inf');
+  }
+
+  /** What the server runs about the locks of this test meanwhile: requests, and commands in scripts (`lua`). */
+  async commandsOf(during: () => Promise<unknown>): Promise<MonitoredCommand[]> {
+    const monitor = await startMonitor();
+    try {
+      await during();
+      await monitor.settle();
+      return monitor.commands.filter(({ args }) => args.some((text) => text.includes(this.registryKey)));
+    } finally {
+      monitor.stop();
+    }
+  }
+
+  /** The names of the requests alone. */
+  async requestsOf(during: () => Promise<unknown>): Promise<string[]> {
+    const commands = await this.commandsOf(during);
+    return commands.filter(({ source }) => source !== 'lua').map(({ name }) => name);
   }
 
   /** The channel of the lock of `key`. */

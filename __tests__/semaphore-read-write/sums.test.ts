@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
-import { type MonitoredCommand, startMonitor } from '../support/monitor';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { ownerOf, SharedFixture } from './shared-fixture';
@@ -16,16 +15,10 @@ describeReal('The sums that a semaphore keeps with its leases', () => {
   };
 
   /** What scripts run in Redis about the locks meanwhile. */
-  async function commandsOf(during: () => Promise<void>): Promise<MonitoredCommand[]> {
-    const monitor = await startMonitor();
-    try {
-      await during();
-      await monitor.settle();
-      return monitor.commands.filter(({ source, args }) => source === 'lua' && args[0]?.includes(fixture.registryKey));
-    } finally {
-      monitor.stop();
-    }
-  }
+  const commandsOf = async (during: () => Promise<unknown>) =>
+    (await fixture.commandsOf(during)).filter(
+      ({ source, args }) => source === 'lua' && args[0]?.includes(fixture.registryKey),
+    );
 
   it('are right with permits that are taken, given back, kept, passed on, ended by force, and by their ttl', async () => {
     const [one, other] = await fixture.pair();

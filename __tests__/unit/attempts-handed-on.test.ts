@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
@@ -88,6 +89,26 @@ it('An attempt in flight of a caller that got a hold of its process is given bac
   semaphore.lock().catch(() => undefined);
   await time.advance(1);
   expect(await semaphore.tryLock()).toBeNull();
+});
+
+it('A position in the queue goes on to the next caller that asks for the same, which gives it back once when it gives up, though a connection was lost before', async () => {
+  const client = Object.assign(new EventEmitter(), redis);
+  semaphore = createRegistry(client).registry.semaphore('key', { permits: 2 });
+  client.emit('client-error');
+  const before = await semaphore.lock();
+  redis.evalSha.mockResolvedValue(sharedRefused(60_000, 2));
+  const stop = new AbortController();
+  const [first, next] = [semaphore.lock(), semaphore.lock({ signal: stop.signal })];
+  await time.advance(1);
+  const [queued, { sent }] = [owners().at(-1), redis];
+  await before.unlock();
+  (await first).assertHeld();
+  await time.advance(1);
+  expect(redis.sent).toBe(sent);
+  stop.abort('left');
+  await expect(next).rejects.toBe('left');
+  await time.advance(5_000);
+  expect(owners().slice(sent)).toEqual([queued]);
 });
 
 it('A reader that stands back for a writer, and has asked for nothing yet, gets a hold of its process', async () => {

@@ -20,6 +20,9 @@ it.each([
   ...named('waitTime', [...notNumbers, ...negative, [Number.NEGATIVE_INFINITY, RangeError, '-Infinity']]),
   ...named('minHold', [...notNumbers, ...negative, [Number.POSITIVE_INFINITY, RangeError, 'Infinity']]),
   ['renew', 'no', TypeError, "'no'"],
+  ['permits', 0, RangeError, '0'],
+  ['permits', 1.5, RangeError, '1.5'],
+  ['permits', '2', TypeError, "'2'"],
   ['signal', [], TypeError, '[]'],
   ['signal', new AbortController(), TypeError, 'AbortController'],
 ] as const)('A call refuses %s: %p by a rejection, with no command sent', async (name, value, kind, quoted) => {

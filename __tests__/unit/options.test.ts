@@ -153,5 +153,7 @@ it('An option that is an array has no holes', async () => {
 
 it('The option `permits` is 1 for a lock that has no more, and the error says so', async () => {
   const message = 'Expected `permits` to be 1, got 2 (number)';
-  await expect(registry.obtain('key').lock({ permits: 2 })).rejects.toThrow(message);
+  for (const lock of [registry.obtain('key'), registry.multi(['a', 'b']), registry.readWrite('key').read]) {
+    await expect(lock.lock({ permits: 2 })).rejects.toThrow(message);
+  }
 });
