@@ -152,7 +152,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'registry/backed-lock-registry:CLEANING_AT_LEAST': 'unit/registries',
   'registry/backed-lock-registry:CLOSE_TIMEOUT': 'unit/registries',
   'registry/backed-lock-registry:SHOWN_KEYS': 'unit/registries',
-  'registry/lead:STAND_AGAIN_AFTER': 'jobs/lead',
+  'registry/lead:STAND_AGAIN_AFTER': 'unit/lead',
   'segmented/segmented-lock:CHOICES': 'unit/segments',
   'segmented/segmented-lock:CHOICE_ADDED_AFTER': 'unit/segments',
   'segmented/segmented-lock:MOST_SEGMENTS': 'unit/bad-segments',

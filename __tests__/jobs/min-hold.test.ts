@@ -80,10 +80,8 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
   });
 
   it('minHold of a lock is kept when the unlock was not answered: what repeats it in the background does not free the lock', async () => {
-    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, {
-      lockType,
-      commandTimeout: 300,
-    });
+    const options = { lockType, commandTimeout: 300 };
+    const { registry, nameOf, client, commands } = await createProxiedRegistry(redis, options);
     const lock = registry.obtain('key');
     const lease = await lock.lock({ ttl: 60_000, minHold: 5_000 });
     const acquired = (await endOf(nameOf('key'))) - 60_000;

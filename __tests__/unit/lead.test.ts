@@ -69,6 +69,7 @@ const unreachable = (cause?: unknown) => new CannotAcquireLockError('silent', 'k
 it('lead() says what it needs', async () => {
   await expect(lead(lock, 'task' as never)).rejects.toThrow('Expected `task` to be a function');
   await expect(leading({ signal: 5 as never })).rejects.toThrow('Expected `signal` to be an AbortSignal, got 5');
+  await expect(leading({ ttl: 5 } as never)).rejects.toThrow('Unknown option `ttl` (5); known are signal');
   expect(asked).toEqual([]);
 });
 
