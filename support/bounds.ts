@@ -85,7 +85,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'multi/multi-lock:MOST_KEYS': 'unit/several-keys',
   'protocols/contended:NOTIFY_TIMEOUT': 'because waiters poll where they are not notified, and nobody waits for it',
   'protocols/fair/fair-protocol:LEAST_TIMEOUT': 'because half a window is longer for each ttl but the shortest ones',
-  'protocols/fair/fair-scripts:CLAIM_WINDOW': 'fair/grants',
+  'protocols/fair/fair-scripts:CLAIM_WINDOW': 'unit/fair-presence',
   'protocols/fair/fair-scripts:NOTED_LONGER': 'because it only spares commands inside a script',
   'protocols/fair/fair-scripts:SET_BACK': 'because a clock is set back by less than this or by far more',
   'protocols/fair/presence:DEAF_FOR': 'because a process only polls meanwhile, while messages may arrive again',

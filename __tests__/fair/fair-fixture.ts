@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach } from '@jest/globals';
-import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
+import type { RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
 import type { AcquireMessage } from '../../lib/api/messages';
 import { acquireChannel } from '../../lib/diagnostics/channels';
-import { CLAIM_WINDOW } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import { LockNames } from '../../lib/redis/names';
 import { machineDelay } from '../support/machine-delay';
@@ -65,15 +64,6 @@ export async function callInTurn<T>(
 
 /** Waits for the lock of a registry, when it is called. */
 export const lock = (registry: RedisLockRegistry) => () => registry.obtain(KEY).lock();
-
-/** Whether the promise fulfils within this time. */
-export const settlesWithin = (promise: Promise<unknown>, ms: number): Promise<boolean> =>
-  Promise.race([promise.then(() => true), sleep(ms, false)]);
-
-interface Waiting {
-  readonly lease: Lease;
-  readonly waiting: Promise<Lease>;
-}
 
 /** A private server with a fair lock. */
 export class FairFixture {
@@ -147,21 +137,6 @@ export class FairFixture {
     return callInTurn(callers, (tickets) => this.queued(before + tickets, notifiedBy));
   }
 
-  /** The holder's lease, and a waiter's that has just come into the queue: it listens from a wait before. */
-  async shortWait(holder: RedisLockRegistry, waiter: RedisLockRegistry): Promise<Waiting> {
-    await this.handOverOnce(holder, waiter);
-    const lease = await lock(holder)();
-    const [waiting] = await this.enqueue([lock(waiter)]);
-    return { lease, waiting: waiting as Promise<Lease> };
-  }
-
-  /** The waiter is longer in the queue than any window: that its ticket was sent before proves nothing. */
-  async longWait(holder: RedisLockRegistry, waiter: RedisLockRegistry): Promise<Waiting> {
-    const waiting = await this.shortWait(holder, waiter);
-    await sleep(1.2 * CLAIM_WINDOW);
-    return waiting;
-  }
-
   /** Hands the lock over once, from one process to another. Then the server knows every script. */
   async handOverOnce(from: RedisLockRegistry, to: RedisLockRegistry): Promise<void> {
     const lease = await lock(from)();
@@ -189,22 +164,5 @@ export class FairFixture {
   /** Keys of this test in Redis, without the fencing counter, whose ttl is a day. */
   async keys(): Promise<string[]> {
     return (await this.admin.keys(`*${this.registryKey}*`)).filter((name) => !name.endsWith(':fence'));
-  }
-}
-
-/** A fair lock with three processes: one that holds it first, one that waits behind proxies, and another one. */
-export class ThreeProcesses extends FairFixture {
-  holder!: RedisLockRegistry;
-  waiter!: ProxiedRegistry;
-  other!: RedisLockRegistry;
-
-  static override install(): ThreeProcesses {
-    const fixture = new ThreeProcesses();
-    beforeEach(async () => {
-      fixture.registryKey = uniqueKey('fair');
-      const started = [fixture.process(), fixture.proxied(), fixture.process()] as const;
-      [fixture.holder, fixture.waiter, fixture.other] = await Promise.all(started);
-    });
-    return fixture;
   }
 }

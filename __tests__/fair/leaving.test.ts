@@ -3,7 +3,6 @@ import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry } from '../../lib';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
-import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { FairFixture, lock, SLACK } from './fair-fixture';
 import { KEY } from './worker';
@@ -37,22 +36,6 @@ describePrivate('What a fair lock leaves behind', () => {
     await gone();
   });
 
-  it('What a fair lock leaves behind is no ticket of a closed registry; the tickets of others stay', async () => {
-    const lease = await a.obtain(KEY).lock();
-    const c = await fixture.process();
-    const waiting = [b, b, c].map((registry) => registry.obtain(KEY).lock());
-    const closed = waiting
-      .slice(0, 2)
-      .map((caller) => expect(caller).rejects.toMatchObject({ name: 'RegistryClosedError' }));
-    await fixture.queued(2);
-    await b.close();
-    await Promise.all(closed);
-    expect(await tickets()).toBe(1);
-    await lease.unlock();
-    await (await waiting[2])?.unlock();
-    await gone();
-  });
-
   it('What a fair lock leaves behind has a life of its own also when the last ticket was granted and is not claimed', async () => {
     const waiter = await fixture.proxied();
     const lease = await a.obtain(KEY).lock();
@@ -68,12 +51,7 @@ describePrivate('What a fair lock leaves behind', () => {
   });
 
   it('What a fair lock leaves behind is repaired after FLUSHALL: every caller acquires the lock, those of one process in order', async () => {
-    const holder = createRegistry(await fixture.redis.connect(), {
-      registryKey: fixture.registryKey,
-      lockType: 'fair',
-      expireAfter: 1_500,
-    });
-    const lease = await holder.registry.obtain(KEY).lock();
+    const lease = await lock(await fixture.process({ expireAfter: 1_500 }))();
     const order: string[] = [];
     const names = ['a1', 'b1', 'a2', 'b2', 'a3', 'b3'];
     const waiting = await fixture.enqueue(
@@ -109,21 +87,6 @@ describePrivate('What a fair lock leaves behind', () => {
     } finally {
       await fixture.admin.configSet('maxmemory', '0');
     }
-  });
-
-  it('What a fair lock leaves behind is a token also when the counter is lost between a grant and its claim', async () => {
-    const waiter = await fixture.proxied();
-    const lease = await a.obtain(KEY).lock();
-    const [waiting] = await fixture.enqueue([() => waiter.registry.obtain(KEY).lock()]);
-    // The message is lost, so the waiter learns of its grant only by asking.
-    waiter.messages.replies.swallow = true;
-    await lease.unlock();
-    await fixture.admin.del(fixture.names.companion('fence'));
-    waiter.messages.replies.swallow = false;
-    waiter.messages.reset();
-    const granted = await waiting;
-    expect(granted?.fencingToken).toBeGreaterThan(lease.fencingToken as number);
-    await granted?.unlock();
   });
 
   it.each([

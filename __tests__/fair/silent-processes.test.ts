@@ -6,7 +6,7 @@ import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture, lock, SLACK } from './fair-fixture';
-import { KEY, logOf } from './worker';
+import { KEY } from './worker';
 
 const LONG = 60_000;
 
@@ -93,24 +93,6 @@ describePrivate('A fair lock whose waiters and holders are killed, frozen or dis
     frozen.thaw();
     // It has lost its grant, but not its right to wait.
     expect((await frozen.next('queued')).failures).toEqual([]);
-  });
-
-  it('A fair lock restores the position of a frozen process', async () => {
-    const lease = await lock(holder)();
-    const frozen = await fixture.workerWith(2);
-    const [next] = await fixture.enqueue([lock(await fixture.process())]);
-    frozen.freeze();
-    await lease.unlock();
-    const held = await next;
-    const log = logOf(fixture.registryKey);
-    const behind = holder.run(KEY, () => fixture.admin.rPush(log, 'behind'));
-    await fixture.queued(1);
-    frozen.thaw();
-    // It let a grant run out: its ticket left the queue, and is entered again. For a while the process polls.
-    await fixture.queued(2, 'any');
-    await held?.unlock();
-    await Promise.all([behind, frozen.next('queued')]);
-    expect(await fixture.admin.lRange(log, 0, -1)).toEqual([`${frozen.pid}`, `${frozen.pid}`, 'behind']);
   });
 
   it('A fair lock detects a dead holder after its short ttl when the holder before it had a long one', async () => {

@@ -51,8 +51,6 @@ describePrivate('a process to which messages have stopped to come, while others 
 
   it.each([
     ['its own connection', 'the server has closed it'],
-    ['its own connection', 'the server knows nothing of it'],
-    ['a connection of the caller', 'the server has closed it'],
     ['a connection of the caller', 'the server knows nothing of it'],
   ] as const)('P9: gets its turns: %s, %s', async (kind, how) => {
     const [registry, messages] = await connections[kind]();
@@ -120,18 +118,4 @@ describePrivate('A waiter that no message reaches', () => {
       await (await waiting).unlock();
     },
   );
-
-  it('A waiter of a fair lock that no message reaches causes one warning in the process that may not PUBLISH', async () => {
-    const { mute, waiter } = await start('fair');
-    for (let i = 0; i < 2; i++) {
-      const lease = await mute.registry.obtain(KEY).lock({ ttl: 6_000 });
-      const waiting = waiter.registry.obtain(KEY).lock();
-      await untilQuiet(redis.admin);
-      await lease.unlock();
-      await (await waiting).unlock();
-    }
-    expect(mute.warnings).toHaveLength(1);
-    expect(mute.warnings[0]?.message).toMatch(/publish/i);
-    expect(waiter.warnings).toEqual([]);
-  });
 });

@@ -1,4 +1,4 @@
-/** A process whose callers wait for a fair lock, and log their entries. */
+/** A process whose callers wait for a fair lock. */
 
 import type { RedisClientOptions } from 'redis';
 import { RedisLockRegistry } from '../../lib';
@@ -14,13 +14,9 @@ export interface Job {
 
 export type Report = { readonly state: 'called' } | { readonly state: 'queued'; readonly failures: readonly string[] };
 
-/** The list of the processes that entered, by their ids. */
-export const logOf = (registryKey: string): string => `log of ${registryKey}`;
-
 async function work({ redis, registryKey, callers }: Job): Promise<void> {
-  const [client, recorder] = await Promise.all([connect(redis), connect(redis)]);
-  const registry = new RedisLockRegistry(client, { registryKey, lockType: 'fair', expireAfter: 60_000 });
-  const enter = () => registry.run(KEY, () => recorder.rPush(logOf(registryKey), String(process.pid)));
+  const registry = new RedisLockRegistry(await connect(redis), { registryKey, lockType: 'fair', expireAfter: 60_000 });
+  const enter = () => registry.run(KEY, () => undefined);
   const calls = Promise.allSettled(Array.from({ length: callers }, enter));
   report<Report>({ state: 'called' });
   const failures = (await calls).flatMap((one) => (one.status === 'rejected' ? [String(one.reason)] : []));
