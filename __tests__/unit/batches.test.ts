@@ -21,16 +21,16 @@ beforeEach(() => {
   redis = new Redis(client, 'orders', 5_000);
 });
 
-/** A plain client of a server that has every key. `finds`: what a probe hears of each of its keys. */
-function plainClient(finds: unknown = 1) {
-  const answer = async (keys: readonly string[], [first]: readonly string[], alone: unknown): Promise<unknown> => {
+/** A plain client of a server that has every key. */
+function plainClient() {
+  const answer = async (keys: readonly string[], [first]: readonly string[], alone: number): Promise<unknown> => {
     if (first === String(keys.length)) return keys.map(() => 2);
     return keys.length > 1 ? keys.length : alone;
   };
   return {
     socketEpoch: 1,
     // Only probes come as text.
-    eval: jest.fn((_: string, { keys = [], arguments: args = [] }: EvalOptions = {}) => answer(keys, args, finds)),
+    eval: jest.fn((_: string, { keys = [], arguments: args = [] }: EvalOptions = {}) => answer(keys, args, 1)),
     evalSha: jest.fn((_: string, { keys = [], arguments: args = [] }: EvalOptions = {}) => answer(keys, args, 2)),
   };
 }
@@ -71,43 +71,6 @@ it('Where the keys are is asked once, and a burst of acquisitions waits for the 
   // Names that no lock can have.
   for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
 });
-
-it('Where the keys are is not one server, if a key that was written is not there: no calls go together from then on', async () => {
-  client.eval.mockResolvedValueOnce(20).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
-  for (let i = 0; i < 3; i++) {
-    await Promise.all([...together(acquire, BURST), ...together(release, BURST)]);
-    await time.advance(60_000);
-  }
-  expect(client.eval).toHaveBeenCalledTimes(21);
-  expect(new Set(sizes(client.evalSha))).toEqual(new Set([1]));
-});
-
-it.each([
-  ['it is refused', new Error('NOPERM No permissions')],
-  ['its connection is lost', new Error('Socket closed unexpectedly')],
-  ['the reply belongs to another command', 'OK'],
-])(
-  'Where the keys are is not known when %s: calls go alone, and it is asked again after a pause',
-  async (_, outcome) => {
-    client = plainClient(outcome);
-    redis = new Redis(client, 'orders', 5_000);
-    client.eval.mockImplementation(async (_, { keys = [] } = {}) => {
-      if (outcome instanceof Error) throw outcome;
-      return keys.length > 1 ? keys.length : outcome;
-    });
-    for (let i = 0; i < 3; i++) await Promise.all(together(acquire, BURST));
-    expect(sizes(client.evalSha)).toEqual(Array(3 * BURST).fill(1));
-    expect(client.eval.mock.calls.filter(([, { keys = [] } = {}]) => keys.length === 20)).toHaveLength(1);
-    client.eval.mockImplementation(plainClient().eval);
-    await time.advance(9_900);
-    await Promise.all(together(acquire, BURST));
-    expect(sizes(client.evalSha)).toEqual(Array(4 * BURST).fill(1));
-    await time.advance(100);
-    client.evalSha.mockClear();
-    await Promise.all(together(acquire, BURST));
-    expect(sizes(client.evalSha)).toEqual([BURST]);
-  },
-);
 
 it('A batch sends no acquisition that nobody waits for any more', async () => {
   client.eval.mockImplementation(silence);

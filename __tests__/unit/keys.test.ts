@@ -19,11 +19,9 @@ async function probed(answer: Answer): Promise<KeyPlacement> {
 
 /** The groups of a key with a hash tag and of one without. */
 const groups = (placement: KeyPlacement) => ['{tag}a', 'b'].map((key) => placement.groupOf(key));
-const [APART, BY_SLOT, TOGETHER] = [
-  [undefined, undefined],
-  ['tag', 'b'],
-  ['', ''],
-];
+const APART = [undefined, undefined];
+const BY_SLOT = ['tag', 'b'];
+const TOGETHER = ['', ''];
 
 const has: Answer = async (script, keys) => (script === WRITE ? keys.length : 1);
 
@@ -43,14 +41,20 @@ it('Where keys are is asked with keys that end after three times the commandTime
   expect(groups(placement)).toEqual(TOGETHER);
 });
 
-it.each<[string, Answer, unknown[]]>([
-  ['a key that is not there', async (script, keys) => (script === WRITE ? keys.length : 0), APART],
-  ['fewer keys than were written', async (script, keys) => (script === WRITE ? keys.length - 1 : 1), APART],
-  ['nonsense', async (script, keys) => (script === WRITE ? keys.length : 2), APART],
-  ['CROSSSLOT', () => Promise.reject(new Error("CROSSSLOT Keys don't hash to the same slot")), BY_SLOT],
-  ['another error', () => Promise.reject(new Error('NOPERM no')), APART],
-])('Where keys are is not one server after %s', async (_, answer, expected) => {
-  expect(groups(await probed(answer))).toEqual(expected);
+it.each<[string, Answer, unknown[], isKnown: boolean]>([
+  ['a key that is not there', async (script, keys) => (script === WRITE ? keys.length : 0), APART, true],
+  ['fewer keys than were written', async (script, keys) => (script === WRITE ? keys.length - 1 : 1), APART, false],
+  ['nonsense', async (script, keys) => (script === WRITE ? keys.length : 2), APART, false],
+  ['CROSSSLOT', () => Promise.reject(new Error("CROSSSLOT Keys don't hash to the same slot")), BY_SLOT, true],
+  ['another error', () => Promise.reject(new Error('NOPERM no')), APART, false],
+])('Where keys are is not one server after %s, and is asked again unless that says it', async (...row) => {
+  const [, answer, expected, isKnown] = row;
+  const placement = await probed(answer);
+  expect(groups(placement)).toEqual(expected);
+  await time.advance(10_000);
+  const again = placement.made(ENOUGH);
+  expect(again === undefined).toBe(isKnown);
+  await again;
 });
 
 it('Where keys are stays what the server says in the time of a probe, and a probe that fails is repeated after 10 s', async () => {
