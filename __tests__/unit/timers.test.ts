@@ -2,7 +2,6 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { integer, sample } from 'fast-check';
 import { clock, MAX_DELAY, Timer } from '../../lib/internal/clock';
 import { SharedTimer, TimeHeap, WakeTimer } from '../../lib/internal/timers';
-import { Subscription } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
 
 describe('Timer', () => {
@@ -106,35 +105,6 @@ describe('A timer that rests', () => {
     expect(set).toHaveBeenCalledTimes(1);
     timer.cancel();
     expect(timers()).toBe(others);
-  });
-
-  it('A timer that rests is that of a subscription whose listeners come and go, which ends a second after the last one left', () => {
-    let now = 0;
-    jest.spyOn(clock, 'now').mockImplementation(() => now);
-    const set = jest.spyOn(clock, 'setTimeout').mockImplementation(() => ({ unref: () => undefined }) as never);
-    const fire = () => set.mock.calls.at(-1)?.[0]();
-    const end = jest.fn();
-    const subscription = new Subscription(['channel'], () => undefined, end);
-    for (; now < 900; now += 9) {
-      subscription.join();
-      subscription.leave();
-    }
-    expect(set.mock.calls.map(([, ms]) => ms)).toEqual([1_000]);
-    subscription.join();
-    now = 1_000;
-    fire();
-    expect(set).toHaveBeenCalledTimes(1);
-    subscription.leave();
-    now = 1_500;
-    subscription.join();
-    subscription.leave();
-    now = 2_000;
-    fire();
-    expect(end).not.toHaveBeenCalled();
-    expect(set.mock.calls.at(-1)?.[1]).toBe(500);
-    now = 2_500;
-    fire();
-    expect(end).toHaveBeenCalledTimes(1);
   });
 });
 
