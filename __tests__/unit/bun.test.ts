@@ -55,15 +55,12 @@ it("A client of Bun's is refused as it is, and the error names the adapter", () 
   expect(() => new RedisLockRegistry(redis, { registryKey: 'orders' })).toThrow(/fromBun.*redis-lock-registry\/bun/);
 });
 
-it('The adapter refuses what is no client of Bun', () => {
-  expect(() => fromBun({ send: () => undefined } as never)).toThrow(
-    /^Expected a RedisClient of Bun, got an options object/,
-  );
-});
-
-it('minReplicas is refused', () => {
+it('The adapter refuses what is no client of Bun, minReplicas, and sharded channels', async () => {
+  const noClient = { send: () => undefined } as never;
+  expect(() => fromBun(noClient)).toThrow(/^Expected a RedisClient of Bun, got an options object/);
   const client = fromBun(new RedisClientOfBun());
   expect(() => new RedisLockRegistry(client, { registryKey: 'orders', minReplicas: 1 })).toThrow(/minReplicas/);
+  await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);
 });
 
 it('A cluster is refused by its first redirection, at once', async () => {
@@ -92,11 +89,6 @@ it("A client of Bun's is without a connection when it has lost one, and not befo
   expect(client.isReady).toBe(true);
   redis.connected = false;
   expect(client.isReady).toBe(false);
-});
-
-it('Sharded channels are refused', async () => {
-  const client = fromBun(new RedisClientOfBun());
-  await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);
 });
 
 const open = async (failure: Error) => {

@@ -89,14 +89,11 @@ it.each<[string, boolean, object, string?]>([
   expect(redisOf(one).isDisconnected(key)).toBe(isCut);
 });
 
-it('The way to Redis over a client that is closed says so', () => {
-  const clients = [client({ isReady: false, isOpen: false }), client()];
-  expect(clients.map((one) => redisOf(one).isClientClosed)).toEqual([true, false]);
-});
-
-it('The way to Redis is connected again unasked by a plain client and a cluster, and not by others', () => {
-  const isUnasked = [plain(), cluster(), client()].map((one) => redisOf(one).connectsUnasked);
-  expect(isUnasked).toEqual([true, true, false]);
+it('The way to Redis says whether its client is closed, connects again unasked, and has slots', () => {
+  const ways = [client({ isReady: false, isOpen: false }), plain(), cluster()].map((one) => redisOf(one));
+  expect(ways.map(({ isClientClosed }) => isClientClosed)).toEqual([true, false, false]);
+  expect(ways.map(({ connectsUnasked }) => connectsUnasked)).toEqual([false, true, true]);
+  expect(ways.map((one) => one.slotOf('a'))).toEqual([undefined, undefined, hashSlot('a')]);
 });
 
 it('The way to Redis over a pool is cut when none of its clients is connected, and its last error counts until then', async () => {
@@ -114,10 +111,6 @@ it('The way to Redis over a pool is cut when none of its clients is connected, a
   other.monitor.onReconnect(() => undefined);
   single.emit('error', CUT);
   expect(other.lastError).toBe(CUT);
-});
-
-it('The way to Redis has slots on a cluster only', () => {
-  expect([redisOf(cluster()).slotOf('a'), redisOf(client()).slotOf('a')]).toEqual([hashSlot('a'), undefined]);
 });
 
 it('The way to Redis ends with the registry, and so do its own connections', async () => {
@@ -267,17 +260,14 @@ it('A call after those that are made in order is not one of them, though making 
 it.each([
   ['NOPERM this key', 3],
   ['LOADING Redis', 1],
-])(
-  'A call of a batch is sent alone after %s, if that may be about another one: %d commands',
-  async (message, commands) => {
-    const redis = redisOf(cluster());
-    const { evalSha } = redis.client as ReturnType<typeof client>;
-    evalSha.mockRejectedValueOnce(new Error(message));
-    const calls = ['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs));
-    const outcomes = await Promise.allSettled(calls);
-    expect([evalSha.mock.calls.length, new Set(outcomes.map(({ status }) => status)).size]).toEqual([commands, 1]);
-  },
-);
+])('A call of a batch is sent alone after %s, if that may be about others: %d commands', async (message, commands) => {
+  const redis = redisOf(cluster());
+  const { evalSha } = redis.client as ReturnType<typeof client>;
+  evalSha.mockRejectedValueOnce(new Error(message));
+  const calls = ['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs));
+  const outcomes = await Promise.allSettled(calls);
+  expect([evalSha.mock.calls.length, new Set(outcomes.map(({ status }) => status)).size]).toEqual([commands, 1]);
+});
 
 it('A call of a batch whose time is over is not sent alone', async () => {
   const redis = redisOf(cluster());
@@ -307,7 +297,6 @@ it('A call has its script run alone where it has another number of keys or argum
     send(other, ['{t}e'], ['x']),
     send(release, ['{t}f'], ['z']),
   ]);
-  expect(evalSha.mock.calls.map(([, { keys } = {}]) => keys?.join())).toEqual([
-    ...['{t}a,{t}f', '{t}b,{t}c', '{t}d', '{t}e'],
-  ]);
+  const keys = evalSha.mock.calls.map(([, options]) => options?.keys?.join());
+  expect(keys).toEqual(['{t}a,{t}f', '{t}b,{t}c', '{t}d', '{t}e']);
 });
