@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs';
 
 /** One small mistake that Stryker put into the code. */
 export interface Mutant {
-  /** The place, what stood there and what replaced it: the same in every run over the same code. */
-  readonly id: string;
   /** `file:line:column-line:column`, from line 1 and column 0, as Stryker takes it. */
   readonly span: string;
   readonly file: string;
@@ -58,8 +56,7 @@ export function readReport(path: string): Mutant[] {
         const span = `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
         const original = textBetween(source, start, end);
         const line = source.split('\n')[start.line - 1] as string;
-        const isFound = !LEFT_OVER.has(status);
-        return { id: `${span} ${replacement}`, span, file, original, replacement, line, isFound };
+        return { span, file, original, replacement, line, isFound: !LEFT_OVER.has(status) };
       }),
   );
 }

@@ -12,8 +12,6 @@ const USAGE = `npm run mutate -- [options] FILE or FOLDER…
   Puts small mistakes into the files, one at a time, and looks whether a test fails for each.
   --changed       the lines of lib that differ from the last commit
   --tests A,B     the folders of __tests__ that judge, or files, as unit,waiting/shares (default: unit, the quickest)
-  --also A,B      the folders that judge what those left over, each mutant by itself
-  --up-to MS      leaves out the tests that take longer
   --at-once N     how many mutants run at a time (default 1)`;
 
 const ROOT = join(__dirname, '../..');
@@ -49,14 +47,9 @@ function judge(places: readonly string[], tests: string, atOnce: string): Mutant
 }
 
 /** Prints what no test found. The exit code. */
-function report(places: readonly string[], tests: string, also: string | undefined, atOnce: string): number {
+function report(places: readonly string[], tests: string, atOnce: string): number {
   const judged = judge(places, tests, atOnce);
-  let left = judged.filter(({ isFound }) => !isFound);
-  if (also !== undefined && left.length > 0) {
-    const spans = new Set(left.map(({ span }) => span));
-    const again = judge([...spans], also, atOnce);
-    left = left.filter(({ id }) => !again.some((mutant) => mutant.id === id && mutant.isFound));
-  }
+  const left = judged.filter(({ isFound }) => !isFound);
   const reasons: Reasons = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
   const { harmless, survivors } = survivorsOf(left, reasons);
   for (const { span, original, replacement } of survivors) {
@@ -73,7 +66,7 @@ function report(places: readonly string[], tests: string, also: string | undefin
   const found = judged.length - left.length;
   console.log(
     `\n${judged.length} mutants; ${harmless.length} change nothing that can be observed (harmless.json). ` +
-      `Of the ${counted} others a test of ${[tests, also].filter(Boolean).join(',')} found ${found}, ${percent(found, counted)} %.`,
+      `Of the ${counted} others a test of ${tests} found ${found}, ${percent(found, counted)} %.`,
   );
   return survivors.length === 0 ? 0 : 1;
 }
@@ -88,8 +81,6 @@ void runMain(async () => {
     options: {
       changed: { type: 'boolean', default: false },
       tests: { type: 'string', default: 'unit' },
-      also: { type: 'string' },
-      'up-to': { type: 'string', default: 'Infinity' },
       'at-once': { type: 'string', default: '1' },
     },
   });
@@ -99,10 +90,9 @@ void runMain(async () => {
     console.log(values.changed ? 'No line of lib has changed.' : USAGE);
     return values.changed ? 0 : 2;
   }
-  process.env.MUTATE_UP_TO = values['up-to'];
   await setup({ maxWorkers: Number(values['at-once']) } as Config.GlobalConfig);
   try {
-    return report(places, values.tests, values.also, values['at-once']);
+    return report(places, values.tests, values['at-once']);
   } finally {
     await teardown();
   }

@@ -86,17 +86,12 @@ class InProcessRunner implements TestRunner {
       const ms = Object.fromEntries(outcomes.map((outcome) => [outcome.name, outcome.ms]));
       this.#known[path] = { ms, kills: 0 };
       for (const { name, ms: timeSpentMs, failure } of outcomes) {
-        if (failure !== undefined) this.#leaveOut(`${path} ${name}: ${failure}`);
-        const isFine = failure === undefined && timeSpentMs < Number(process.env.MUTATE_UP_TO);
+        const id = `${path} ${name}`;
+        if (failure !== undefined) this.#leaveOut(`${id}: ${failure}`);
         // Else it would judge the mutants that it ran into.
-        if (!isFine) delete instrumented().mutantCoverage?.perTest[`${path} ${name}`];
-        tests.push({
-          id: `${path} ${name}`,
-          name,
-          fileName: join(this.#root, path),
-          timeSpentMs,
-          status: isFine ? 0 : 2,
-        });
+        if (failure !== undefined) delete instrumented().mutantCoverage?.perTest[id];
+        const status = failure === undefined ? 0 : 2;
+        tests.push({ id, name, fileName: join(this.#root, path), timeSpentMs, status });
       }
     }
     writeFileSync(this.#memory, JSON.stringify(this.#known));
@@ -136,12 +131,8 @@ class InProcessRunner implements TestRunner {
       this.#isSpoilt = isOverTime && (await isBusy());
       if (isHitTooOften() || isOverTime) return { status: 'timeout', reason: failure } as MutantRunResult;
       (this.#known[path] as Known).kills++;
-      return {
-        status: 'killed',
-        killedBy: [`${path} ${name}`],
-        failureMessage: failure,
-        nrOfTests: 1,
-      } as MutantRunResult;
+      const killedBy = [`${path} ${name}`];
+      return { status: 'killed', killedBy, failureMessage: failure, nrOfTests: 1 } as MutantRunResult;
     }
     return { status: 'survived', nrOfTests: testFilter.length } as MutantRunResult;
   }
