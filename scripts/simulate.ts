@@ -18,7 +18,6 @@ const USAGE = `npm run simulate -- [options]
   --history       print what happened, of --seed or of the first seed that fails
   --shrink        leave out callers and faults of a failing seed as long as it fails
   --keep-going    do not stop at the first seed of a type that fails
-  --ignore KIND   do not look for this kind of violation; may be repeated
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --trace         have TLC check what happened against docs/spec (needs Java and Maven)
   --states        print how often each change of state was made that the library allows, and the table of states
@@ -35,7 +34,6 @@ const { values } = parseArgs({
     history: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
-    ignore: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
     trace: { type: 'boolean', default: false },
     states: { type: 'boolean', default: false },
@@ -120,7 +118,7 @@ async function main(): Promise<number> {
   if (values.mutations) {
     return runMutations(engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
   }
-  const simulator = new Simulator(await bundleLibrary(values.without), engine, values.ignore);
+  const simulator = new Simulator(await bundleLibrary(values.without), engine);
   if (values.digest) {
     await printDigests(simulator);
     simulator.close();

@@ -208,14 +208,6 @@ export const MUTATIONS = {
       ['const AGAIN_AFTER = [1_000, 10_000];', 'const AGAIN_AFTER: number[] = new Array(10_000).fill(5);'],
     ],
   },
-  'stand-back-without-limit': {
-    finding: 'one slow reply makes a process leave a free lock alone for seconds',
-    test: '__tests__/unit/sharing.test.ts',
-    replacements: [
-      ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
-      ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
-    ],
-  },
   'stand-back-without-any-limit': {
     finding: 'one slow reply long ago makes every later wait stand back',
     simulation: ['pub-sub'],

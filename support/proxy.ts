@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { RedisAddress } from './redis';
 
 /** What happens to the bytes of one direction. Changes apply to chunks that arrive later. */
@@ -11,8 +11,6 @@ export class Direction {
   swallow = false;
   /** Holds everything back until this is false again. */
   hold = false;
-  /** Writes single bytes. */
-  bytewise = false;
   /** Bytes received, delivered or not. */
   bytes = 0;
 }
@@ -188,7 +186,7 @@ export class FaultyProxy {
     from.on('data', (chunk) => {
       direction.bytes += chunk.length;
       if (!mayPass(chunk) || isLost()) return;
-      enqueue(() => (direction.bytewise ? writeBytewise(to, chunk) : void to.write(chunk)));
+      enqueue(() => void to.write(chunk));
     });
     from.on('close', () => {
       if (!isLost()) enqueue(() => void to.destroy());
@@ -198,13 +196,5 @@ export class FaultyProxy {
   #reset({ client, server }: Link): void {
     client.resetAndDestroy();
     server.destroy();
-  }
-}
-
-async function writeBytewise(to: Socket, chunk: Buffer): Promise<void> {
-  for (const byte of chunk) {
-    if (to.destroyed) return;
-    to.write(Uint8Array.of(byte));
-    await nextTurn();
   }
 }

@@ -40,15 +40,6 @@ export function onSite(file: string): string | undefined {
   return name;
 }
 
-/** The anchor of a heading, as GitHub and npm make it, so that the links of the pages lead to it here too. */
-export function anchorOf(heading: string): string {
-  return heading
-    .trim()
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, '')
-    .replaceAll(' ', '-');
-}
-
 /** A page of the repository as a page of the site: links, tabs, marks of code, names of files that are pages here. */
 export function forSite(file: string, text: string): string {
   return withTabs(text)

@@ -122,15 +122,11 @@ const PLAIN = {
 function withLostCompanions(plan: Plan, random: Random): Plan {
   if (plan.isCalm || !random.chance(0.25)) return plan;
   const share = random.pick([0.1, 0.4]);
-  const callers = plan.callers.map((caller) => ({
-    ...caller,
-    rounds: caller.rounds.map((round): Round => {
-      if (!random.chance(share)) return round;
-      const fault: Fault = { kind: 'delete companion', at: 0, key: random.pick(caller.keys), which: random.unit() };
-      return { ...round, aimed: { on: random.pick(MOMENTS), after: random.between(0, 150), fault } };
-    }),
-  }));
-  return { ...plan, callers };
+  return withRounds(plan, (round, { keys }) => {
+    if (!random.chance(share)) return round;
+    const fault: Fault = { kind: 'delete companion', at: 0, key: random.pick(keys), which: random.unit() };
+    return { ...round, aimed: { on: random.pick(MOMENTS), after: random.between(0, 150), fault } };
+  });
 }
 
 /** Answers that no attempt can mend, and such that pass. */
@@ -148,13 +144,10 @@ function withRefusals(plan: Plan, random: Random): Plan {
     const duration = random.pick([random.between(100, 1_000), random.between(1_000, 6_000)]);
     return { kind: 'refuse', at, process, duration, command, error: random.weighted(REFUSALS) };
   };
-  const callers = plan.callers.map((caller) => ({
-    ...caller,
-    rounds: caller.rounds.map((round): Round => {
-      if (!random.chance(0.15)) return round;
-      return { ...round, aimed: { on: random.pick(MOMENTS), after: 0, fault: refuse(0, caller.process, 'EVAL') } };
-    }),
-  }));
+  const { callers } = withRounds(plan, (round, { process }) => {
+    if (!random.chance(0.15)) return round;
+    return { ...round, aimed: { on: random.pick(MOMENTS), after: 0, fault: refuse(0, process, 'EVAL') } };
+  });
   const faults = Array.from({ length: random.whole(1, 2) }, () =>
     refuse(random.between(20, 4_000), random.whole(0, plan.processes.length - 1), random.pick(['EVAL', 'SUBSCRIBE'])),
   );
@@ -196,11 +189,7 @@ function withReplicas(plan: Plan, random: Random): Plan {
   });
   const processes = plan.processes.map((one) => {
     const minReplicas = random.whole(1, replicas.length);
-    return {
-      ...one,
-      connections: 1,
-      options: { ...one.options, minReplicas, replicaTimeout: random.pick([10, 100]) },
-    };
+    return { ...one, connections: 1, options: { ...one.options, minReplicas, replicaTimeout: random.pick([10, 100]) } };
   });
   return { ...plan, replicas, processes };
 }
@@ -248,6 +237,9 @@ function withOnce(plan: Plan, random: Random): Plan {
   return { ...plan, faults, once: { calls: moments.flatMap(burst), forgets, keepFor: random.pick([400, 60_000]) } };
 }
 
-function withRounds(plan: Plan, change: (round: Round) => Round): Plan {
-  return { ...plan, callers: plan.callers.map((caller) => ({ ...caller, rounds: caller.rounds.map(change) })) };
+function withRounds(plan: Plan, change: (round: Round, caller: CallerPlan) => Round): Plan {
+  const callers = plan.callers.map((caller) => {
+    return { ...caller, rounds: caller.rounds.map((round) => change(round, caller)) };
+  });
+  return { ...plan, callers };
 }

@@ -272,10 +272,7 @@ function planProcess(random: Random, { lockType, fencing, isCalm }: ProcessTrait
       repeats: false,
       reconnectAfter: random.pick([20, 100, 500]),
     },
-    clock: {
-      rate: isCalm ? 1 : random.between(0.9997, 1.0003),
-      timerJitter: isCalm ? 0 : random.pick([0, 0.5]),
-    },
+    clock: { rate: isCalm ? 1 : random.between(0.9997, 1.0003), timerJitter: isCalm ? 0 : random.pick([0, 0.5]) },
     options: {
       lockType,
       fencing,

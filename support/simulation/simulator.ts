@@ -13,19 +13,17 @@ export class Simulator {
   readonly stateChanges = new StateChanges();
   readonly #instances: readonly LibraryInstance[];
   readonly #engine: ScriptEngine;
-  readonly #ignored: readonly string[];
   #violations: Violations | undefined;
   readonly #onUnhandled = (error: unknown): void => {
     this.#violations?.report('unhandled rejection', '', error instanceof Error ? (error.stack ?? '') : String(error));
   };
 
-  /** `bundle`: the library as one text, see `bundleLibrary`. `ignored`: kinds of violation that are not looked for. */
-  constructor(bundle: string, engine: ScriptEngine, ignored: readonly string[] = []) {
+  /** `bundle`: the library as one text, see `bundleLibrary`. */
+  constructor(bundle: string, engine: ScriptEngine) {
     const load = libraryLoader(bundle);
     this.#instances = Array.from({ length: MOST_PROCESSES }, () => load());
     for (const { states } of this.#instances) this.stateChanges.count(states);
     this.#engine = engine;
-    this.#ignored = ignored;
     process.on('unhandledRejection', this.#onUnhandled);
   }
 
@@ -45,16 +43,11 @@ export class Simulator {
           const services = { instances: this.#instances, engine: this.#engine };
           const simulation = new Simulation(plan, { ...services, isRecorded, isTraced });
           this.#violations = simulation.violations;
-          resolve(this.#withoutIgnored(simulation.run()));
+          resolve(simulation.run());
         } catch (error) {
           reject(error);
         }
       });
     });
-  }
-
-  #withoutIgnored(outcome: Outcome): Outcome {
-    const violations = outcome.violations.filter(({ kind }) => !this.#ignored.includes(kind));
-    return { ...outcome, violations };
   }
 }

@@ -84,12 +84,5 @@ export const sortedSetCommands: CommandTable = {
     3,
     ({ keys }, [key = '', least, most, ...options]) => listed(within(keys, key, least, most), options),
   ],
-  ZREMRANGEBYSCORE: [
-    3,
-    (context, [key = '', least, most]) => {
-      const members = within(context.keys, key, least, most).map(([member]) => member);
-      return removeMembers(context, [key, ...members]);
-    },
-  ],
   ZINCRBY: [3, increase],
 };
