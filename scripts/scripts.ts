@@ -7,9 +7,7 @@ const USAGE = `npm run scripts -- [options]
   --print NAME    the text of one, such as "acquire (spring)"`;
 
 void runMain(() => {
-  const { values } = parseArgs({
-    options: { print: { type: 'string' }, help: { type: 'boolean', default: false } },
-  });
+  const { values } = parseArgs({ options: { print: { type: 'string' }, help: { type: 'boolean', default: false } } });
   const scripts = libraryScripts();
   if (values.help) {
     console.log(USAGE);

@@ -16,11 +16,7 @@ describePrivate.each(each)('%s loses its connection after a command was executed
     const proxy = await redis.proxy();
     const instance = single({ ...ioredisOptions(proxy.address), retryStrategy: () => 5, ...options });
     const registryKey = uniqueKey();
-    const registry = new RedisLockRegistry(fromIoredis(instance), {
-      registryKey,
-      fencing: true,
-      idleBetweenTries: 20,
-    });
+    const registry = new RedisLockRegistry(fromIoredis(instance), { registryKey, fencing: true, idleBetweenTries: 20 });
     await registry.run('warm-up', (lease) => lease.renew());
     const executed = () => callsOf(redis.admin, 'evalsha');
     const close = async () => {

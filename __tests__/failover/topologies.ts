@@ -94,11 +94,7 @@ export const oneServer: OpenTopology = async ({ args = [] } = {}) => {
 };
 
 export const sentinel: OpenTopology = async ({ args = [], isPatient } = {}) => {
-  const servers = await startSentinel({
-    replicas: 2,
-    args,
-    ...(isPatient && { downAfter: PATIENT }),
-  });
+  const servers = await startSentinel({ replicas: 2, args, ...(isPatient && { downAfter: PATIENT }) });
   const { nodes } = servers;
   const links = await linksTo(nodes);
   const clients = await Promise.all(links.map((proxies) => servers.connect(addressesOf(nodes, proxies))));
@@ -126,11 +122,7 @@ export const sentinel: OpenTopology = async ({ args = [], isPatient } = {}) => {
 };
 
 export const cluster: OpenTopology = async ({ args = [], isPatient } = {}) => {
-  const servers = await startCluster({
-    replicas: true,
-    args,
-    ...(isPatient && { nodeTimeout: PATIENT }),
-  });
+  const servers = await startCluster({ replicas: true, args, ...(isPatient && { nodeTimeout: PATIENT }) });
   const nodes = [...servers.masters, ...servers.replicas];
   const links = await linksTo(nodes);
   const clients = await Promise.all(

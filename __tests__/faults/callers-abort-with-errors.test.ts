@@ -45,10 +45,7 @@ describePrivate('A caller that aborts while its attempt is in flight', () => {
       const calls = REASONS.map((reason, i) => {
         const controller = new AbortController();
         const key = `key ${i}.`;
-        const call = acquire(registry, key, {
-          ...options,
-          signal: controller.signal,
-        });
+        const call = acquire(registry, key, { ...options, signal: controller.signal });
         const rejected = call.then(
           () => expect('a lease').toBe(reason),
           (error: unknown) => expect(error).toBe(reason),

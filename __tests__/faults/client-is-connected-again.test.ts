@@ -31,16 +31,8 @@ describePrivate('the application closes its client, and connects it again', () =
 
   const [anyLock] = EVERY_LOCK as [AnyLock];
   it.each([
-    ...EVERY_LOCK.map((lock) => ({
-      kind: CLIENT_KINDS[0] as ClientKind,
-      lock,
-      name: lock.name,
-    })),
-    ...CLIENT_KINDS.slice(1).map((kind) => ({
-      kind,
-      lock: anyLock,
-      name: anyLock.name,
-    })),
+    ...EVERY_LOCK.map((lock) => ({ kind: CLIENT_KINDS[0] as ClientKind, lock, name: lock.name })),
+    ...CLIENT_KINDS.slice(1).map((kind) => ({ kind, lock: anyLock, name: anyLock.name })),
   ])('P2: what an attempt for $name left is removed then: $kind', async ({ kind, lock }) => {
     const { proxy, client, rejected, keys } = await attempting(kind, lock);
     client.destroy();
@@ -71,10 +63,7 @@ describePrivate('the application closes its client, and connects it again', () =
     async ({ lockType, acquire, keepOut = acquire }) => {
       const client = await redis.connect();
       const { registry, registryKey } = createRegistry(client, { lockType });
-      const { registry: other } = createRegistry(await redis.connect(), {
-        registryKey,
-        lockType,
-      });
+      const { registry: other } = createRegistry(await redis.connect(), { registryKey, lockType });
       const held = await keepOut(other, 'key', {});
       const before = await scriptsRun(redis.admin);
       const rejected = expect(acquire(registry, 'key', {})).rejects.toMatchObject(REJECTED);

@@ -124,11 +124,7 @@ function after(before: Outcome | undefined, last: Outcome): Outcome {
 function together(outcomes: readonly Outcome[]): Outcome {
   const of = (name: keyof Outcome) => outcomes.map((outcome) => outcome[name]);
   const sum = (name: keyof Outcome) => of(name).reduce((total, one) => total + one, 0);
-  return {
-    turns: sum('turns'),
-    longestWait: Math.min(...of('longestWait')),
-    violations: sum('violations'),
-  };
+  return { turns: sum('turns'), longestWait: Math.min(...of('longestWait')), violations: sum('violations') };
 }
 
 /** Holds them, so many at a time, and asserts that each is within the bounds. */

@@ -55,9 +55,7 @@ export const EVERY_LOCK: readonly AnyLock[] = [
     acquire: segment,
     async keepOut(registry, key, options) {
       const both = [await segment(registry, key, options), await segment(registry, key, options)];
-      return {
-        unlock: async () => void (await Promise.all(both.map((held) => held.unlock()))),
-      };
+      return { unlock: async () => void (await Promise.all(both.map((held) => held.unlock()))) };
     },
   },
 ];

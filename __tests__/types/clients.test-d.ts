@@ -37,9 +37,7 @@ export const ofNodeRedis: readonly Accepted[] = [
   createClient({ RESP: 2 }),
   createClient({ RESP: 3 }),
   createClient().withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }),
-  createClient({
-    commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String } },
-  }),
+  createClient({ commandOptions: { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer, [RESP_TYPES.NUMBER]: String } } }),
   createClient().withCommandOptions({ timeout: 100 }),
   createClientPool(),
   createCluster(clusterOptions),

@@ -46,11 +46,7 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
   data.versions = versions();
   for (const result of results) {
     const { scenario, rows } = result;
-    data.scenarios[nameOf(scenario)] = {
-      measured,
-      remarks: remarks(rows),
-      figures: measuresOf(rows),
-    };
+    data.scenarios[nameOf(scenario)] = { measured, remarks: remarks(rows), figures: measuresOf(rows) };
   }
   writeFileSync(DATA, textOf(data));
   const page = readFileSync(PAGE, 'utf8');

@@ -105,10 +105,7 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
     constraint: 'Few',
     size: 'small',
   },
-  'holds with fencing': {
-    ...hold('2 + 1 callers, 2 ticks, 4 tokens in blocks of 2', FENCING),
-    size: 'medium',
-  },
+  'holds with fencing': { ...hold('2 + 1 callers, 2 ticks, 4 tokens in blocks of 2', FENCING), size: 'medium' },
   'holds with more tokens': {
     ...hold('2 + 1 callers, 3 ticks, 5 tokens in blocks of 2', FENCING),
     constraint: 'Later',
