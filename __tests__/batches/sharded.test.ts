@@ -60,6 +60,9 @@ describePrivate('a sharding proxy that does not reject keys of several servers',
       one.largest = 0;
       await Promise.all(keys.map((key) => holder.run(key, () => undefined)));
       expect(one.largest).toBeLessThanOrEqual(4);
+      for (const { admin } of servers) {
+        for (const probe of await admin.keys('*:probe')) expect(await admin.pTTL(probe)).not.toBe(-1);
+      }
     },
   );
 

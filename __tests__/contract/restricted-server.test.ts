@@ -30,6 +30,13 @@ describePrivate('A spin lock of a user', () => {
     await createRegistry(redis.admin).registry.run('key', () => undefined);
     expect(await callsOf(redis.admin, 'unlink')).toBe(before + 1);
   });
+
+  it('A spin lock of a user without rights on the channel of older versions can be released, with one warning', async () => {
+    const client = await clientWith(redis, 'no-legacy', 'resetchannels', '&*-channel:*', '+@all');
+    const { registry, warnings } = createRegistry(client, { legacyChannel: true });
+    await registry.run('key', () => undefined);
+    expect(warnings).toMatchObject([{ code: 'NOTIFICATION_REFUSED' }]);
+  });
 });
 
 describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels', (lockType) => {
@@ -50,6 +57,7 @@ describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels
         await lease.unlock();
         await waiting;
       }
+      expect(await registry.once('key', () => 'result', { keepFor: 1_000 })).toBe('result');
       expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
       expect(other.warnings).toEqual([]);
     },

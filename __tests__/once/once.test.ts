@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { SharedFixture } from '../semaphore-read-write/shared-fixture';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { describeReal } from '../support/redis';
+import { createRealClient, describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { gated, KEPT, onceContract } from './once-contract';
 
@@ -34,11 +34,14 @@ describeReal.each(DISTINCT_TYPES)('Once with locks of type %s', (lockType) => {
     expect(await first).toBe('result');
   });
 
-  it('A key with a result of once is no lock, and has an expiry', async () => {
+  it('A key with a result of once is no lock, has an expiry, and is told to those that wait', async () => {
     const [one] = await fixture.pair({ lockType });
-    await one.once('key', () => 1, KEPT);
-    const left = await fixture.keys();
     const name = `{${fixture.registryKey}:key}:once`;
+    const messages: string[] = [];
+    await (await createRealClient()).subscribe(name, (message) => messages.push(message));
+    await one.once('key', () => 1, KEPT);
+    await until(() => messages.length > 0);
+    const left = await fixture.keys();
     expect(left).toContain(name);
     for (const key of left) expect(await fixture.client.pTTL(key)).toBeGreaterThan(0);
     const listed = [];

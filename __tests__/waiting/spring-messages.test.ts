@@ -1,4 +1,5 @@
 import { expect, it } from '@jest/globals';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -50,6 +51,14 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
       }
     },
   );
+
+  it("In the messages of Spring Integration's RedisLockRegistry, those that listen on both channels are counted", async () => {
+    const { lock, channel, legacyChannel } = fixture.namesOf('key');
+    await (await fixture.connect()).subscribe([channel, legacyChannel], () => undefined);
+    await fixture.admin.set(lock, 'me:1');
+    const options = { keys: [lock], arguments: ['me:1', 'DEL', legacyChannel, 'too'] };
+    expect(await fixture.admin.eval(SPRING_SCRIPTS.RELEASE.source, options)).toEqual([1, 2]);
+  });
 
   it("In the messages of Spring Integration's RedisLockRegistry, a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`", async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
