@@ -145,7 +145,7 @@ describePrivate('A look', () => {
       `ZADD shared ${inAnHour} write:web-7:1:${ID}:1`,
       `ZADD {waited}:queue 1 web-8:1:${ID}:1`,
       `RPUSH redisson_lock_queue:{java} ${JAVA}:32`,
-      `HSET {entered}:waiters semaphore:web-8:1:${ID}:1 1:${inAnHour}`,
+      `HSET {entered}:waiters permits 3:1 semaphore:web-8:1:${ID}:1 1:${inAnHour}`,
       `SET data:uuid ${JAVA}-and-more PX 60000`,
       `HSET data:cart ${JAVA}:31 1 other 1`,
       'ZADD data:scores 1 reader',
