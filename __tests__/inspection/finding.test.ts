@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
+import { CANDIDATES } from '../../lib/inspection/candidates';
 import { finderOf, findLocks } from '../../lib/inspection/find-locks';
 import {
   type ContractClients,
@@ -191,6 +192,19 @@ describePrivate('A look', () => {
     expect([locks.map(({ lock }) => lock), missing]).toEqual([['orders:lock'], []]);
     expect((await findLocks(client, { key: '1' })).locks).toEqual([]);
     expect(String(await server.send('INFO', 'errorstats'))).not.toContain('WRONGTYPE');
+  });
+
+  it('A look passes over keys that its user may not read, and learns why', async () => {
+    await inRedis(`SET orders:1 web-1:1:${ID}:1 PX 60000`, 'SET data text');
+    await send('ACL SETUSER some on nopass +@all resetkeys ~orders:*');
+    const some = await connectToNode(server.address);
+    atTheEnd(() => some.destroy());
+    await some.sendCommand(['AUTH', 'some', 'any']);
+    const [cursor, looked, refused, ...found] = (await some.eval(CANDIDATES.source, {
+      arguments: ['0', '*', '500', '', ''],
+    })) as unknown[];
+    expect([cursor, looked, refused]).toEqual(['0', 2, expect.stringMatching(/^NOPERM|can't access/)]);
+    expect(found).toEqual(['orders:1', 'string']);
   });
 
   it('A look takes a glob as Redis does', async () => {

@@ -52,7 +52,8 @@ local refused
 local function ask(...)
   local answer = redis.pcall(...)
   if type(answer) ~= 'table' or not answer.err then return answer end
-  local noRight = string.match(answer.err, 'NOPERM.*')
+  -- The second is what servers up to 7.0 say to a script.
+  local noRight = string.match(answer.err, 'NOPERM.*') or string.match(answer.err, 'The user executing .*')
   if noRight then reply[3] = noRight else refused = answer end
   return nil
 end
