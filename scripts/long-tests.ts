@@ -1,7 +1,7 @@
 /**
  * The test files that `npm run test:long` runs, and `npm test` leaves out: many processes, many kills, many seconds of a
  * clock that cannot be replaced, or what other tests assert, through one more kind of client. For one of them:
- * `npm run test:long -- killing`.
+ * `npm run test:long -- relay`.
  */
 export const LONG_TESTS = [
   'adapters/workerd',

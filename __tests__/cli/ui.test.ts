@@ -51,18 +51,9 @@ ifBuilt(describePrivate)('redis-locks ui', () => {
     expect(await view.json()).toMatchObject({ actions: true });
   });
 
-  it.each([
-    [
-      'an address that others can reach, without a token',
-      ['--host', '0.0.0.0'],
-      /Others can reach 0\.0\.0\.0: give a --token/,
-    ],
-    ['a short token', ['--token', 'short'], /--token takes at least 16 characters/],
-    ['a port that is none', ['--port', '70000'], /--port takes a whole number from 0 to 65535/],
-    ['a key', ['order:42'], /takes no KEY/],
-  ])('refuses %s', async (_, options, message) => {
-    const { program, text } = await start(...options);
-    expect(text).toMatch(message);
+  it('refuses a port that is none', async () => {
+    const { program, text } = await start('--port', '70000');
+    expect(text).toMatch(/--port takes a whole number from 0 to 65535/);
     expect(await program.ended).toBe(64);
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { type Arguments, readArguments } from '../../lib/cli/arguments';
 import { completionOf, nextWords } from '../../lib/cli/completion';
 import { run } from '../../lib/cli/run';
-import { inspect, list } from '../../lib/cli/show';
+import { inspect, list, ui } from '../../lib/cli/show';
 import type { Signals } from '../../lib/cli/signals';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -17,6 +17,7 @@ async function begin(argv: readonly string[]): Promise<unknown> {
     inspect,
     ls: list,
     run,
+    ui,
   };
   return commands[args.command ?? '']?.(args, {} as Signals);
 }
@@ -51,6 +52,9 @@ it.each([
   ['duration that is none', ['run', 'nightly', '--wait', '30x', '--', 'true'], /--wait.*"30x"/],
   ['key and no command', ['run', '--', 'nightly'], /command is missing/],
   ['database that is none', ['ls', '--url', 'redis://localhost/abc'], /--url is not a URL/],
+  ['key of all locks', ['ui', 'order:42'], /takes no KEY/],
+  ['short token', ['ui', '--token', 'short'], /--token takes at least 16 characters/],
+  ['address of others without a token', ['ui', '--host', '0.0.0.0'], /Others can reach 0\.0\.0\.0: give a --token/],
   ['escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
 ])('Words with a(n) %s are refused, in one line: %j', async (_what, args, line) => {
   const refusal = await begin(args).catch((error: unknown) => error);
@@ -71,6 +75,8 @@ it('Commands, options and lock types are completed, as bash asks for them', asyn
   expect(await next('completion', '')).toEqual(['bash', 'zsh', 'fish']);
   expect(await next('run', 'nightly', '--', '')).toEqual(['']);
   expect(await next('toString', '--url')).toEqual(['--url']);
+  expect(await next('inspect', '--url', '')).toEqual(['']);
+  expect(await next('inspect', 'nightly', '--js')).toEqual(['--json']);
   for (const shell of ['bash', 'zsh', 'fish']) {
     const text = completionOf({ command: 'completion', operands: [shell], rest: undefined, values: {} });
     expect(text).toMatch(/^complete .*redis-locks/m);
@@ -144,11 +150,7 @@ describePrivate('The words of redis-locks', () => {
     await completes(['order:42'], 'release order:');
     await completes(['night:2', 'nightly'], 'run --wait 3s ni');
     await completes(['order:42'], 'run --registry-key orders o');
-    expect(await next('inspect --url ')).toEqual(['']);
-    expect(await next('inspect nightly --js')).toEqual(['--json']);
     expect(await next('inspect --url redis://127.0.0.1:1 loc')).toEqual(['']);
-    const shell = start('completion', 'bash');
-    expect([await shell.ended, shell.stdout]).toEqual([0, expect.stringMatching(/^complete .*redis-locks/)]);
   });
 
   it('a KEY that begins with a dash stands behind `--`', async () => {
