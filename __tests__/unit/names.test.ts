@@ -1,5 +1,8 @@
 import { expect, it } from '@jest/globals';
+import { RedisLockRegistry } from '../../lib';
 import { globPattern, hashTag, LockNames, literally, lockOfQueue, lockPrefix } from '../../lib/redis/names';
+import { LOCK_TYPES } from '../support/lock-types';
+import { mockRedis } from '../support/mock-redis';
 
 it("The key and the channel of a lock have the names that Spring Integration's RedisLockRegistry gives them", () => {
   const names = new LockNames('orders', 'order:42');
@@ -56,6 +59,31 @@ it.each([
 ])('The queue %j belongs to the lock %j', (queue, lock) => {
   expect(lockOfQueue(queue)).toBe(lock);
 });
+
+/** What the library and Redisson append to the name of a lock. */
+const SUFFIXES = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'timeout', 'channel', 'token'];
+
+it.each(LOCK_TYPES)(
+  'Keys of %s locks that look like companions of each other are different locks, or one is refused by name',
+  async (lockType) => {
+    const redis = mockRedis();
+    const registry = new RedisLockRegistry(redis, { registryKey: 'companions', lockType, fencing: true });
+    const lockOf = new Map<string, string>();
+    for (const key of ['{t}', 'plain'].flatMap((name) => [name, ...SUFFIXES.map((suffix) => `${name}:${suffix}`)])) {
+      const sent = redis.calls.length;
+      try {
+        await registry.run(key, () => undefined);
+      } catch (error) {
+        expect([error, key]).toEqual([expect.any(RangeError), expect.stringContaining(':')]);
+      }
+      for (const name of redis.calls.slice(sent).flatMap((options) => options?.keys ?? [])) {
+        expect([name, lockOf.get(name) ?? key]).toEqual([name, key]);
+        lockOf.set(name, key);
+      }
+    }
+    expect(new Set(lockOf.values()).size).toBeGreaterThan(10);
+  },
+);
 
 it('An empty registryKey puts nothing before a key, and a name that a key of another lock has is refused', () => {
   expect([lockPrefix(''), lockPrefix('orders')]).toEqual(['', 'orders:']);
