@@ -1,33 +1,20 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import {
-  type AcrossTask,
-  type LockOptions,
-  RedisLockRegistry,
-  type Segment,
-  SegmentedLock,
-  type SegmentedLockOptions,
-  split,
-} from '../../lib';
+import { RedisLockRegistry, SegmentedLock, type SegmentedLockOptions, split } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 import { expectRefusal, untyped } from '../support/refusals';
 
-let redis: ReturnType<typeof mockRedis>;
 let registry: RedisLockRegistry;
-
-beforeEach(() => {
-  redis = mockRedis();
-  registry = new RedisLockRegistry(redis, { registryKey: 'orders' });
-});
-
 let stock: SegmentedLock;
-const create = (key: unknown, options: unknown) =>
-  new SegmentedLock(registry, untyped<string>(key), untyped<SegmentedLockOptions>(options));
-const serve = ({ index }: Segment) => index;
-const across: AcrossTask<string> = { available: () => 1, commit: () => 'served' };
 
 beforeEach(() => {
+  registry = new RedisLockRegistry(mockRedis(), { registryKey: 'orders' });
   stock = create('stock', { segments: 2 });
 });
+
+const create = (key: unknown, options: unknown) =>
+  new SegmentedLock(registry, untyped<string>(key), untyped<SegmentedLockOptions>(options));
+const serve = ({ index }: { index: number }) => index;
+const across = { available: () => 1, commit: () => 'served' };
 
 it.each([
   ['', { segments: 2 }, TypeError, "Expected `key` to be a non-empty string, got '' (string)"],
@@ -54,16 +41,14 @@ it.each([
   [{ waitTime: '1' }, TypeError, '`waitTime`'],
   [{ ttl: 0 }, RangeError, '`ttl`'],
   [{ signal: 'stop' }, TypeError, '`signal`'],
-  [{ timeout: 1 }, TypeError, 'Unknown option `timeout`'],
-  [null, TypeError, '`options`'],
 ])('A segmented lock rejects options such as %p', async (bad, kind, message) => {
-  const options = untyped<LockOptions>(bad);
+  const options = untyped<object>(bad);
   const calls = [stock.run(serve, options), stock.runAcross(1, across, options), stock.runAll(() => 'served', options)];
   for (const call of calls) await expectRefusal(() => call, kind, message);
 });
 
 it('A segmented lock rejects a task that is not a function', async () => {
-  const acrossWith = (task: unknown) => () => stock.runAcross(1, untyped<AcrossTask<string>>(task));
+  const acrossWith = (task: unknown) => () => stock.runAcross(1, untyped<typeof across>(task));
   await expectRefusal(() => stock.run(untyped<() => number>(undefined)), TypeError, '`task`');
   await expectRefusal(() => stock.runAll(untyped<() => number>('task')), TypeError, '`task`');
   await expectRefusal(acrossWith(undefined), TypeError, '`task.available`');

@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { LeaseEvalError, type LeaseEvalOptions, LockReleaseError, type ReleaseMessage } from '../../lib';
+import { LeaseEvalError, LockReleaseError, type ReleaseMessage } from '../../lib';
 import type { HeldResult } from '../../lib/core/backend';
 import { Hold } from '../../lib/core/hold';
 import { leaseText, RedisLease } from '../../lib/core/lease';
@@ -47,14 +47,9 @@ interface Options extends Partial<Pick<LockRequest, 'ttl' | 'renew' | 'minHold'>
 /** A lease of a hold that was granted now, of a lock that only notes what it is told. */
 function leaseOf(options: Options = {}) {
   const { ttl = 3_000, renew = true, minHold = 0, maxHold = Infinity, isPassedOn = false, token, life = ttl } = options;
-  const protocol = {
-    travel: { detach },
-    release,
-    leaseLost: note('lost'),
-    ...options.protocol,
-  } as Partial<LockProtocol>;
+  const protocol = { travel: { detach }, release, leaseLost: note('lost'), ...options.protocol } as LockProtocol;
   const connection = { disruptions: 0, connectionEpoch: 1, lastError: undefined } as unknown as Connection;
-  const hold = new Hold('me:1', { ttl, waits: true, minHold, permits: 1 }, connection, protocol as LockProtocol);
+  const hold = new Hold('me:1', { ttl, waits: true, minHold, permits: 1 }, connection, protocol);
   const settings = {
     maxHold,
     commandTimeout: 5_000,
@@ -75,13 +70,8 @@ function leaseOf(options: Options = {}) {
   if (token !== undefined) hold.receive({ fencingToken: token, moreTokens: 1 });
   const request = { ttl, renew, minHold, permits: 1 } as LockRequest;
   const lease = new RedisLease(lock, hold, request, time.now, isPassedOn);
-  const grant = {
-    granted: true,
-    owner: 'me:1',
-    until: time.now + life,
-    fencingToken: token,
-    drift: hold.drift,
-  } as const;
+  const until = time.now + life;
+  const grant = { granted: true, owner: 'me:1', until, fencingToken: token, drift: hold.drift } as const;
   const nothing = () => undefined;
   const watchdog = { add: nothing, remove: nothing, moved: nothing, hurry: nothing } as unknown as Watchdog;
   hold.granted(grant, lease, watchdog, time.now);
@@ -90,8 +80,8 @@ function leaseOf(options: Options = {}) {
   return { lease, hold, lock };
 }
 
-const evaluated = async (lease: RedisLease, script = 'return 1', options?: LeaseEvalOptions): Promise<unknown> => {
-  const evaluating = lease.eval(script, options).catch((error: unknown) => error);
+const evaluated = async (lease: RedisLease): Promise<unknown> => {
+  const evaluating = lease.eval('return 1').catch((error: unknown) => error);
   await time.advance(0);
   return evaluating;
 };
@@ -132,13 +122,6 @@ it('lease.eval says what its script replied, and counts while its script may run
   run.mockResolvedValueOnce({ held: false, state: 'stolen' });
   expect(await evaluated(other)).toMatchObject({ name: 'LockLostError', reason: 'stolen' });
   expect(other.signal.aborted).toBe(true);
-  for (const [script, given, message] of [
-    ['', {}, '`script`'],
-    ['return 1', { keys: 1 }, '`keys`'],
-    ['return 1', { arguments: [1] }, '`arguments[0]`'],
-  ] as const) {
-    expect(String(await evaluated(leaseOf().lease, script, given as never))).toContain(message);
-  }
 });
 
 it.each<[text: string, options: Options, passed: number, ttl: number]>([
@@ -186,9 +169,8 @@ it.each<[what: string, answers: (Released | Error)[], name: string | undefined, 
 it('A detach() that has no answer is tried for as long as the key lives', async () => {
   const { lease } = leaseOf();
   detach.mockRejectedValue(CUT);
-  const rejected = expect(lease.detach()).rejects.toMatchObject({ name: 'LockReleaseError', cause: CUT });
-  await time.advance(3_000);
-  await rejected;
+  const error = { name: 'LockReleaseError', cause: CUT };
+  expect(await time.settled(lease.detach())).toMatchObject({ error });
   const { length } = detach.mock.calls;
   expect([length > 5, log]).toEqual([true, ['unwatched', 'follow detached@me:1', 'over', 'lost']]);
 });
@@ -254,11 +236,8 @@ it('A lease shows what it is, and nothing of its inside', () => {
 
 it('A lease knows whether it is renewed, counts for its hold, and how long its release takes', async () => {
   const kinds = [{}, { renew: false }, { maxHold: 500 }].map((options) => leaseOf(options));
-  expect(kinds.map(({ lease }) => [lease.isRenewed, lease.renewUntil])).toEqual([
-    [true, undefined],
-    [false, 1_000],
-    [false, 1_500],
-  ]);
+  expect(kinds.map(({ lease }) => lease.isRenewed)).toEqual([true, false, false]);
+  expect(kinds.map(({ lease }) => lease.renewUntil)).toEqual([undefined, 1_000, 1_500]);
   const { lease, hold } = leaseOf();
   expect([lease.isReentry, lease.releasingFor, hold.leases]).toEqual([false, 0, 1]);
   expect(lease.lossError().reason).toBe('unconfirmed');

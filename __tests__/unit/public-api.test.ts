@@ -22,16 +22,6 @@ it('The library exports these names, and no other', () => {
   ]);
 });
 
-it('The library has an abstract class as a dependency injection token, which other implementations can extend', async () => {
-  class InMemoryRegistry extends api.LockRegistry {
-    obtain(key: string): api.DistributedLock {
-      return { key, run: async (task) => task({ key } as api.Lease) } as api.DistributedLock;
-    }
-  }
-  const registry: api.LockRegistry = new InMemoryRegistry();
-  expect(await registry.run('42', (lease) => lease.key)).toBe('42');
-});
-
 it.each([
   [
     'BackedLockRegistry',
