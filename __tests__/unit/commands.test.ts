@@ -1,12 +1,8 @@
-import { hostname } from 'node:os';
 import { expect, it, jest } from '@jest/globals';
-import { LockTimeoutError, type RedisClient } from '../../lib';
+import type { RedisClient } from '../../lib';
 import { commandsOf, describeForAdapter, destroy, type OwnConnection } from '../../lib/redis/client';
-import { FakeClock } from '../support/fake-clock';
-import { mockRedis, noScript, refused, silence } from '../support/mock-redis';
+import { mockRedis, noScript, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
-
-const time = FakeClock.install();
 
 const registryOn = (client: RedisClient, options: Parameters<typeof createRegistry>[1] = {}) =>
   createRegistry(client, { registryKey: 'orders', idleBetweenTries: 100, ...options }).registry;
@@ -25,35 +21,10 @@ it('An uncontended lock and unlock are two commands: an acquisition and a releas
   expect(givenBack?.arguments?.[0]).toBe(taken?.arguments?.[0]);
 });
 
-it('A registry uses a new owner for every acquisition, and one id for all of a registry, which names its process', async () => {
-  const redis = mockRedis();
-  const registry = registryOn(redis);
-  for (let i = 0; i < 3; i++) await registry.run('42', () => undefined);
-  await registryOn(redis).run('42', () => undefined);
-  const owners = redis.calls.filter((_, i) => i % 2 === 0).map((call) => call?.arguments?.[0] ?? '');
-  expect(new Set(owners).size).toBe(4);
-  const clientIds = owners.map((owner) => owner.slice(0, owner.lastIndexOf(':')));
-  expect(new Set(clientIds.slice(0, 3)).size).toBe(1);
-  expect(clientIds[3]).not.toBe(clientIds[0]);
-  expect(clientIds[0]).toBe(registry.id);
-  for (const id of clientIds) expect(id).toMatch(new RegExp(`^${hostname()}:${process.pid}:[\\w-]{22}$`));
-});
-
 it('A ttl is rounded up to whole milliseconds, as Redis requires', async () => {
   const redis = mockRedis();
   await registryOn(redis).obtain('42').lock({ ttl: 1_500.4 });
   expect(redis.calls[0]?.arguments?.[1]).toBe('1501');
-});
-
-it('Contention is distinguished from silence: only the last attempt was not answered in time', async () => {
-  const redis = mockRedis();
-  const silentFrom = time.now + 185;
-  redis.evalSha.mockImplementation(async () => (time.now < silentFrom ? refused(60_000) : silence()));
-  const lock = registryOn(redis, { idleBetweenTries: 10 }).obtain('42');
-  const rejected = expect(lock.lock({ waitTime: 200 })).rejects.toThrow(LockTimeoutError);
-  await time.advance(1_000);
-  await rejected;
-  expect(redis.sent).toBeGreaterThan(1);
 });
 
 it('A registry requests once from a node-redis client commands without a timeout and with default reply types', async () => {
@@ -73,15 +44,12 @@ it.each([
   ['none', {}, {}, { timeout: 0 }],
   ['one of its own', { typeMapping: { 36: Buffer } }, {}, { timeout: 0, typeMapping: {} }],
   ['one that it was given later', {}, { typeMapping: { 36: Buffer } }, { timeout: 0, typeMapping: {} }],
-])(
-  'A registry asks a plain client of node-redis for as few options as it can, with a type mapping: %s',
-  (_, own, later, asked) => {
-    const withCommandOptions = jest.fn(() => mockRedis());
-    const options = { commandOptions: own };
-    registryOn({ ...mockRedis(), socketEpoch: 1, options, _commandOptions: later, withCommandOptions } as RedisClient);
-    expect(withCommandOptions.mock.calls).toEqual([[asked]]);
-  },
-);
+])('A registry asks a plain client for as few options as it can, with a type mapping: %s', (_, own, later, asked) => {
+  const withCommandOptions = jest.fn(() => mockRedis());
+  const options = { commandOptions: own };
+  registryOn({ ...mockRedis(), socketEpoch: 1, options, _commandOptions: later, withCommandOptions } as RedisClient);
+  expect(withCommandOptions.mock.calls).toEqual([[asked]]);
+});
 
 it('A command without keys and arguments goes to a plain client of node-redis as one without', async () => {
   const sendCommand = jest.fn<(...given: unknown[]) => Promise<unknown>>().mockResolvedValue(1);

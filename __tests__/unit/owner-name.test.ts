@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { describe, expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { acquiredAtIn, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
@@ -36,7 +37,7 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
   });
 
   it('The owner values of a registry name the process by default', () => {
-    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`[:/]${process.pid}$`));
+    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`^${hostname()}[:/]${process.pid}$`));
   });
 
   it('The owner values of a registry have one colon with the Redisson types, as Redisson has it: that before the number', () => {

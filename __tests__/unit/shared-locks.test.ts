@@ -1,12 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type {
-  DistributedLock,
-  Lease,
-  LockOptions,
-  RedisLock,
-  RedisLockRegistry,
-  RedisLockRegistryOptions,
-} from '../../lib';
+import type { DistributedLock, Lease, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased } from '../support/mock-redis';
@@ -19,7 +12,7 @@ const REFUSED = new Array(9).fill(sharedRefused(60_000, 2));
 /** The replies to the next attempts; after them every one is granted. */
 let answers: unknown[];
 
-const open = (options: Partial<RedisLockRegistryOptions> = {}) => {
+const open = (options: object = {}) => {
   registry = createRegistry(redis, { registryKey: 'r', ...options }).registry;
 };
 
