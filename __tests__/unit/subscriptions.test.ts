@@ -267,6 +267,17 @@ it('Messages come over the connection that was given, also for a client without 
   expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
 });
 
+it('Messages may come over a connection that was given or could be made, or a client that listens, if it gets any', () => {
+  const ways = [
+    opened([], { connection: connection() }, { pollInterval: 100, socketEpoch: undefined }),
+    opened([]),
+    listeningItself(connection()),
+    listeningItself({}),
+    opened([], {}, { pollInterval: 100 }),
+  ];
+  expect(ways.map(({ subscriber }) => subscriber.mayListen)).toEqual([true, true, true, false, false]);
+});
+
 it('Messages come over a client that can listen itself; after a reconnect waiters look, and after it was closed subscribe anew', async () => {
   const client = connection();
   const { listen, woken } = listeningItself(client);
