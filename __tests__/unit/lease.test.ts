@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { beforeEach, expect, it, jest } from '@jest/globals';
+import { beforeEach, expect, it } from '@jest/globals';
 import { LockError } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
@@ -72,16 +72,6 @@ it('A lease is not affected by a wall clock that drifts slowly (P12)', async () 
   }
 });
 
-it('An unlock that Redis refuses for good rejects at once (P7)', async () => {
-  const lease = await createRegistry(redis).registry.obtain('key').lock();
-  redis.evalSha.mockRejectedValue(new Error("NOPERM User locks has no permissions to run the 'evalsha' command"));
-  const rejected = jest.fn();
-  lease.unlock().catch(rejected);
-  await time.advance(0);
-  const refused = { name: 'LockReleaseError', message: expect.stringContaining('refused it: NOPERM') };
-  expect(rejected).toHaveBeenCalledWith(expect.objectContaining(refused));
-});
-
 it('Leases that follow each other have the tokens of a block, one after the other, and its end costs one command', async () => {
   redis.evalSha.mockResolvedValueOnce(7).mockResolvedValueOnce('20 3').mockResolvedValue('30 2');
   const lock = createRegistry(redis, { fencing: true }).registry.obtain('key');
@@ -93,26 +83,6 @@ it('Leases that follow each other have the tokens of a block, one after the othe
     seen.push([lease.fencingToken, redis.sent]);
   }
   expect(seen.join(' ')).toBe('7,1 20,2 21,2 22,2 30,3');
-});
-
-it('A lease that gets the hold of a fixed one is renewed', async () => {
-  const lock = createRegistry(redis).registry.obtain('key');
-  const fixed = await lock.lock({ ttl: 10_000, renew: false });
-  const next = lock.lock({ ttl: 10_000, renew: true });
-  await fixed.unlock();
-  const lease = await next;
-  expect(redis.sent).toBe(1);
-  await time.advance(60_000);
-  lease.assertHeld();
-});
-
-it('A hold with less left than the next caller asked for is confirmed for that ttl first', async () => {
-  const lock = createRegistry(redis).registry.obtain('key');
-  const short = await lock.lock({ ttl: 1_000 });
-  const next = lock.lock({ ttl: 60_000 });
-  await short.unlock();
-  expect((await next).remaining).toBeGreaterThan(59_000);
-  expect(redis.sent).toBe(2);
 });
 
 it('A lease is not lost, nor suspect again, by what comes late for a renewal of before: an error, or an answer from before a suspension', async () => {
@@ -179,24 +149,6 @@ it('A lease that ends before its `minHold` is kept for what is left of it, by th
   expect((await released(lease.unlock()))?.[0]).toBe('UNLINK');
 });
 
-it('A lease of several keys that is not renewed costs no command until it ends', async () => {
-  const { registry } = createRegistry(redis);
-  const lease = await registry.multi(['a', 'b']).lock({ ttl: 3_000, renew: false });
-  const { sent } = redis;
-  await time.advance(2_900);
-  expect([redis.sent - sent, lease.remaining > 0]).toEqual([0, true]);
-  await time.advance(100);
-  expect(lease.remaining).toBe(0);
-});
-
-it('A lease that this process ends by force is lost at once', async () => {
-  const lock = new InMemoryLockRegistry().obtain('key');
-  const lease = await lock.lock();
-  await lock.forceUnlock();
-  for (let i = 0; i < 100; i++) await time.advance(1);
-  expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
-});
-
 it('A fixed lease of a hold that was passed on lasts for as long as renew() asked for, if Redis confirmed it', async () => {
   const lock = createRegistry(redis).registry.obtain('key');
   const first = await lock.lock({ ttl: 60_000 });
@@ -225,13 +177,6 @@ it('A lease tells those who listen that it was renewed, and for how long it was 
   for (const what of ['renewed', 'lost']) unsubscribe(`redis-lock-registry:${what}`, note);
   const about = { key: 'key', lease, owner: expect.any(String) };
   expect(messages).toMatchObject([about, { ...about, reason: 'stolen', heldFor: 2_000 }]);
-});
-
-it('A nested call may have as many permits as the outermost one', async () => {
-  const of = new InMemoryLockRegistry().semaphore('key', { permits: 3 });
-  const nested = of.run(async () => (await of.lock({ permits: 2 })).unlock(), { permits: 2 });
-  for (let i = 0; i < 20; i++) await time.advance(1);
-  await nested;
 });
 
 it('unlock() of a lease whose renewal was answered while the process was blocked waits until the answer is read', async () => {
@@ -290,6 +235,27 @@ it('A lease that is over refuses every call, says how it ended, and sends nothin
   expect(redis.sent).toBe(sent);
 });
 
+it('A lease that gets the hold of a fixed one is renewed', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const fixed = await lock.lock({ ttl: 10_000, renew: false });
+  const next = lock.lock({ ttl: 10_000, renew: true });
+  await fixed.unlock();
+  const lease = await next;
+  expect(redis.sent).toBe(1);
+  await time.advance(60_000);
+  lease.assertHeld();
+});
+
+it('A lease of several keys that is not renewed costs no command until it ends', async () => {
+  const { registry } = createRegistry(redis);
+  const lease = await registry.multi(['a', 'b']).lock({ ttl: 3_000, renew: false });
+  const { sent } = redis;
+  await time.advance(2_900);
+  expect([redis.sent - sent, lease.remaining > 0]).toEqual([0, true]);
+  await time.advance(100);
+  expect(lease.remaining).toBe(0);
+});
+
 it('unlock() rejects when it finds that the lock was lost, and warns where a try without an answer may have released it', async () => {
   const { registry, warnings } = createRegistry(redis);
   const lock = registry.obtain('key');
@@ -303,4 +269,12 @@ it('unlock() rejects when it finds that the lock was lost, and warns where a try
   await time.advance(1_000);
   await unlocked;
   expect(warnings).toMatchObject([{ code: 'RELEASE_UNCERTAIN', key: 'key' }]);
+});
+
+it('A lease that this process ends by force is lost at once', async () => {
+  const lock = new InMemoryLockRegistry().obtain('key');
+  const lease = await lock.lock();
+  await lock.forceUnlock();
+  for (let i = 0; i < 100; i++) await time.advance(1);
+  expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
