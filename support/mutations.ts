@@ -553,7 +553,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'let-in-before-min-hold': {
     finding: 'waiters are let in while a permit, or a lock, stays taken until its minHold ends',
     simulation: ['read-write'],
-    replacements: [['letIn(nil, channel, not keeps and not wasKept)', 'letIn(nil, channel, true)']],
+    replacements: [['letIn(nil, channel, not keeps)', 'letIn(nil, channel, true)']],
   },
   'ended-leases-counted': {
     finding: 'the permit of a process that died is never free again while others hold the rest',

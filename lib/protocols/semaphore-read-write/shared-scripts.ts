@@ -371,7 +371,7 @@ local keeps = left and found == 1
 local published = 0
 if redis.call('EXISTS', waiters) == 1 then
   readQueue()
-  published = letIn(nil, channel, not keeps and not wasKept)
+  published = letIn(nil, channel, not keeps)
   if #queue == 0 then redis.call('DEL', waiters) end
 end
 
