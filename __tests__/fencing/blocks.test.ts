@@ -118,12 +118,13 @@ describePrivate('A block of tokens', () => {
   const ttl = '60000';
 
   async function confirm(name: string, last: string | undefined, callers: number): Promise<[number, number]> {
-    await redis.admin.set(name, 'owner');
+    await redis.admin.set(name, 'owner', { PX: 2 * Number(ttl) });
     if (last === undefined) await redis.admin.del(`{${name}}:fence`);
     else await redis.admin.set(`{${name}}:fence`, last);
     const options = { keys: [name, `{${name}}:fence`], arguments: ['owner', ttl, String(callers)] };
     const reply = await redis.admin.eval(SPRING_SCRIPTS.CONFIRM_OR_RELEASE.source, options);
     const [first = 0, count = 1] = String(reply).split(' ').map(Number);
+    expect(await redis.admin.pTTL(name)).toBeGreaterThan(Number(ttl)); // not shortened
     expect(await redis.admin.get(`{${name}}:fence`)).toBe(String(first + count - 1));
     return [first, count];
   }

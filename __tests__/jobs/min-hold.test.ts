@@ -169,7 +169,10 @@ describePrivate('How long minHold keeps a lock', () => {
       if (format === 'zset') await admin.zAdd('lock', { score: Date.now() + (life || ttl), value: 'write:me:1' });
       if (life > 0) await admin.pExpire('lock', life);
       const numbers = [left, minHold, ttl].map(String);
-      await admin.eval(source, { keys: ['lock', ...others], arguments: args(...numbers) });
+      const options = { keys: ['lock', ...others], arguments: args(...numbers) };
+      await admin.eval(source, options);
+      // As a client does whose reply was lost: it is kept already.
+      if (kept > 1_000) expect([await admin.eval(source, options)].flat()[0]).toBeGreaterThan(0);
       const end = await admin.pTTL('lock');
       expect(end).toBeLessThanOrEqual(kept + ROUNDING);
       expect(end).toBeGreaterThan(kept - 1_000);

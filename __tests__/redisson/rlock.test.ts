@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import { ACQUIRE, RELEASE } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { LEFT_TO_POLLERS } from '../../lib/protocols/redisson/redisson';
+import { ACQUIRE, LEAVE, RELEASE } from '../../lib/protocols/redisson/redisson-fair-scripts';
 import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
@@ -329,20 +330,21 @@ describeReal('Beside Redisson', () => {
     });
 
     it.each([
-      ['another one finds it free', ACQUIRE, ['1', 'me:1'], WAIT - 10_000],
-      ['it is released', RELEASE, ['DEL'], 0],
+      ['wakes', '0', 'another one finds it free', ACQUIRE, ['1', 'me:1'], WAIT - 10_000],
+      ['wakes', '0', 'it is released', RELEASE, ['DEL'], 0],
+      ['does not wake', LEFT_TO_POLLERS, 'it is left to pollers', LEAVE, ['DEL'], 0],
     ])(
-      'A redisson-fair lock wakes the first waiter whose time is not over when %s',
-      async (_, script, last, leastReply) => {
+      'A redisson-fair lock %s (%s) the first waiter whose time is not over when %s',
+      async (_does, message, _when, script, last, leastReply) => {
         await enqueue('dead:1', Date.now() - 1);
         await enqueue(JAVA_1, Date.now() + WAIT);
         const messages: string[] = [];
         const listener = await createRealClient();
-        await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (message) => void messages.push(message));
-        if (script === RELEASE) await java.hSet(key, 'me:1', '1');
+        await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (body) => void messages.push(body));
+        if (script !== ACQUIRE) await java.hSet(key, 'me:1', '1');
         expect((await run(script, 'me:1', ...last))[0]).toBeGreaterThan(leastReply);
         await until(() => messages.length > 0);
-        expect(messages).toEqual(['0']);
+        expect(messages).toEqual([message]);
       },
     );
 

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
@@ -51,6 +52,21 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
       }
     },
   );
+
+  it("In the messages of Spring Integration's RedisLockRegistry, a lock that is left to pollers is no release, and is one afterwards if it is free", async () => {
+    const { lock, channel, legacyChannel } = fixture.namesOf('key');
+    const messages: string[] = [];
+    await (await fixture.connect()).subscribe(channel, (message) => void messages.push(message));
+    const run = ({ source }: Script, ...args: string[]) =>
+      fixture.admin.eval(source, { keys: [lock], arguments: args });
+    const { LEAVE, NOTIFY, leftToPollers } = SPRING_SCRIPTS;
+    await fixture.admin.set(lock, 'me:1');
+    expect(await run(NOTIFY, legacyChannel)).toBe(0);
+    expect(await run(LEAVE, 'me:1', 'DEL', legacyChannel)).toEqual([1, 1]);
+    expect(await run(NOTIFY, legacyChannel)).toBe(1);
+    await until(() => messages.length > 1);
+    expect(messages).toEqual([leftToPollers, lock]);
+  });
 
   it("In the messages of Spring Integration's RedisLockRegistry, those that listen on both channels are counted", async () => {
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
