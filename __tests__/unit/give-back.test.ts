@@ -98,21 +98,18 @@ it.each<[what: string, answers: (Released | Error)[], result: object, timeouts: 
     [300, 290, 270, 230, 150],
     true,
   ],
-])(
-  'A release %s has its result, and what may be left is followed',
-  async (_, answers, result, timeouts, isFollowed) => {
-    for (const answer of answers) {
-      if (typeof answer === 'string') release.mockResolvedValueOnce(answer);
-      else release.mockRejectedValueOnce(answer);
-    }
-    const hold = holdOf();
-    hold.giveUp = jest.fn(() => false);
-    const given = giving.within(300, hold);
-    await time.advance(300);
-    expect([await given, sent.map(({ timeout }) => timeout)]).toEqual([result, timeouts]);
-    expect(hold.giveUp).toHaveBeenCalledTimes(isFollowed ? 1 : 0);
-  },
-);
+])('A release %s has its result; what may be left is followed', async (_, answers, result, timeouts, isFollowed) => {
+  for (const answer of answers) {
+    if (typeof answer === 'string') release.mockResolvedValueOnce(answer);
+    else release.mockRejectedValueOnce(answer);
+  }
+  const hold = holdOf();
+  hold.giveUp = jest.fn(() => false);
+  const given = giving.within(300, hold);
+  await time.advance(300);
+  expect([await given, sent.map(({ timeout }) => timeout)]).toEqual([result, timeouts]);
+  expect(hold.giveUp).toHaveBeenCalledTimes(isFollowed ? 1 : 0);
+});
 
 it('A release whose first try was sent before needs no other one, and is uncertain where its connection was lost', async () => {
   const hold = holdOf();
@@ -127,13 +124,9 @@ it('A release whose first try was sent before needs no other one, and is uncerta
   await giving.within(300, hold, startedAt, Promise.resolve('released'));
   expect(hold.state).toBe('given up');
   connection.lastError = CUT;
-  const late = giving.within(
-    300,
-    holdOf(),
-    startedAt - 250,
-    Promise.reject(new CommandTimeoutError(300, Promise.resolve())),
-  );
-  release.mockRejectedValue(new CommandTimeoutError(300, Promise.resolve()));
+  const silent = new CommandTimeoutError(300, Promise.resolve());
+  const late = giving.within(300, holdOf(), startedAt - 250, Promise.reject(silent));
+  release.mockRejectedValue(silent);
   await time.advance(100);
   expect(await late).toMatchObject({
     cause: CUT,
@@ -146,9 +139,14 @@ interface Scene {
   /** An attempt without an answer. */
   readonly attempt: LateReply;
 }
-type Step = [at: number, act: (scene: Scene) => void];
+/** What is done, by the ms after which. */
+type Steps = Record<number, (scene: Scene) => void>;
 
 const inDoubt = ({ hold, attempt }: Scene) => hold.doubt(attempt.promise);
+const reconnect = () => void connection.connectionEpoch++;
+const notReached = ({ hold }: Scene) => {
+  hold.reachedRedis = false;
+};
 const answer = ({ attempt }: Scene) => attempt.resolve(1);
 const cut = ({ attempt }: Scene) => attempt.reject(CUT);
 const enqueue = ({ hold }: Scene) => {
@@ -176,84 +174,40 @@ const openClient = () => {
   succeeds();
 };
 
-it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], times: string]>([
-  ['is removed once, where every attempt was answered', [], [], '0'],
-  ['is not removed where nothing came to Redis', [({ hold }) => (hold.reachedRedis = false)], [], ''],
-  ['is removed once when the attempt has ended soon', [inDoubt], [[20, answer]], '20'],
-  [
-    'is removed some times while an attempt is in doubt, and once when it has ended',
-    [inDoubt],
-    [[20_000, answer]],
-    '50 1050 4050 20000',
-  ],
-  [
-    'is removed some times, where nothing will tell',
-    [({ hold }) => (hold.lostTrack = true)],
-    [[1, () => connection.connectionEpoch++]],
-    '0',
-  ],
-  ['is removed some times over another connection, where nothing will tell', [loseTrack], [], '0 1000 4000'],
-  [
-    'is removed some times after the connection of its attempt was lost',
-    [inDoubt, () => connection.connectionEpoch++],
-    [[200, cut]],
-    '50 200 3200',
-  ],
-  ['is removed until its key has ended, where that fails', [fails(CUT)], [], '0 50 150 350 750 1500 2250 3000'],
-  ['is removed until that succeeds', [fails(REFUSED)], [[100, succeeds]], '0 50 150'],
-  [
-    'is removed for as long as it may have a position',
-    [fails(CUT), enqueue],
-    [[4_000, succeeds]],
-    '0 50 150 350 750 1500 2250 3000 3750 4500',
-  ],
-  [
-    'is removed for as long as it may have a position, and no more then',
-    [loseTrack, fails(CUT), enqueue],
-    [[4_000, succeeds]],
-    '0 50 150 350 750 1500 2250 3000 3750 4500',
-  ],
-  [
-    'is removed too where it is not known if anything came to Redis',
-    [inDoubt, ({ hold }) => (hold.reachedRedis = false)],
-    [[200, answer]],
-    '50 200',
-  ],
-  [
-    'is removed again when its attempt ended during a removal',
-    [inDoubt, slow],
-    [
-      [60, answer],
-      [70, answerRelease],
-    ],
-    '50 1070',
-  ],
+const IN_DOUBT = '50 1050 4050 20000';
+const ENQUEUED = '0 50 150 350 750 1500 2250 3000 3750 4500';
+
+it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: string]>([
+  ['is removed once, where every attempt was answered', [], {}, '0'],
+  ['is not removed where nothing came to Redis', [notReached], {}, ''],
+  ['is removed once when the attempt has ended soon', [inDoubt], { 20: answer }, '20'],
+  ['is removed some times while an attempt is in doubt, and once then', [inDoubt], { 20000: answer }, IN_DOUBT],
+  ['is removed some times, where nothing will tell', [({ hold }) => (hold.lostTrack = true)], { 1: reconnect }, '0'],
+  ['is removed some times over another connection, where nothing will tell', [loseTrack], {}, '0 1000 4000'],
+  ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 3200'],
+  ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1500 2250 3000'],
+  ['is removed until that succeeds', [fails(REFUSED)], { 100: succeeds }, '0 50 150'],
+  ['is removed for as long as it may have a position', [fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
+  ['is removed no longer than it may have a position', [loseTrack, fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
+  ['is removed too where it is not known if anything came to Redis', [inDoubt, notReached], { 200: answer }, '50 200'],
+  ['is removed again when its attempt ended during one', [inDoubt, slow], { 60: answer, 70: answerRelease }, '50 1070'],
   [
     'is removed again when its attempt ended during the last removal',
     [inDoubt],
-    [
-      [4_000, slow],
-      [4_060, answer],
-      [4_070, answerRelease],
-    ],
+    { 4000: slow, 4060: answer, 4070: answerRelease },
     '50 1050 4050 4070',
   ],
-  [
-    'is not removed when a closed client is connected too late, though it may have a position',
-    [closeClient, enqueue],
-    [[4_000, openClient]],
-    '0',
-  ],
-  ['is removed when a closed client is connected again', [closeClient], [[1_000, openClient]], '0 1500'],
-  ['is not removed when a closed client is connected too late', [closeClient], [[4_000, openClient]], '0'],
-  ['is not removed when the registry is closed', [fails(CUT)], [[100, () => (connection.isClosed = true)]], '0 50'],
+  ['is not removed over a client that is connected too late', [closeClient, enqueue], { 4000: openClient }, '0'],
+  ['is removed when a closed client is connected again', [closeClient], { 1000: openClient }, '0 1500'],
+  ['is not removed when a closed client is connected too late', [closeClient], { 4000: openClient }, '0'],
+  ['is not removed when the registry is closed', [fails(CUT)], { 100: () => (connection.isClosed = true) }, '0 50'],
 ])('What is left %s', async (_, before, steps, times) => {
   const scene = { hold: holdOf(), attempt: lateReply() };
   for (const act of before) act(scene);
   giving.follow(scene.hold);
   giving.follow(scene.hold);
-  for (const [at, act] of steps) {
-    await time.advance(startedAt + at - time.now);
+  for (const [at, act] of Object.entries(steps)) {
+    await time.advance(startedAt + Number(at) - time.now);
     act(scene);
   }
   expect(time.keepingAlive).toBe(0);
@@ -274,24 +228,15 @@ it('What is left of two owner values is removed one after the other, each when t
   expect(sent.map(({ owner }) => owner)).toEqual(['me:1', 'me:2']);
 });
 
-it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], endsAt: number, times: string]>([
-  ['at once where nothing is followed', [({ hold }) => hold.giveUp()], [], 0, ''],
-  ['when that is removed', [], [], 0, '0'],
-  ['after a removal that was sent when every attempt had ended', [inDoubt], [[30, answer]], 30, '0 30'],
-  ['at its timeout, while an attempt is in doubt', [inDoubt], [], 500, '0 1000 4000'],
-  ['at its timeout, where that fails', [fails(CUT)], [], 500, '0 50 150 350 750 1500 2250 3000'],
-  ['when that is removed for now', [loseTrack], [], 0, '0 0 3000'],
-  [
-    'when the attempt has ended during a removal',
-    [inDoubt, slow],
-    [
-      [50, answer],
-      [100, answerRelease],
-    ],
-    100,
-    '0 100',
-  ],
-  ['when the client is closed', [closeClient], [], 0, '0'],
+it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, endsAt: number, times: string]>([
+  ['at once where nothing is followed', [({ hold }) => hold.giveUp()], {}, 0, ''],
+  ['when that is removed', [], {}, 0, '0'],
+  ['after a removal that was sent when every attempt had ended', [inDoubt], { 30: answer }, 30, '0 30'],
+  ['at its timeout, while an attempt is in doubt', [inDoubt], {}, 500, '0 1000 4000'],
+  ['at its timeout, where that fails', [fails(CUT)], {}, 500, '0 50 150 350 750 1500 2250 3000'],
+  ['when that is removed for now', [loseTrack], {}, 0, '0 0 3000'],
+  ['when the attempt ended during a removal', [inDoubt, slow], { 50: answer, 100: answerRelease }, 100, '0 100'],
+  ['when the client is closed', [closeClient], {}, 0, '0'],
 ])('removeNow() resolves %s', async (_, before, steps, endsAt, times) => {
   for (const isOfOne of [true, false]) {
     startedAt = time.now;
@@ -302,8 +247,8 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Step[], endsAt
     giving.follow(scene.hold);
     let endedAt: number | undefined;
     void giving.removeNow(500, isOfOne ? scene.hold : undefined).then(() => (endedAt = time.now - startedAt));
-    for (const [at, act] of steps) {
-      await time.advance(startedAt + at - time.now);
+    for (const [at, act] of Object.entries(steps)) {
+      await time.advance(startedAt + Number(at) - time.now);
       act(scene);
     }
     await time.advance(10_000);
