@@ -66,9 +66,7 @@ it('A silence is warned of once after 3 s in which callers wait, with what it af
   expect(said?.duration).toBeGreaterThanOrEqual(3_000);
   expect(said?.firstLeaseEndsIn).toBeGreaterThan(25_000);
   expect(said?.firstLeaseEndsIn).toBeLessThan(26_000);
-  expect(message).toMatch(
-    /not answered for 3\.\d s: .*2 leases and 3 waiting callers; .*first lease ends in 2[56]\.\d s/,
-  );
+  expect(message).toMatch(/not answered for 3\.\d s: .*2 leases and 3 waiting callers; .*lease ends in 2[56]\.\d s/);
   await time.advance(5_000);
   expect(warnings).toHaveLength(1);
   await comeBack();
@@ -106,33 +104,6 @@ it('Renewals that Redis answers with errors are warned of like a silence, and th
   await time.advance(2_000);
   expect(codes()).toEqual(['REDIS_SILENT']);
   expect(warnings[0]?.message).toMatch(/confirmed no renewal for 1\d\.\d s: .*1 lease and 0 waiting callers/);
-});
-
-it('A silence is over when Redis answers, and not when all callers have left', async () => {
-  open({ unavailableAfter: 4_000 });
-  goSilent();
-  const [waiting] = callers('key');
-  await time.advance(9_000);
-  expect(await waiting).toBe('CannotAcquireLockError');
-  expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false]);
-  await comeBack();
-  expect(warnings.map(({ silence: said }) => said?.isOver)).toEqual([false, true]);
-});
-
-it('A silence is not warned of where a lease is not to be renewed, and nobody waits', async () => {
-  open();
-  await registry.obtain('key').lock({ ttl: 15_000 });
-  goSilent();
-  await time.advance(14_000);
-  expect(warnings).toEqual([]);
-});
-
-it('No silence is warned of while others hold the lock, and Redis says so', async () => {
-  open();
-  redis.evalSha.mockImplementation(async () => [60_000, 'another:1']);
-  void callers('key');
-  await time.advance(20_000);
-  expect(warnings).toEqual([]);
 });
 
 it('No silence is warned of after a block of the event loop, where the answers only have to be read', async () => {
