@@ -278,3 +278,12 @@ it('A lease that this process ends by force is lost at once', async () => {
   for (let i = 0; i < 100; i++) await time.advance(1);
   expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
+
+it('A hold with less left than the next caller asked for is confirmed for that ttl first', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const short = await lock.lock({ ttl: 1_000 });
+  const next = lock.lock({ ttl: 60_000 });
+  await short.unlock();
+  expect((await next).remaining).toBeGreaterThan(59_000);
+  expect(redis.sent).toBe(2);
+});
