@@ -31,6 +31,12 @@ describePrivate('A spin lock of a user', () => {
     expect(await callsOf(redis.admin, 'unlink')).toBe(before + 1);
   });
 
+  it('A pub-sub lock of a user without the right to count listeners is inspected without their number', async () => {
+    const client = await clientWith(redis, 'no-pubsub', '&*', '+@all', '-pubsub');
+    const state = await createRegistry(client, { lockType: 'pub-sub' }).registry.obtain('key').inspect();
+    expect(state).toMatchObject({ held: false, waiting: undefined });
+  });
+
   it('A spin lock of a user without rights on the channel of older versions can be released, with one warning', async () => {
     const client = await clientWith(redis, 'no-legacy', 'resetchannels', '&*-channel:*', '+@all');
     const { registry, warnings } = createRegistry(client, { legacyChannel: true });

@@ -3,6 +3,7 @@ import { type ListedLock, LockInspectionError, type LockType, type RedisLockRegi
 import { fromIoredis } from '../../lib/ioredis';
 import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { startCluster } from '../support/cluster';
 import { packageNamed } from '../support/ioredis-packages';
 import { silence } from '../support/mock-redis';
@@ -107,6 +108,17 @@ describePrivate('Inspecting', () => {
     expect(await clients[0].exists(nameOf('key'))).toBe(1);
     const silent = createRegistry({ eval: silence, evalSha: silence }, { commandTimeout: 50 }).registry;
     await expect(silent.obtain('key').inspect()).rejects.toMatchObject({ code: 'ERR_LOCK_INSPECTION', key: 'key' });
+  });
+
+  it('Inspecting finds, to unlock it by force, what is kept for its minHold by then', async () => {
+    const { source } = SPRING_SCRIPTS.inspection.forceUnlock;
+    for (const [owner, freed] of [
+      ['kept@me:1', 1],
+      ['me:2', 0],
+    ] as const) {
+      await clients[0].set('forced', owner);
+      expect(await clients[0].eval(source, { keys: ['forced'], arguments: ['me:1', '', '', 'channel'] })).toBe(freed);
+    }
   });
 
   it('Inspecting a list without a registryKey has no data of the application', async () => {
