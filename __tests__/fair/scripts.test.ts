@@ -140,11 +140,15 @@ describePrivate('The scripts of a fair lock', () => {
     expect([await acquire('other:1'), await acquire('me:2')].map((reply) => reply[2])).toEqual([OUTSIDER, '']);
   });
 
-  it('The scripts of a fair lock find a grant whose reply was lost, and take its ticket out of the queue', async () => {
+  it('The scripts of a fair lock keep the position of a caller whose reply was lost, or its grant, which gets a token', async () => {
     await hold('me:1@5');
+    for (const ticket of ['a:1', 'b:1', 'a:1']) await acquire(ticket);
+    expect(await queued()).toEqual(['a:1', 'b:1']);
     await enqueue('me:1');
-    expect((await acquire('me:1'))[2]).toBe('me:1@5');
-    expect(await queued()).toEqual([]);
+    const fence = [fair.names.companion('fence')];
+    const [, , owner, token] = await run(ACQUIRE, ['me:1', '60000', 'PUBLISH poll 60000 0 '], { fence });
+    expect([owner, token]).toEqual(['me:1@5', expect.stringMatching(/^\d+$/)]);
+    expect(await queued()).toEqual(['a:1', 'b:1']);
   });
 
   it('The scripts of a fair lock grant it to nobody while the server refuses to write, nor where no message arrives', async () => {
