@@ -68,9 +68,9 @@ class SharedLock extends RedisLock {
     return this.#sleeper?.wasRefused === true;
   }
 
-  /** The caller that waits in Redis: those behind it came later. */
-  protected override nextAfter(): Call | undefined {
-    return this.#sleeper?.isAsleep ? this.#sleeper : undefined;
+  /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
   }
 
   protected override give(take: (call: Call) => RedisLease | undefined): void {
@@ -203,6 +203,11 @@ class WriteLock extends RedisLock {
   constructor(key: string, services: LockServices, read: Counterpart) {
     super(key, services);
     this.#read = read;
+  }
+
+  /** None before the `minHold` of the lease ends: the release keeps it until then. */
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
   }
 
   protected override assertMayEnter(): void {
