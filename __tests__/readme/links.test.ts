@@ -36,7 +36,7 @@ function anchors(page: string): string[] {
 
 async function filesOfPackage(): Promise<Set<string>> {
   const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
-  const { stdout } = await run('npm', args, { cwd: ROOT, timeout: 30_000 });
+  const { stdout } = await run('npm', args, { cwd: ROOT, timeout: 120_000 });
   const packed: unknown = JSON.parse(stdout);
   // An array, or since npm 12 an object by name.
   const [{ files }] = Object.values(packed as object) as [{ files: { path: string }[] }];
