@@ -171,7 +171,7 @@ describePrivate('How long minHold keeps a lock', () => {
       const numbers = [left, minHold, ttl].map(String);
       const options = { keys: ['lock', ...others], arguments: args(...numbers) };
       await admin.eval(source, options);
-      // As a client does whose reply was lost: it is kept already.
+      // A client whose reply was lost runs it again: the lock is kept already.
       if (kept > 1_000) expect([await admin.eval(source, options)].flat()[0]).toBeGreaterThan(0);
       const end = await admin.pTTL('lock');
       expect(end).toBeLessThanOrEqual(kept + ROUNDING);

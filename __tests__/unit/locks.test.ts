@@ -245,7 +245,7 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   await time.advance(60);
   const waiting = registry.obtain('other').lock();
   await time.advance(0);
-  // It was not confirmed for longer than 50 ms: Redis is asked, and says that it is held.
+  // The hold was not confirmed for longer than 50 ms: Redis is asked, and says that it is held.
   const unlocked = lease.unlock();
   await time.advance(0);
   await unlocked;

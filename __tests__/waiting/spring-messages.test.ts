@@ -85,7 +85,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     await fixture.admin.publish(legacyChannel, fixture.namesOf('other').lock);
     await fixture.untilIdle();
     expect(await fixture.requests()).toBe(before);
-    // It enters without a poll.
+    // The waiter enters without a poll.
     await fixture.admin.unlink(lock);
     const published = performance.now();
     expect(await fixture.admin.publish(legacyChannel, lock)).toBe(1);
