@@ -68,7 +68,7 @@ export class PermitChecks {
     const all = this.#given.get(key) ?? [];
     const { timeline } = this.#world;
     const known = all.findLast((one) => this.#isKnown(one))?.at ?? Number.NEGATIVE_INFINITY;
-    const isForgotten = (this.#unqueuedAt.get(key) ?? 0) > known + TOLD_WITHIN;
+    const isForgotten = (this.#unqueuedAt.get(key) ?? 0) > known + ON_THE_WAY;
     const last = new Set(new Map(all.map((one) => [one.host, one])).values());
     // What is in doubt may be executed late, and its age is that of its sending.
     const isLate = (one: Given): boolean => {
