@@ -7,6 +7,8 @@ import { until } from '../support/until';
 /** ms */
 const SECOND = 1_000;
 const MINUTE = 60_000;
+/** What lies further ahead is from before the clock of the server was set back. */
+const PASSES = 950;
 
 describeReal('The scripts of a shared lock', () => {
   let client: TestClient;
@@ -34,15 +36,17 @@ describeReal('The scripts of a shared lock', () => {
     readonly arrival?: number | '';
     readonly waited?: number;
     readonly keptFor?: number;
+    /** ms for which its process passes a permit on. */
+    readonly passesFor?: number;
+    /** The owner whose lease ends. */
+    readonly ending?: string;
   }
 
-  const enter = (
-    member: string,
-    { permits = 1, givenAgo = 0, isNews = false, arrival = '', waited = 0, keptFor = 3 * SECOND }: Asked = {},
-  ) => {
+  const enter = (member: string, { permits = 1, givenAgo = 0, isNews = false, arrival = '', ...asked }: Asked = {}) => {
+    const { waited = 0, keptFor = 3 * SECOND, passesFor = 0, ending = '' } = asked;
     const [, kind = '', owner = ''] = /^(\w+):(.*)$/.exec(member) ?? [];
     const number = [permits, givenAgo, isNews ? 1 : 0];
-    return run(ENTER, kind, owner, lock, MINUTE, ...number, 1, arrival, waited, keptFor, 0, owner, '');
+    return run(ENTER, kind, owner, lock, MINUTE, ...number, 1, arrival, waited, keptFor, passesFor, owner, ending);
   };
   const holds = (member: string, life = MINUTE) => client.zAdd(lock, { score: Date.now() + life, value: member });
   /** A ticket that is let in without another attempt for so many ms. */
@@ -119,6 +123,28 @@ describeReal('The scripts of a shared lock', () => {
     await run(RELEASE, 'semaphore', 'x:1', lock);
     expect(await client.exists(waiters)).toBe(0);
   });
+
+  it.each<[what: string, member: string, passesFor: number, asked: Asked, isGranted: boolean]>([
+    ['that is served by its own process', 'semaphore:b:2', PASSES, { ending: 'b:1' }, true],
+    ['that called later', 'semaphore:b:2', 0, { ending: 'b:1', arrival: 500 }, true],
+    ['not otherwise', 'semaphore:b:2', 0, { ending: 'b:1' }, false],
+    ['not where it has another one to pass on', 'semaphore:b:2', PASSES, { ending: 'b:1', passesFor: 1 }, false],
+    ['not where it gave none back', 'semaphore:b:2', PASSES, {}, false],
+    ['not where its caller takes more than there are', 'semaphore:b:2*2', PASSES, { ending: 'b:1' }, false],
+  ])(
+    'A process goes on with a permit before the waiter of another one: %s',
+    async (_, member, passesFor, asked, isGranted) => {
+      await enter('semaphore:x:1', { permits: 2 });
+      await enter('semaphore:b:1', { permits: 2 });
+      await enter('semaphore:a:1', { permits: 2, arrival: 1_000, passesFor });
+      if (asked.ending === undefined) await client.zRem(lock, 'semaphore:x:1');
+      await enter(member, { permits: 2, arrival: 2_000, ...asked });
+      expect(await isIn(member)).toBe(isGranted);
+      if (isGranted || asked.ending === undefined) return;
+      await until(() => messages.length > 0);
+      expect(messages).toEqual(['semaphore:a:1']);
+    },
+  );
 
   it('The scripts of a shared lock shorten neither the life of the queue nor a lease, and renew or show none that has ended', async () => {
     await holds('write:x:1');

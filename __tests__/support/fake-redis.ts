@@ -145,10 +145,10 @@ export function fakeParts(more: object = {}) {
 export function holdOf(
   protocol: LockProtocol,
   ticket = 'me:1',
-  { ttl = 60_000, waits = true, minHold = 0 } = {},
+  { ttl = 60_000, waits = true, minHold = 0, permits = 1 } = {},
 ): Hold {
   const connection = { connectionEpoch: 1, disruptions: 0, isClientClosed: false } as unknown as Connection;
-  const hold = new Hold(ticket, { ttl, minHold, permits: 1, waits }, connection, protocol);
+  const hold = new Hold(ticket, { ttl, minHold, permits, waits }, connection, protocol);
   hold.stamp();
   return hold;
 }

@@ -289,6 +289,26 @@ it.each<[string, SharedKind, reply: number, how: { text?: string; during?: strin
   if (kind !== 'semaphore') expect(protocol.mayPassOn(now, other)).toBe(false);
 });
 
+it.each<[string, at: number, change: (hold: Hold) => unknown, asked: { permits?: number }, ending: string, ms: number]>(
+  [
+    ['its slice, and a section', 0, () => undefined, {}, '', 60],
+    ['what is left of that', 49.5, () => undefined, {}, '', 11],
+    ['none after the slice', 50.5, () => undefined, {}, '', 0],
+    ['none of one that has ended', 0, (hold) => hold.unlocked(), {}, '', 0],
+    ['none of one that ends by this', 0, () => undefined, {}, 'me:1', 0],
+    ['none before its minHold ends', 0, (hold) => hold.holdAtLeast(5_000, 0), {}, '', 0],
+    ['none for one that takes more', 0, () => undefined, { permits: 2 }, '', 0],
+  ],
+)('An attempt says for how long its process passes a permit on: %s', async (_, at, change, asked, ending, ms) => {
+  const protocol = protocolOf('semaphore');
+  protocol.permits = Object.assign(new Permits(), { count: 2, known: 2 });
+  change(await enter(protocol, [0, 0, 2]));
+  time.now += at;
+  const next = holdOf(protocol, 'me:2', asked);
+  void (ending === '' ? protocol.attempt(next, 300) : protocol.exchange?.(ending, next, 300, undefined));
+  expect(sent()[1]?.args.slice(-3)).toEqual([String(ms), 'me:2', ending]);
+});
+
 it.each<[string, SharedKind, reply: number, text: string, isHeld: boolean, pauses: boolean]>([
   ['a reader beside readers that a writer waits for', 'read', 2, '', true, true],
   ['a reader once a writer waits', 'read', 1, 'wanted', true, true],

@@ -38,6 +38,9 @@ const TICKET_KEPT_AT_LEAST = 3_000;
  */
 const LET_IN_WITHIN = 2 * FRESH;
 
+/** ms for which a process has a permit that it passes on: `FRESH`, and what the last section takes. */
+const PASSED_WITHIN = FRESH + 10;
+
 /**
  * A lock that several owners may have at a time: see shared-scripts.ts. Processes queue in Redis, with one ticket for
  * each process and kind. A release lets in the tickets that may enter now. A message says so, and its process enters
@@ -134,6 +137,14 @@ class SharedProtocol implements LockProtocol {
     return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
   }
 
+  /** ms for which this process still passes a permit on to the caller of `hold`. */
+  #passesFor(hold: Hold, ending: string): number {
+    const now = clock.now();
+    const last = this.#last?.hold;
+    if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
+    return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + PASSED_WITHIN - now) : 0;
+  }
+
   get #isOpen(): boolean {
     return this.#last?.aloneAt === this.#wanted;
   }
@@ -189,10 +200,11 @@ class SharedProtocol implements LockProtocol {
     const { count, givenAt, toldAt } = permits ?? { count: 0, givenAt: sentAt, toldAt: sentAt };
     const number = [String(count), String(Math.max(0, Math.floor(sentAt - givenAt))), givenAt > toldAt ? '1' : '0'];
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
-    const isOwn = permits !== undefined || this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
+    const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
+    const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
     const position = [waits ? this.#arrival : '', hold.waited()];
-    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(letInFor)];
+    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(entersFor)];
     const read = (reply: unknown): Grant | Refusal => {
       const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
       hold.ticket = ticket;

@@ -14,7 +14,8 @@ import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
  *   waiters   hash     <kind>:<owner> -> a ticket: "<arrival, epoch µs>:<until when its process is waited for>:<until when
  *                                        it is let in without an attempt>:<when its lease would end then>", epoch ms.
  *                                        Its arrival is when its caller called, which may have waited in its process
- *                                        since; 0: a reader that waited when a writer left
+ *                                        since; 0: a reader that waited when a writer left. The third time of a
+ *                                        semaphore: until when its process passes a permit on
  *                      permits        -> "<the number of a semaphore>:<when it was given, epoch ms>", while there are
  *                                        tickets
  *   fence     string   the last fencing token, of writers only
@@ -238,7 +239,8 @@ end`;
  *
  * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if the lock has not been told so or 0,
  * 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms for which the ticket is kept, ms for which it
- * may be let in without an attempt, the owner of the earlier attempt, the owner whose lease ends, or ''
+ * may be let in without an attempt, or of a semaphore for which its process passes a permit on, the owner of the earlier
+ * attempt, the owner whose lease ends, or ''
  * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the
  * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text;
  * else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or
@@ -302,6 +304,12 @@ else
   if own.arrival ~= 0 then own.arrival = arrival end
   own.leaseEnd = digits(now + ttl)
   sortQueue()
+  -- A process that gives a permit back goes on with it if those before its caller are served by their own processes.
+  if kind == 'semaphore' and found == 1 and entersFor == 0 and mayEnter(own) then
+    local place = 1
+    while queue[place] ~= own and now < tonumber(queue[place].enterUntil or 0) do place = place + 1 end
+    if queue[place] == own then table.insert(queue, 1, table.remove(queue, place)) end
+  end
 end
 local makesRoom = found == 1 or ended > 0 or isDropped or isMovedBack or stored and permits > stored
 local published = letIn(own, makesRoom and channel, makesRoom)
@@ -314,7 +322,7 @@ else
   arrival = digits(own.arrival)
   if queues then
     -- Without an end of its lease it is not let in.
-    local leaseEnd = entersFor > 0 and own.leaseEnd or '0'
+    local leaseEnd = kind ~= 'semaphore' and entersFor > 0 and own.leaseEnd or '0'
     local lasts = digits(now + keptFor) .. ':' .. digits(now + entersFor) .. ':' .. leaseEnd
     redis.call('HSET', waiters, member, arrival .. ':' .. lasts)
     -- The readers of other processes let nobody in from now on.

@@ -3,7 +3,7 @@ import { isKept } from '../../../lib/api/owner-name';
 import { SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
 import { isShared, keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
+import { type Host, hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';
 import type { CallChecks } from './calls';
 import type { Grants } from './grants';
 import type { OpenLease } from './leases';
@@ -14,6 +14,8 @@ interface Ticket {
   readonly kind: SharedKind;
   readonly arrival: number;
   readonly takes: number;
+  /** Its process passes a permit on to it. */
+  readonly isServed: boolean;
 }
 
 /** ms after Redis has let the first reader of a process in, in which others enter with its hold: `FRESH`. */
@@ -31,7 +33,8 @@ const EARLIER = 12;
 
 /**
  * Nobody overtakes in the queue of a shared lock, which has the order of the calls: a ticket in front counts as if it had
- * entered. But when a writer has left, all readers that wait by then enter. Checked after each script, in what the scripts
+ * entered. But when a writer has left, all readers that wait by then enter; and a process goes on with a permit while the
+ * processes of those in front do. Checked after each script, in what the scripts
  * keep in Redis.
  */
 export class SharedOrderChecks {
@@ -114,8 +117,10 @@ export class SharedOrderChecks {
     let holders = sumOf(members) - sumOf(entrants);
     for (const { member, kind, owner, takes } of entrants) {
       this.#enteredAt.set(member, timeline.now);
+      const goesOn = kind === 'semaphore' && gone.some(([one]) => this.#hostOf(one) === this.#hostOf(member));
+      const others = goesOn ? waiting.filter(({ isServed }) => !isServed) : waiting;
       // A lease that is kept takes the place of another one.
-      if (!isKept(owner)) this.#entered(lock, member, kind, holders, waiting);
+      if (!isKept(owner)) this.#entered(lock, member, kind, holders, others);
       // It has had its turn. An attempt that a client repeats may queue once more.
       this.#first.delete(member);
       holders += takes;
@@ -165,10 +170,14 @@ export class SharedOrderChecks {
     }
   }
 
+  #hostOf(member: string): Host | undefined {
+    return hostOf(this.#world, member.slice(member.indexOf(':') + 1));
+  }
+
   /** A ticket came to the queue. The caller that it is for may have waited in its process before. */
   #checkPosition(lock: string, member: string, kind: SharedKind, arrival: number): void {
     const { server, timeline, violations } = this.#world;
-    const host = hostOf(this.#world, member.slice(member.indexOf(':') + 1));
+    const host = this.#hostOf(member);
     if (host === undefined || quietFor(this.#world, host) < QUIET) return;
     const called = this.#calls.firstCall(host, lock, kind);
     if (called === undefined || server.wasSetBackAt(called)) return;
@@ -212,7 +221,8 @@ export class SharedOrderChecks {
       const kind = SHARED_KINDS.find((one) => member.startsWith(`${one}:`));
       const [arrival, seenUntil = 0, enterUntil = 0] = value.split(':').map(Number);
       if (kind === undefined || seenUntil <= server.time || enterUntil > server.time + SET_BACK) return [];
-      return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member) }];
+      const isServed = kind === 'semaphore' && enterUntil > server.time;
+      return [{ member, kind, arrival: arrival ?? 0, takes: takenBy(member), isServed }];
     });
   }
 }
