@@ -171,10 +171,10 @@ export class Call {
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
     asked.attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout()));
     protocol.availability.attemptInFlight = asked.attempt;
-    return exchange.then(async ({ found }) => {
+    return exchange.then(({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
-      await this.#lock.services.givingBack.removeNow(timeout, hold);
-      return found;
+      const removing = this.#lock.services.givingBack.removeNow(timeout, hold);
+      return removing === undefined ? found : removing.then(() => found);
     });
   }
 

@@ -107,12 +107,12 @@ export class GivingBack {
 
   /**
    * Removes once more what is followed up: of all holds, or of one. Resolves when that is done, after at most `timeout`
-   * ms.
+   * ms. `undefined`: there is nothing to remove.
    */
-  async removeNow(timeout: number, hold?: Hold): Promise<void> {
+  removeNow(timeout: number, hold?: Hold): Promise<unknown> | undefined {
     const followUps = hold === undefined ? [...this.#followUps.values()] : [this.#followUps.get(hold)];
     const removed = followUps.flatMap((followUp) => (followUp === undefined ? [] : [followUp.removeNow()]));
-    if (removed.length > 0) await Promise.race([Promise.all(removed), backgroundPause(timeout)]);
+    return removed.length > 0 ? Promise.race([Promise.all(removed), backgroundPause(timeout)]) : undefined;
   }
 }
 
