@@ -17,7 +17,7 @@ const config: Config = {
     ...LONG_TESTS,
   ],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',
-  setupFilesAfterEnv: ['<rootDir>/scripts/jest-second-run.ts'],
+  setupFilesAfterEnv: ['<rootDir>/scripts/jest-each-file.ts'],
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',

@@ -12,7 +12,7 @@ const STALL = 250;
  * Jest fails a test for an unhandled rejection, except when the rejection is handled a little later. Node ends the process
  * in that case too, so the test fails here.
  *
- * A test that fails gets a second run (`jest-second-run.ts`), which counts only if the machine stood still during the
+ * A test that fails gets a second run (`jest-each-file.ts`), which counts only if the machine stood still during the
  * first one: leases end meanwhile, as they should. Otherwise the test keeps its errors, whatever the second run says.
  *
  * No two tests of a file have one name: it has to say which of them failed.
