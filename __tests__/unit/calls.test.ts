@@ -119,6 +119,15 @@ it('An attempt for several permits says so in its owner value', async () => {
   expect(redis.calls[0]?.arguments?.[1]).toMatch(/:\d+\*2$/);
 });
 
+it('A call pauses for longer after each failure, and briefly again once Redis has answered', async () => {
+  const fail = () => redis.evalSha.mockRejectedValueOnce(new Error('READONLY a replica'));
+  for (let failure = 0; failure < 5; failure++) fail();
+  redis.evalSha.mockResolvedValueOnce(refused(20_000));
+  fail();
+  const call = settled(registryOf({ idleBetweenTries: 100 }).obtain('key').lock());
+  expect(await call).toMatchObject({ after: 10 + 20 + 40 + 80 + 160 + 100 + 10, value: { key: 'key' } });
+});
+
 it('A key of the wrong type is explained, and another error of Redis is not asked about', async () => {
   const lock = registryOf().obtain('key');
   redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockResolvedValueOnce('set');

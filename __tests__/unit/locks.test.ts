@@ -62,6 +62,21 @@ it('unlock() of a lock that was evicted reports its losses first, and then ends 
   expect(lease.remaining).toBe(0);
 });
 
+it('A lock that was evicted says and does what its replacement does', async () => {
+  evict();
+  const replacement = registry.obtain('key');
+  const lease = await replacement.lock();
+  const { owner } = lease as unknown as { readonly owner: string };
+  expect(lock.lastHolder?.owner).toBe(owner);
+  expect([lock.isAcquiredInThisProcess, lock.isBusyHere, lock.scopedLock()]).toEqual([true, true, replacement]);
+  // What it finds, that it is unlocked, and that its holder, which asks at once, has it no more.
+  redis.evalSha.mockResolvedValueOnce([owner, 1_000, '', -1]).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
+  await lock.forceUnlock();
+  await time.advance(1);
+  expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
+  await lock.run(() => expect(replacement.runs).toBe(1));
+});
+
 it('A lock that was evicted has another protocol when it is cached again, and knows no holder until then', async () => {
   const protocol = lock.openProtocol();
   evict();
@@ -260,6 +275,30 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   expect(isClosed).toBe(false);
   answer.resolve(1);
   await closing;
+});
+
+it('A hold that goes on after a turn of the event loop is not lost by what was answered to its last holder', async () => {
+  registry = createRegistry(redis, { handOver: 60_000 }).registry;
+  const [other, { immediate }] = [registry.obtain('other'), clock];
+  const lease = await other.lock({ ttl: 60_000, renew: true });
+  const renewal = lateReply();
+  await time.advance(19_000);
+  redis.evalSha.mockReturnValueOnce(renewal.promise);
+  await time.advance(1_000);
+  const resumes: (() => void)[] = [];
+  clock.immediate = () => new Promise((resolve) => resumes.push(resolve));
+  const before = await registry.obtain('key').lock();
+  const [first, waiting] = [registry.obtain('key').lock(), other.lock()];
+  await before.unlock();
+  await time.advance(10);
+  await lease.renew();
+  await lease.unlock();
+  renewal.resolve(0);
+  await time.advance(1);
+  clock.immediate = immediate;
+  for (const resume of resumes.splice(0)) resume();
+  expect(await time.settled(waiting)).toMatchObject({ value: { key: 'other' } });
+  (await first).assertHeld();
 });
 
 it('A hold goes from caller to caller without a command, and is kept for the minHold of the last one', async () => {

@@ -464,6 +464,9 @@ describe('A lock of several keys', () => {
   });
 
   it('A call for several keys is published as one', async () => {
+    // Its locks are evicted, and others are cached for their keys.
+    registry.expireUnusedOlderThan(-1);
+    registry.multi(['a', 'b']);
     const messages = await published('acquire', async () => {
       await (await lock.lock({ waitTime: 500 })).unlock();
       await other.obtain('b').lock();
