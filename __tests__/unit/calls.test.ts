@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, RedisLockRegistryOptions } from '../../lib';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import { InMemoryLockRegistry } from '../../lib/testing';
@@ -88,6 +88,41 @@ it('The script that ends a fair lease leaves the next caller without an answer w
   redis.evalSha.mockResolvedValueOnce(taken).mockResolvedValue(granted);
   await lease.unlock();
   expect(await settled(next)).toMatchObject({ after: 0, value: { key: 'key' } });
+});
+
+it('The script that ends a fair lease for a caller that leaves meanwhile is followed by a removal, which unlock() waits for', async () => {
+  const lock = registryOf({ lockType: 'fair' }).obtain('key');
+  const lease = await lock.lock();
+  const stop = new AbortController();
+  const next = settled(lock.lock({ signal: stop.signal }));
+  await time.advance(0);
+  const [exchange, removal] = [lateReply(), lateReply()];
+  redis.evalSha.mockReturnValueOnce(exchange.promise).mockReturnValueOnce(removal.promise);
+  let isUnlocked = false;
+  const unlocked = lease.unlock().then(() => (isUnlocked = true));
+  await time.advance(10);
+  stop.abort('left');
+  expect(await next).toMatchObject({ error: 'left' });
+  exchange.resolve(granted);
+  await time.advance(100);
+  expect([redis.sent, isUnlocked]).toEqual([3, false]);
+  removal.resolve(released);
+  await unlocked;
+});
+
+it('A grant by message ends the silence about a poll whose answer never came: those behind it meet contention', async () => {
+  redis.evalSha.mockResolvedValueOnce([20_000, '7', '', '', 'another:1']);
+  const subscribe = jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined);
+  const listening = Object.assign(redis, { subscribe, unsubscribe: async () => undefined });
+  const lock = createRegistry(listening, { lockType: 'fair' }).registry.obtain('key');
+  const first = settled(lock.lock());
+  redis.evalSha.mockImplementationOnce(silence);
+  await time.advance(1);
+  expect(redis.sent).toBe(2);
+  subscribe.mock.calls[0]?.[1](`grant ${redis.calls[0]?.arguments?.[0]}@1 1000 `);
+  expect(await first).toMatchObject({ value: { key: 'key' } });
+  await time.advance(300);
+  expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ error: { name: 'LockTimeoutError' } });
 });
 
 it('The script that ends a lease for the next caller says whether it was lost', async () => {

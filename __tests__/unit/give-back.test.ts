@@ -260,7 +260,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, endsAt:
   }
 });
 
-it('removeNow() asks for no more than it is to, and leaves no timer where that is nothing', async () => {
+it('removeNow() asks for no more than it is to, leaves no timer where that is nothing, and keeps no process alive', async () => {
   const [one, other] = [holdOf(), Object.assign(holdOf(), { ticket: 'me:2', owner: 'me:2' })];
   expect([giving.removeNow(500), giving.removeNow(500, one)]).toEqual([undefined, undefined]);
   expect(time.pending).toBe(0);
@@ -270,5 +270,5 @@ it('removeNow() asks for no more than it is to, and leaves no timer where that i
   }
   void giving.removeNow(500, one);
   await time.advance(40);
-  expect(sent.map(({ owner }) => owner)).toEqual(['me:1']);
+  expect([sent.map(({ owner }) => owner), time.keepingAlive]).toEqual([['me:1'], 0]);
 });

@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
+import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, refused } from '../support/mock-redis';
 
@@ -77,6 +78,15 @@ it('A grant of a server that has been silent is requested once more after each s
   expect(client.evalSha).toHaveBeenCalledTimes(4);
   expect((await lock).remaining).toBeGreaterThan(0);
   await registry.close({ timeout: 0 });
+});
+
+it('A grant of a server that has been silent is requested once more in the time of one attempt, however often (P1)', async () => {
+  const { registry, client } = start();
+  client.evalSha.mockImplementation(
+    () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), client.sent === 1 ? 650 : 10)),
+  );
+  const end = await time.settled(registry.obtain('key').lock({ waitTime: 700 }));
+  expect(end).toMatchObject({ after: 751, error: { name: 'CannotAcquireLockError' } });
 });
 
 it('A script that stopped half-way since its slot moves is run again under the same owner value, which it may have written', async () => {
