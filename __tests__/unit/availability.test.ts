@@ -32,14 +32,16 @@ it.each<[string, asked: number, end: (one: Availability) => void]>([
   expect(availability.silence(0, 5_000)).toBe(0);
 });
 
-it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since', () => {
+it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since, and does not say that the lock is free', () => {
   const availability = askedAt(0);
   availability.answeredLate(0);
   expect(availability.silence(0, 5_000)).toBe(0);
   availability.asked(5_000);
   availability.asked(6_000);
+  availability.refused(5_500, 60_000, 'web-7');
   availability.answeredLate(5_000);
   expect(availability.silence(0, 7_000)).toBe(1_000);
+  expect([availability.isRefused(7_000), availability.holderSaid(7_000)?.owner]).toEqual([true, 'web-7']);
 });
 
 it('While a question is unanswered, an answer to one that was sent 250 ms before it does not end the silence, nor does the end of another one', () => {
