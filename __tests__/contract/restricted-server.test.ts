@@ -1,9 +1,15 @@
 import { expect, it } from '@jest/globals';
+import type { DistributedLock, LockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
+
+type SharedLockOf = (registry: LockRegistry) => DistributedLock;
+const permit: SharedLockOf = (registry) => registry.semaphore('key', { permits: 1 });
+const reading: SharedLockOf = (registry) => registry.readWrite('key').read;
+const writing: SharedLockOf = (registry) => registry.readWrite('key').write;
 
 async function clientWith(redis: PrivateRedis, username: string, ...rules: string[]) {
   await redis.admin.sendCommand(['ACL', 'SETUSER', username, 'on', '>secret', '~*', ...rules]);
@@ -66,6 +72,31 @@ describePrivate.each(LOCK_TYPES)('A %s lock of a user without rights on channels
       expect(await registry.once('key', () => 'result', { keepFor: 1_000 })).toBe('result');
       expect(warnings.map(({ code }) => code)).toEqual(['NOTIFICATION_REFUSED']);
       expect(other.warnings).toEqual([]);
+    },
+  );
+});
+
+describePrivate('A shared lock of a user without rights on channels', () => {
+  const redis = PrivateRedis.install();
+
+  it.each<[string, held: SharedLockOf, awaited: SharedLockOf]>([
+    ['a permit', permit, permit],
+    ['a lease for writing', writing, reading],
+    ['a lease for reading', reading, writing],
+  ])(
+    'A user without rights on channels gives back %s that others wait for, with one warning',
+    async (_, held, awaited) => {
+      const client = await clientWith(redis, 'no-channels', 'resetchannels', '+@all');
+      const { registry, registryKey, warnings } = createRegistry(client);
+      const other = createRegistry(redis.admin, { registryKey, subscriber: await redis.connect() });
+      for (const waiting of [[other.registry], [other.registry, registry], [registry]]) {
+        const lease = await held(registry).lock({ ttl: 60_000 });
+        const calls = waiting.map((one) => awaited(one).lock());
+        await until(async () => (await held(registry).inspect()).waiting === waiting.length);
+        await lease.unlock();
+        await Promise.all(calls.map(async (call) => (await call).unlock()));
+      }
+      expect(warnings.filter(({ code }) => code === 'NOTIFICATION_REFUSED')).toHaveLength(1);
     },
   );
 });
