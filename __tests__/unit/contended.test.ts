@@ -258,6 +258,17 @@ describe('What is answered', () => {
     expect(standsBack()).toBeCloseTo(ms);
   });
 
+  it('The message of its own release takes a step off, though it comes before the reply', async () => {
+    const { lock, redis, subscriber, attempt, listen, standsBack } = start();
+    await attempt(1);
+    await listen();
+    const released = lock.release('me:1', 300);
+    subscriber.last.onMessage('r:k');
+    redis.last.reply([1, 2]);
+    await released;
+    expect(standsBack()).toBeCloseTo(2);
+  });
+
   it('A lock that is kept is not left to others by this process, and a later release is forgotten', async () => {
     const { lock, redis, attempt, release, standsBack } = start();
     await attempt(1);

@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { describe, expect, it } from '@jest/globals';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
+import { untilCollected } from '../support/collected';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 
@@ -52,3 +53,40 @@ it('Registries with minReplicas leave no listener on the client when they are cl
   }
   for (const event of client.eventNames()) expect([event, client.listenerCount(event)]).toEqual([event, 0]);
 });
+
+/** A client whose connections for messages and replicas are mocks. Mocks of jest would keep what they were called with. */
+function livingOn() {
+  const refusals: unknown[] = [];
+  const duplicate = () =>
+    Object.assign(new EventEmitter(), {
+      ...{ eval: async () => 1, evalSha: async (): Promise<unknown> => refusals.shift() ?? 1, wait: async () => 1 },
+      ...{ connect: async () => undefined, subscribe: async () => undefined, unsubscribe: async () => undefined },
+      ...{ destroy: () => undefined, isOpen: true, isReady: true, socketEpoch: 1 },
+    });
+  return Object.assign(duplicate(), { refusals, duplicate });
+}
+
+it.each(['spin', ...DISTINCT_TYPES] as const)(
+  'A registry of %s locks that is closed is kept by nothing: not by its client, which lives on, nor by a signal',
+  async (lockType) => {
+    const client = livingOn();
+    const { signal } = new AbortController();
+    const other = new RedisLockRegistry(client, { registryKey: 'other' });
+    const used = async () => {
+      // Every part of a registry knows it.
+      const onWarning = () => undefined;
+      const registry = new RedisLockRegistry(client, { registryKey: 'r', lockType, minReplicas: 1, onWarning });
+      client.refusals.push(lockType === 'fair' ? [9_000, '7', '', '', 'another:1'] : [9_000, 'another:1', 0]);
+      await registry
+        .obtain('taken')
+        .lock({ waitTime: 50, signal })
+        .catch(() => undefined);
+      await registry.lead('key', () => registry.obtain('key').run(() => undefined), { signal });
+      await registry.multi(['a', 'b']).run(({ signal: ofLease }) => ofLease.throwIfAborted(), { signal });
+      await registry.close({ timeout: 0 });
+      return new WeakRef(onWarning);
+    };
+    await untilCollected(await used());
+    await other.close({ timeout: 0 });
+  },
+);

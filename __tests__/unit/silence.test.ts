@@ -54,16 +54,16 @@ it('Calls are held back after 500 ms of silence, and those whose time is over ar
 });
 
 it('A probe that is answered begins the pauses anew, and with nothing held back there is no timer', async () => {
-  line.asked(300, time.now);
-  await time.advance(501);
-  for (let i = 0; i < 4; i++) isHeldBack();
-  await time.advance(4_000);
-  const { length } = sentAt;
-  line.settled(1, time.now);
-  expect(sentAt.length).toBe(4);
-  expect(length).toBe(3);
-  await time.advance(10_000);
-  expect([sentAt.length, time.pending, isHeldBack()]).toEqual([4, 0, false]);
+  for (const before of [0, 4]) {
+    line.asked(300, time.now);
+    await time.advance(501);
+    for (let i = 0; i < 4; i++) isHeldBack();
+    await time.advance(4_000);
+    expect(sentAt.length - before).toBe(3);
+    line.settled(1, time.now);
+    await time.advance(10_000);
+    expect([sentAt.length - before, time.pending, isHeldBack()]).toEqual([4, 0, false]);
+  }
 });
 
 it('What is unanswered counts from the first command since the last answer, also if that was lost with its connection', async () => {
