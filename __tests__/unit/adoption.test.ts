@@ -131,6 +131,14 @@ it.each([
   expect(await fourth).toBe(2);
 });
 
+it('A lease that is adopted is none of the locks for reading and writing of its key', async () => {
+  const registry = open();
+  await registry.adopt(textOf());
+  const { read, write } = registry.readWrite('key');
+  const locks = [registry.obtain('key'), read, write];
+  expect(locks.map((lock) => lock.isAcquiredInThisProcess)).toEqual([true, false, false]);
+});
+
 it('A lock is not evicted while a lease of it is being adopted', async () => {
   const registry = open(1);
   redis.evalSha.mockImplementationOnce(silence);

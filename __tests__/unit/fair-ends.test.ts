@@ -105,6 +105,21 @@ describe('A lease that ends', () => {
     expect(lock.mayPassOn()).toBe(false);
   });
 
+  it('A hold that was granted by a message begins then, and is not passed on without a command, as others may wait', async () => {
+    const all = start({ fencing: true });
+    const { lock, subscriber } = all;
+    await all.exchange('5');
+    await all.open();
+    await all.exchange('6 9', 'me:2', holdOf(lock, 'me:3'));
+    expect(lock.mayPassOn()).toBe(true);
+    await all.release(1, 'me:3');
+    const { hold, outcome } = await all.queue(holdOf(lock, 'me:4'));
+    await time.advance(300);
+    subscriber.last.onMessage('grant me:4@9 1000 7');
+    expect(await outcome).toMatchObject({ granted: true, owner: 'me:4@9' });
+    expect([hold.sentAt, lock.mayPassOn()]).toEqual([time.now, false]);
+  });
+
   it('A hold is not passed on without a command where pollers take the lock too', async () => {
     const all = start({ sharedWithPollers: true, fencing: true });
     await all.exchange('5');

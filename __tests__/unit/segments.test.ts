@@ -130,6 +130,15 @@ it('Two busy segments are contended for, and one more after each 100 ms', async 
   expect(await answer).toMatchObject({ served: true });
 });
 
+it('Once a busy segment is entered, no other one is contended for', async () => {
+  all('busy');
+  const answer = stockOf().run(serve, { waitTime: 1_000 });
+  await time.advance(0);
+  await visit(0).enter();
+  await time.advance(500);
+  expect([visits.length, await answer]).toMatchObject([2, { served: true }]);
+});
+
 it('The time is over when all segments that are contended for say so', async () => {
   all('busy', 2);
   const end = time.settled(stockOf(2).run(serve, { waitTime: 1_000 }));

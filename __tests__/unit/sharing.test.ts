@@ -113,11 +113,12 @@ it('A time slice of a process that waits counts the first turn of another proces
 
 it('A time slice of a process that waits has shorter slices while it misses several turns, and one more after that', () => {
   const slice = new TimeSlice(IDLE);
-  const used = ['ab', 'abc', 'ab', 'ab'].map((owners) => {
+  // The last ones meet nobody.
+  const used = ['ab', 'abc', 'ab', 'ab', 'abc', '', ''].map((owners) => {
     intervals(slice, owners);
     return use(slice);
   });
-  expect(used).toEqual([400, 120, 120, 400]);
+  expect(used).toEqual([400, 120, 120, 400, 120, 120, 400]);
 });
 
 it('A time slice of a process that waits begins anew when it had a turn, or when nobody waited for a while', () => {
