@@ -118,6 +118,28 @@ it('A SUBSCRIBE that fails takes no other channel with it when the connection fa
   await until(() => redis.made[1]?.isClosed);
 });
 
+it('A connection for messages has one command at a time, and is made anew when it is lost', async () => {
+  const redis = new RedisClientOfBun();
+  const running: string[] = [];
+  const first = await redis.duplicate();
+  Object.assign(redis, { duplicate: async () => redis.made.at(-1) });
+  Object.assign(first as object, {
+    async subscribe(channel: string) {
+      running.push(`+${channel}`);
+      await Promise.resolve();
+      running.push(`-${channel}`);
+    },
+  });
+  const client = fromBun(redis);
+  await Promise.all(['one', 'two'].map((channel) => client.subscribe(channel, () => undefined)));
+  expect(running).toEqual(['+one', '-one', '+two', '-two']);
+  redis.made.push(new RedisClientOfBun());
+  (first as { onclose(): void }).onclose();
+  await until(() => redis.made[1]?.listeners.has('two'));
+  expect(redis.made[0]?.isClosed).toBe(true);
+  for (const channel of ['one', 'two']) await client.unsubscribe(channel);
+});
+
 it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {
   const time = new FakeClock();
   const tried: number[] = [time.now];

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { LockInspectionError, RedisLockRegistry } from '../../lib';
 import { fromGlide, type Glide } from '../../lib/valkey-glide';
 import { FakeClock } from '../support/fake-clock';
@@ -43,4 +43,21 @@ it('A client of valkey-glide is without a connection when the process has none, 
   await ping();
   expect(client.isReady).toBe(true);
   time.restore();
+});
+
+it('The client of valkey-glide for messages keeps no process alive, and ends with its last channel', async () => {
+  const done = async (): Promise<void> => undefined;
+  const own = { socket: { unref: jest.fn() }, subscribe: done, unsubscribe: done, close: jest.fn() };
+  class Client {
+    static readonly createClient = async () => own;
+    readonly config = {};
+    readonly customCommand = done;
+    invokeScript(): void {}
+    close(): void {}
+  }
+  const client = fromGlide(new Client());
+  await client.subscribe('channel', () => undefined);
+  expect(own.socket.unref).toHaveBeenCalledTimes(1);
+  await client.unsubscribe('channel');
+  expect(own.close).toHaveBeenCalledTimes(1);
 });
