@@ -118,8 +118,8 @@ export const MUTATIONS = {
     simulation: ['spin'],
     replacements: [
       [
-        'const answer = await (lock.travel as Travel).adopt(from, hold, timeout);',
-        'const asked = (lock.travel as Travel).adopt(from, hold, timeout);\n      void asked.catch(() => undefined);\n      const { owner, ttl, sentAt, drift } = hold;\n      const answer: Grant | NotHeld = { granted: true, owner, until: sentAt + ttl, fencingToken: undefined, drift };',
+        'const answer = await travel.adopt(from, hold, timeout);',
+        'const asked = travel.adopt(from, hold, timeout);\n      void asked.catch(() => undefined);\n      const { owner, ttl, sentAt, drift } = hold;\n      const answer: Grant | NotHeld = { granted: true, owner, until: sentAt + ttl, fencingToken: undefined, drift };',
       ],
     ],
   },

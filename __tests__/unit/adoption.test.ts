@@ -139,6 +139,28 @@ it('A lease that is adopted is none of the locks for reading and writing of its 
   expect(locks.map((lock) => lock.isAcquiredInThisProcess)).toEqual([true, false, false]);
 });
 
+it.each([
+  ['that was not answered', ['3000']],
+  ['that was answered by a second try', []],
+])('close() leaves a lease to others after an adoption %s', async (how, given) => {
+  const registry = open();
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const adopting = registry.adopt(textOf()).catch(({ name }: Error) => name);
+  if (how !== 'that was not answered') {
+    await time.advance(1_000);
+    expect(await adopting).toBe('CannotAcquireLockError');
+    await registry.adopt(textOf());
+  }
+  const closing = registry.close({ timeout: 0 });
+  await time.advance(10);
+  reply.resolve(1);
+  await time.advance(100);
+  await closing;
+  const detached = redis.calls.map((call) => call?.arguments ?? []).filter(([, to]) => to === DETACHED);
+  expect([...new Set(detached.map(([, , ttl]) => ttl))]).toEqual(given);
+});
+
 it('A lock is not evicted while a lease of it is being adopted', async () => {
   const registry = open(1);
   redis.evalSha.mockImplementationOnce(silence);

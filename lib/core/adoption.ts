@@ -58,11 +58,23 @@ export class Adoptions {
   ): Promise<Lease | NotHeld> {
     const { minHold, owner: from } = passport;
     const ttl = Math.max(given, minHold);
-    const adopted = new AdoptedLock(lock, from, adoption.owner, this.#services, this.#locks);
+    let reason: NotHeld = 'expired';
+    const refused = (why: NotHeld): void => {
+      reason = why;
+    };
+    const isLeft = (): boolean => this.#services.waits.isClosed && this.#unanswered.get(from) === adoption;
+    const protocol = lock.openProtocol();
+    const services: LockServices = {
+      ...this.#services,
+      nextOwner: () => adoption.owner,
+      adopted: () => undefined,
+      openProtocol: () => adopting(protocol, passport, refused, isLeft),
+    };
+    const adopted = new AdoptedLock(lock.key, services, protocol, this.#locks);
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     const lease = await adopted.tryLock({ ttl, renew, minHold }).finally(() => lock.runs--);
-    if (lease === null) return adopted.reason;
+    if (lease === null) return reason;
     // What this process had of the key was lost before: another one has detached what is adopted.
     for (const { hold } of lock.leases) hold.lose('stolen');
     this.#locks.set(lock.key, adopted);
@@ -92,23 +104,12 @@ export class Adoptions {
  * wait in Redis. So callers of this process wait for it there, as those of every other process do.
  */
 class AdoptedLock extends RedisLock {
-  /** Why it was not adopted. */
-  reason: NotHeld = 'expired';
   readonly #protocol: LockProtocol;
   readonly #held: Map<string, RedisLock>;
 
-  /** The key goes from one owner value to the other. `held`: where it is removed when its lease is over. */
-  constructor(lock: RedisLock, from: string, to: string, services: LockServices, held: Map<string, RedisLock>) {
-    const protocol = lock.openProtocol();
-    const refused = (reason: NotHeld): void => {
-      this.reason = reason;
-    };
-    super(lock.key, {
-      ...services,
-      nextOwner: () => to,
-      adopted: () => undefined,
-      openProtocol: () => adopting(protocol, from, refused),
-    });
+  /** `protocol`: that of its hold, once it is adopted. `held`: where it is removed when its lease is over. */
+  constructor(key: string, services: LockServices, protocol: LockProtocol, held: Map<string, RedisLock>) {
+    super(key, services);
     this.#protocol = protocol;
     this.#held = held;
   }
@@ -125,18 +126,24 @@ class AdoptedLock extends RedisLock {
   }
 }
 
-/** What a call makes attempts by that adopts: each gives the key from one owner value to another. */
-function adopting(lock: LockProtocol, from: string, refused: (reason: NotHeld) => void): LockProtocol {
+/** What a call makes attempts by that adopts. `isLeft`: the registry is closed, and no try was answered. */
+function adopting(
+  lock: LockProtocol,
+  { owner: from, ttl }: Passport,
+  refused: (reason: NotHeld) => void,
+  isLeft: () => boolean,
+): LockProtocol {
+  const travel = lock.travel as Travel;
   return {
     availability: new Availability(),
     async attempt(hold, timeout) {
-      const answer = await (lock.travel as Travel).adopt(from, hold, timeout);
+      const answer = await travel.adopt(from, hold, timeout);
       if (typeof answer !== 'string') return answer;
       refused(answer);
       return { granted: false, remaining: 0, roundTrip: 0 };
     },
-    /** What an attempt without an answer has done is left as it is, for another one. Its key ends with its ttl. */
-    release: () => Promise.resolve('expired'),
+    /** What an attempt without an answer has done is left for another one, in this registry until it closes. */
+    release: (to, timeout) => (isLeft() ? travel.detach(to, from, ttl, timeout) : Promise.resolve('expired')),
     // Nobody waits for it.
     standBack: () => undefined,
     wait: () => Promise.resolve(NOT_GRANTED),

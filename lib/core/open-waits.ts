@@ -28,7 +28,7 @@ export class OpenWaits {
   readonly #onWarning: WarningListener;
   readonly #connection: Connection;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
-  #isClosed = false;
+  isClosed = false;
   #whenNone: (() => void) | undefined;
 
   /** `warnAfter` in ms. */
@@ -41,7 +41,7 @@ export class OpenWaits {
 
   /** From now on `close` interrupts the wait. Throws when the registry is closed. */
   begin(wait: Wait): void {
-    if (this.#isClosed) throw registryClosed(wait.key);
+    if (this.isClosed) throw registryClosed(wait.key);
     this.#waits.append(wait);
     this.#watch(wait);
   }
@@ -68,7 +68,7 @@ export class OpenWaits {
 
   /** Interrupts all waits, and refuses later ones. */
   close(): void {
-    this.#isClosed = true;
+    this.isClosed = true;
     for (const wait of [...this.#waits]) wait.interrupt(registryClosed(wait.key));
   }
 

@@ -156,7 +156,7 @@ export abstract class LockRegistry implements LockSource {
    * @throws LockLostError when it was adopted before (`stolen`), or came to its end (`expired`).
    * @throws CannotAcquireLockError when Redis failed or was silent: within 300 ms while the client says that it has no
    *   connection, else after `commandTimeout`.
-   * @throws RegistryClosedError when the registry is closed.
+   * @throws RegistryClosedError when the registry is closed: another one can adopt it.
    * @throws TypeError for a text of another version, lock or format, and in a registry whose leases do not travel.
    * @throws TypeError or RangeError when an option is not valid.
    * @throws Error when this registry adopts nothing.
