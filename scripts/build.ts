@@ -75,6 +75,8 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
   const bundled = await rollup({
     input: Object.fromEntries(ENTRIES.map((name) => [name, join(compiled, `${name}.js`)])),
     plugins: [COMPILED],
+    // Rollup takes a property for `undefined` that `Object.assign` sets elsewhere.
+    treeshake: false,
     external: (id) => !/^[./]/.test(id) && id !== MUTEX,
     onwarn(warning) {
       throw new Error(`rollup: ${warning.message}`);

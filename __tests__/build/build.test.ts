@@ -76,6 +76,23 @@ ifBuilt(it)(
   },
 );
 
+ifBuilt(it)(
+  'The build reads what is set elsewhere: all waiters of a semaphore in memory enter when it gets more permits',
+  async () => {
+    const entered = await printedBy(`
+    const { InMemoryLocks, InMemoryLockRegistry } = require('${dist}/testing');
+    const locks = new InMemoryLocks();
+    const semaphore = (permits) => new InMemoryLockRegistry({ locks }).semaphore('42', { permits });
+    const entered = [semaphore(1).lock(), semaphore(1).lock()];
+    setTimeout(async () => {
+      const tried = await semaphore(3).tryLock();
+      console.log(JSON.stringify(tried !== null && (await Promise.all(entered)).length));
+      process.exit();
+    }, 10);`);
+    expect(entered).toBe(2);
+  },
+);
+
 ifBuilt(it)('A stack trace names a function and a line that the package has', async () => {
   const stack = String(
     await printedBy(`
