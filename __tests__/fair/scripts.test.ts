@@ -169,11 +169,12 @@ describePrivate('The scripts of a fair lock', () => {
     expect(await holder()).toBeNull();
   });
 
-  it('The scripts of a fair lock do not tell a process that it cannot be reached, where it may not publish', async () => {
+  it('The scripts of a fair lock tell a process that it cannot be reached, and take it for one that polls, but not where it may not publish', async () => {
     await fair.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
     await hold('holder:1');
     await enqueue('me:1', { how: 'message' });
     expect((await poll('me:1', 'message'))[7]).toBe(1);
+    expect(await fair.admin.hGet(fair.tickets, 'me')).toMatch(/:poll$/);
     const mute = await fair.redis.connect({ username: 'mute', password: 'x' });
     expect((await poll('me:1', 'message', mute))[7]).toBe(0);
   });

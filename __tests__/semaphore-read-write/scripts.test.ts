@@ -114,6 +114,10 @@ describeReal('The scripts of a shared lock', () => {
     };
     expect(await numberAfter(Date.now(), { permits: 5, givenAgo: MINUTE, isNews: true })).toBe(1);
     expect(await numberAfter(Date.now() - MINUTE, { permits: 5 })).toBe(1);
+    // It was given a minute ago, whenever the lock is told.
+    expect(await numberAfter(0, { permits: 1, givenAgo: MINUTE, isNews: true })).toBe(1);
+    const [, givenAt] = (await client.hGet(waiters, 'permits'))?.split(':') ?? [];
+    expect(Number(givenAt)).toBeLessThanOrEqual(Date.now() - MINUTE);
     expect(await isIn('semaphore:a:1')).toBe(false);
     expect(await numberAfter(Date.now() + MINUTE, { permits: 2, isNews: true })).toBe(2);
     expect(await isIn('semaphore:a:1')).toBe(true);

@@ -63,9 +63,11 @@ it('A call is published with the first contention that it met, by a caller of it
     await new InMemoryLockRegistry().multi(['a', 'b']).tryLock();
   });
   expect(messages.map(({ isReentry }) => isReentry)).toEqual([false, false, false, false, false, false, true, false]);
-  const seen = messages.map(({ contention, attempts, isHandedOver }) => [contention, attempts, isHandedOver].join(' '));
-  const others = ['remote 6 false', 'none 1 false', 'remote 1 true'];
-  expect(seen.slice(0, 5)).toEqual(['none 1 false', 'local 0 false', ...others]);
+  const seen = messages.map(({ contention, contendedAfter, attempts, isHandedOver }) =>
+    [contention, contendedAfter, attempts, isHandedOver].join(' '),
+  );
+  const others = ['remote 0 6 false', 'none  1 false', 'remote 0 1 true'];
+  expect(seen.slice(0, 5)).toEqual(['none  1 false', 'local 0 0 false', ...others]);
 });
 
 it('The script that ends a fair lease for the next caller is waited for no longer than that caller waits', async () => {
