@@ -91,6 +91,7 @@ it('InMemoryLocks are stolen by hand, also a free one, until that expires', asyn
   const lease = await ours.obtain('key').lock();
   locks.steal('key', { ttl: 60 });
   expect(locks.holder('key')).toMatchObject({ owner: 'somebody else', name: undefined });
+  expect((await theirs.obtain('key').inspect()).acquiredAt).toBeLessThanOrEqual(Date.now());
   await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
   expect(await theirs.obtain('key').tryLock()).toBeNull();
   await (await theirs.obtain('key').lock()).unlock();
@@ -98,6 +99,16 @@ it('InMemoryLocks are stolen by hand, also a free one, until that expires', asyn
   expect(await ours.obtain('free').tryLock()).toBeNull();
   locks.expire('free');
   expect(await ours.obtain('free').tryLock()).not.toBeNull();
+});
+
+it('InMemoryLocks tell a new number of permits to the first caller that still waits', async () => {
+  const semaphore = open().semaphore('key', { permits: 1 });
+  await semaphore.lock();
+  expect(await semaphore.tryLock({ waitTime: 5 })).toBeNull();
+  const second = semaphore.lock({ waitTime: 2_000 });
+  await until(async () => (await semaphore.inspect()).waiting === 1);
+  registries.at(-1)?.semaphore('key', { permits: 2 });
+  (await second).assertHeld();
 });
 
 it('InMemoryLocks are stolen as a whole where they are a semaphore', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { clock } from '../../lib/internal/clock';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { type Framework, fakeTimers } from './fake-timers';
 
@@ -36,6 +37,20 @@ it('Fake timers that a test spies on are followed all the same', async () => {
     await registry.close({ timeout: 0 });
   } finally {
     spy.mockRestore();
+    jest.useRealTimers();
+  }
+});
+
+it('Fake timers do not start a timer anew that was cancelled before', () => {
+  new InMemoryLocks();
+  const fired = jest.fn();
+  clock.clearTimeout(clock.setTimeout(fired, 50));
+  jest.useFakeTimers();
+  try {
+    clock.now();
+    jest.advanceTimersByTime(100);
+    expect(fired).not.toHaveBeenCalled();
+  } finally {
     jest.useRealTimers();
   }
 });
