@@ -101,9 +101,9 @@ export class ClientClosedError extends Error {
   override readonly name = 'ClientClosedError';
 }
 
-/** The application has closed the client: nothing will be sent any more. */
+/** The application has closed the client: nothing will be sent any more. A minifier changes the name of node-redis' class. */
 export function isClientClosed(error: unknown): boolean {
-  return isErrorLike(error) && error.constructor.name === 'ClientClosedError';
+  return error instanceof ClientClosedError || (isErrorLike(error) && error.message === 'The client is closed');
 }
 
 /**
