@@ -89,10 +89,7 @@ export class Call {
   #isWaiting = false;
   /** What it asks for. */
   readonly #ttl: number;
-  /**
-   * The time that an attempt has to be answered, however little is left of the wait. More with `minReplicas`: its WAIT
-   * comes after that of an earlier attempt.
-   */
+  /** ms that an attempt has, however little is left of the wait. More with `minReplicas`: its WAIT follows an earlier one. */
   readonly #leastTimeout: number;
   /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call. */
   #answerBy: number;
@@ -122,6 +119,7 @@ export class Call {
       lock.services.waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) {
+        this.#noteWaiting('local');
         this.#become('gone');
         return null;
       }

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 import type { LeaseEvalOptions } from '../api/distributed-lock';
 import { CannotAcquireLockError, type LockLostError, leaseUnlocked } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import { traceRun } from '../diagnostics/channels';
+import { noteContention, traceRun } from '../diagnostics/channels';
 import { leaseText } from './lease';
 import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
@@ -110,7 +110,11 @@ export class Scope {
         key,
       );
     }
-    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait));
+    let turn = this.#turns.tryEnter();
+    if (turn === undefined) {
+      noteContention(wait, 'local');
+      turn = await this.#turns.enter(undefined, wait);
+    }
     if (turn === undefined) return { outcome: 'timed out' };
     let lease: ReentrantLease;
     try {
