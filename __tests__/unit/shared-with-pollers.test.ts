@@ -256,11 +256,14 @@ it('A waiter polls faster and faster while holders change without a message, and
   expect(pollers.pollingInterval(SELDOM)).toBe(SELDOM);
 });
 
-it('A waiter polls every 3 ms at most', () => {
+it('A waiter polls every 3 ms at most, and as others do in its next wait', () => {
   seeChange();
   time.now += 10_000;
   seeChange();
   expect(pollers.pollingInterval(SELDOM)).toBe(3);
+  pollers.acquired(time.now);
+  seeChange();
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
 });
 
 // Each key as a refusal finds it: after how many ms, and what is left of it.

@@ -68,6 +68,9 @@ it('A probe that is answered begins the pauses anew, and with nothing held back 
 
 it('What is unanswered counts from the first command since the last answer, also if that was lost with its connection', async () => {
   const since = (): (number | undefined)[] => [line.unansweredSince];
+  // One that is not sent after all.
+  line.asked(1, 4);
+  line.settled(1);
   expect(since()).toEqual([undefined]);
   line.asked(1, 5);
   line.asked(1, 6);

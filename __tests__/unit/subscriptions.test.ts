@@ -171,6 +171,15 @@ it('A command about a channel that fails leaves it to those that wait for it, an
   expect([second.isOver, (await listen('x')).isOpen, given.told]).toEqual([true, true, ['+x']]);
 });
 
+it('A command about a channel that could not end it leaves nothing: the next one subscribes it anew', async () => {
+  const given = connection({ unsubscribe: failing(CUT) });
+  const { listen } = opened([], { connection: given });
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  await listen('x');
+  expect(given.told).toEqual(['+x', '+x']);
+});
+
 it('A command about a channel that fails after its connection takes nothing from the channel of the next one', async () => {
   const { promise, reject } = lateReply();
   const next = connection();
