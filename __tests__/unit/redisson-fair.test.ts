@@ -104,8 +104,11 @@ describe('A redisson-fair lock', () => {
     void lock.wait(hold, refusal as Refusal, wait);
     expect(subscriber.last.channels).toEqual(['redisson_lock__channel:{r:k}:me:1']);
     subscriber.last.opened();
-    subscriber.last.onMessage('0');
-    subscriber.last.onMessage('1');
+    // The release may come after the attempt was refused, and before the answer is read.
+    const asked = lock.attempt(hold, 300);
+    for (const message of ['0', '1']) subscriber.last.onMessage(message);
+    redis.last.reply([800, 'they:1', 1]);
+    expect(await asked).toMatchObject({ hintsBefore: 1 });
     expect(await attempt([800, 'they:1', 1], hold)).toMatchObject({ hintsBefore: 2 });
     expect(await attempt([800, 'they:1', 1], holdOf(lock, 'me:7', { waits: false }))).toMatchObject({
       hintsBefore: undefined,

@@ -241,6 +241,18 @@ it('A caller that waits is let in though another one has asked that does not wai
   expect(waiting.answer).toMatchObject({ granted: true });
 });
 
+it('A message that comes before the answer to an attempt is news to who reads the answer', async () => {
+  const protocol = protocolOf('write');
+  const hold = holdOf(protocol);
+  await waitFor(protocol, hold);
+  const late = lateReply();
+  const answer = ask(protocol, hold, late.promise);
+  message('write:me:1');
+  late.resolve(refusal());
+  const { hintsBefore = 0 } = (await answer) as Refusal;
+  expect(await ask(protocol, hold, refusal())).toMatchObject({ hintsBefore: hintsBefore + 1 });
+});
+
 it('A message for the ticket of the caller before lets nobody in', async () => {
   const protocol = protocolOf('write');
   await waitFor(protocol, holdOf(protocol, 'me:1'));
