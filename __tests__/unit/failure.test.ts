@@ -143,8 +143,10 @@ it('The reason of a failure says that the client failed, unless Redis answered, 
     'ReplyError',
   ]);
   expect(new UnexpectedReplyError('a', ['x'.repeat(1_000), [[['y']]]]).message).toMatch(/^.{130,250}$/);
-  const replies = [new SimpleError('of a script'), new Error('text'), undefined, null, 'ERR text', Object.create(null)];
-  expect(replies.map(isErrorReply)).toEqual([true, false, false, false, false, false]);
+  const ofAdapter = Object.assign(new Minified('of a script'), { name: 'ReplyError' });
+  expect([new SimpleError('of a script'), ofAdapter].map(isErrorReply)).toEqual([true, true]);
+  const others = [new Error('text'), undefined, null, 'ERR text', Object.create(null)];
+  expect(others.filter(isErrorReply)).toEqual([]);
   expect([new Error("ERR unknown command 'X'"), new Error('ERR no'), 'unknown command'].map(isUnknownCommand)).toEqual([
     true,
     false,

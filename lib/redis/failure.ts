@@ -103,7 +103,7 @@ export class ClientClosedError extends Error {
 
 /** The application has closed the client: nothing will be sent any more. A minifier changes the name of node-redis' class. */
 export function isClientClosed(error: unknown): boolean {
-  return error instanceof ClientClosedError || (isErrorLike(error) && error.message === 'The client is closed');
+  return isErrorLike(error) && (error.name === 'ClientClosedError' || error.message === 'The client is closed');
 }
 
 /**
@@ -142,7 +142,8 @@ export class ReplyError extends Error {
  */
 export function isErrorReply(error: unknown): boolean {
   for (let one = error; one !== null && typeof one === 'object'; one = Object.getPrototypeOf(one)) {
-    if (/^(ErrorReply|ReplyError)$/.test(one.constructor?.name ?? '')) return true;
+    if ([one.constructor?.name, (one as Error).name].some((name) => name === 'ErrorReply' || name === 'ReplyError'))
+      return true;
   }
   return isServerAnswer(error);
 }
