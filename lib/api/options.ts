@@ -225,7 +225,7 @@ export interface OnceOptions<T = unknown> {
   /** ms for which the result is kept, from the end of the task on. */
   keepFor: number;
   /**
-   * ms to wait for a result. A caller whose own task runs by then waits for that.
+   * ms to wait for a result, above 0. A caller whose own task runs by then waits for that.
    * @default Infinity
    */
   waitTime?: number | undefined;
