@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
 import cron, { type RunCoordinator } from 'node-cron';
-import { CannotAcquireLockError, LockLostError } from '../../lib';
+import { CannotAcquireLockError, LockLostError, type LockRegistry } from '../../lib';
 import { runCoordinator } from '../../lib/node-cron';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { SharedFixture } from '../semaphore-read-write/shared-fixture';
+import { untilCollected } from '../support/collected';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
 
@@ -67,6 +68,19 @@ it('A run coordinator lets no run begin whose registry is closed before it is an
   expect(await one.shouldRun('task', LEASE)).toBe(false);
   locks.comeBack();
   expect(await other.shouldRun('task', LEASE)).toBe(true);
+});
+
+it('A run coordinator keeps nothing of a run that is over', async () => {
+  let made: WeakRef<object> | undefined;
+  const tryLock = async () => {
+    const lease = { unlock: async () => undefined };
+    made = new WeakRef(lease);
+    return lease;
+  };
+  const coordinator = runCoordinator({ obtain: () => ({ tryLock }) } as unknown as LockRegistry);
+  expect(await coordinator.shouldRun('task:1', LEASE)).toBe(true);
+  await coordinator.onComplete('task:1');
+  await untilCollected(made as unknown as WeakRef<object>);
 });
 
 describeReal('node-cron with run coordinators', () => {

@@ -83,10 +83,12 @@ describeReal('LockModule', () => {
   });
 
   it('waits for holders for up to its closeTimeout', async () => {
-    const { app, registry } = await start({ closeTimeout: 20, onWarning: () => undefined });
+    const messages: string[] = [];
+    const { app, registry } = await start({ closeTimeout: 20, onWarning: ({ message }) => messages.push(message) });
     const lease = await registry.obtain('key').lock();
     await app.close();
     expect(lease.signal.reason).toMatchObject({ reason: 'closed' });
+    expect(messages).toEqual([expect.stringContaining('gave up a lease after 20 ms')]);
   });
 
   it('refuses a bad closeTimeout when the application starts, and not only at its shutdown', async () => {
@@ -114,7 +116,11 @@ describeReal('LockModule', () => {
   it('ends a client by `disconnect`, after the registry was closed', async () => {
     const order: string[] = [];
     const client = await createRealClient();
-    const { app, registry } = await start({ client: () => client, disconnect: () => void order.push('disconnected') });
+    const disconnect = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      order.push('disconnected');
+    };
+    const { app, registry } = await start({ client: () => client, disconnect });
     const close = registry.close.bind(registry);
     registry.close = async (options) => {
       await close(options);

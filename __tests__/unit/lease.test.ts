@@ -72,6 +72,18 @@ it('A lease is not affected by a wall clock that drifts slowly (P12)', async () 
   }
 });
 
+it('A lease whose renew() was in flight while the machine was suspended is unconfirmed (P12)', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 10_000 });
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const renewing = lease.renew();
+  await time.advance(1);
+  time.wallNow += 60_000;
+  reply.resolve(renewed);
+  await renewing;
+  expect(lease.remaining).toBe(0);
+});
+
 it('Leases that follow each other have the tokens of a block, one after the other, and its end costs one command', async () => {
   redis.evalSha.mockResolvedValueOnce(7).mockResolvedValueOnce('20 3').mockResolvedValue('30 2');
   const lock = createRegistry(redis, { fencing: true }).registry.obtain('key');

@@ -132,10 +132,11 @@ describe('Once whose time is that of a test', () => {
     });
   });
 
-  it.each<[string, boolean, number[]]>([
-    ['after each pause', false, [0, 0, 100, 200]],
-    ['when it is told so', true, [0, 0, 100, 150]],
-  ])('A caller of once that waits for the lock looks for the result %s', async (_, isTold, at) => {
+  it.each<[string, 'never' | 'later' | 'meanwhile', number[]]>([
+    ['after each pause', 'never', [0, 0, 100, 200]],
+    ['when it is told so', 'later', [0, 0, 100, 150]],
+    ['once more when it is told so while it looks', 'meanwhile', [0, 0, 100, 100]],
+  ])('A caller of once that waits for the lock looks for the result %s', async (_, told, at) => {
     const [one, other] = pairs();
     const startedAt = time.now;
     const looked: number[] = [];
@@ -145,6 +146,7 @@ describe('Once whose time is that of a test', () => {
       looked.push(time.now - startedAt);
       timeouts.add(timeout);
       expect(name).toContain('once');
+      if (told === 'meanwhile' && looked.length === 3) for (const wake of wakers) wake();
       if (looked.length === 2) throw new Error('a failure that the wait for the lock reports');
       return looked.length === at.length ? '"theirs"' : undefined;
     };
@@ -157,7 +159,7 @@ describe('Once whose time is that of a test', () => {
     const task = jest.fn(() => 'mine');
     const call = time.settled(once.once(one.obtain('key') as RedisLock, task, KEPT));
     await time.advance(150);
-    if (isTold) for (const wake of wakers) wake();
+    if (told === 'later') for (const wake of wakers) wake();
     expect((await call)?.value).toBe('theirs');
     expect([looked, [...timeouts], wakers.size]).toEqual([at, [1_000], 0]);
     await lease.unlock();
