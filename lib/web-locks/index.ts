@@ -83,16 +83,9 @@ export function webLocks(registry: LockRegistry): WebLocks {
     const lease = await (ifAvailable ? lock.tryLock() : lock.lock({ signal })).finally(() => pending.delete(info));
     if (lease === null) return callback(null);
     held.add(info);
-    const given = {
-      name,
-      mode,
-      get signal() {
-        return lease.signal;
-      },
-    };
     let result: unknown;
     try {
-      result = await callback(given);
+      result = await callback({ name, mode, signal: lease.signal });
     } finally {
       held.delete(info);
       await lease[Symbol.asyncDispose](); // an error of the callback takes precedence over a loss
