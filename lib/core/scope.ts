@@ -110,11 +110,8 @@ export class Scope {
         key,
       );
     }
-    let turn = this.#turns.tryEnter();
-    if (turn === undefined) {
-      noteContention(wait, 'local');
-      turn = await this.#turns.enter(undefined, wait);
-    }
+    if (this.#turns.isTaken) noteContention(wait, 'local');
+    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait));
     if (turn === undefined) return { outcome: 'timed out' };
     let lease: ReentrantLease;
     try {
