@@ -139,6 +139,20 @@ it('The script that ends a lease for the next caller says whether it was lost', 
   (await next).assertHeld();
 });
 
+it.each([...DISTINCT_TYPES, 'semaphore'])(
+  'A grant of a %s counts from before its attempt was sent (P3)',
+  async (kind) => {
+    const attempt = lateReply();
+    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const lockType = DISTINCT_TYPES.find((type) => type === kind);
+    const registry = registryOf({ lockType, expireAfter: 10_000 });
+    const call = (lockType ? registry.obtain('key') : registry.semaphore('key', { permits: 1 })).lock();
+    await time.advance(400);
+    attempt.resolve(lockType ? granted : sharedGranted);
+    expect((await call).remaining).toBe(10_000 - 11 - 400);
+  },
+);
+
 it('A grant whose ttl is over to the ms as it is answered is no lease', async () => {
   const answered = (ms: number) => {
     redis.evalSha.mockImplementationOnce(async () => {

@@ -3,9 +3,11 @@ import { Hold, type LeaseOfHold } from '../../lib/core/hold';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import type { Watchdog } from '../../lib/core/watchdog';
+import { drift } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
+import { lateReply } from '../support/mock-redis';
 
 const time = FakeClock.install();
 let connection: { connectionEpoch: number | undefined; disruptions: number; isClientClosed: boolean };
@@ -219,6 +221,21 @@ describe('A hold', () => {
   it('A hold whose protocol can only release it is not confirmed, and remembers what was asked for', () => {
     const hold = grant();
     expect([hold.confirmOrRelease(9_000, 300, time.now, 1), hold.longestTtl]).toEqual([undefined, 9_000]);
+  });
+
+  it('A hold is as fresh, and as sure, as it was when its renewal was sent', async () => {
+    const hold = grant();
+    const renewing = hold.renew(3_000, 300);
+    await time.advance(200);
+    answer({ state: 'held', until: 9_000 });
+    await renewing;
+    expect([hold.sentAt, hold.isSuspectAt(drift())]).toEqual([1_000, false]);
+    const claim = lateReply();
+    const claimed = grant({}, claim.promise as Promise<Ownership>);
+    time.wallNow += 60_000;
+    claim.resolve({ state: 'held', until: 9_000 });
+    await time.advance(0);
+    expect([claimed.keyUntil, claimed.isSuspectAt(drift())]).toEqual([9_000, true]);
   });
 
   it('A hold has the latest of its confirmations, in whatever order they come', () => {

@@ -326,6 +326,18 @@ it.each([
   expect(redis.sent).toBe(sent + 2);
 });
 
+it('A hold that is confirmed for the next caller while the machine is suspended is not relied on (P12)', async () => {
+  const { lease, waiting } = await waitedFor(60);
+  const answer = lateReply();
+  redis.evalSha.mockReturnValueOnce(answer.promise);
+  const unlocked = lease.unlock();
+  await time.advance(1);
+  time.wallNow += 60_000;
+  answer.resolve(1);
+  await unlocked;
+  expect((await waiting).remaining).toBe(0);
+});
+
 it('A hold of redisson-fair is released for the next caller', async () => {
   lock = createRegistry(redis, { lockType: 'redisson-fair' }).registry.obtain('key');
   const { lease, waiting, sent } = await waitedFor(10);
