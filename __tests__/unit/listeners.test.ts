@@ -4,7 +4,6 @@ import { createClient, createClientPool, createCluster, createSentinel } from 'r
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { untilCollected } from '../support/collected';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { mockRedis } from '../support/mock-redis';
 
 /** From the eleventh listener on, Node warns of a leak. */
 const REGISTRIES = 12;
@@ -33,25 +32,6 @@ describe.each(DISTINCT_TYPES)(`${REGISTRIES} registries of %s locks`, (lockType)
       await Promise.all(registries.map((registry) => registry.close({ timeout: 0 })));
     },
   );
-});
-
-it('Registries with minReplicas leave no listener on the client when they are closed', async () => {
-  const connect = () => Promise.reject(new Error('refused'));
-  const own = () =>
-    Object.assign(new EventEmitter(), mockRedis(), { connect, destroy: () => undefined, isOpen: false });
-  const client = Object.assign(new EventEmitter(), mockRedis(), { socketEpoch: 1, duplicate: own });
-  for (let i = 0; i < 3; i++) {
-    const registry = new RedisLockRegistry(client, { registryKey: `registry-${i}`, minReplicas: 1 });
-    for (let attempt = 0; attempt < 2; attempt++)
-      await registry
-        .obtain('key')
-        .tryLock()
-        .catch(() => undefined);
-    // That of the monitor of the client, and that of the connections to the replicas.
-    expect(client.listenerCount('end')).toBe(2);
-    await registry.close({ timeout: 0 });
-  }
-  for (const event of client.eventNames()) expect([event, client.listenerCount(event)]).toEqual([event, 0]);
 });
 
 /** A client whose connections for messages and replicas are mocks. Mocks of jest would keep what they were called with. */

@@ -7,18 +7,6 @@ import { until } from '../support/until';
 
 const registryOn = (client: ReturnType<typeof mockRedis>) => createRegistry(client, { idleBetweenTries: 5 }).registry;
 
-it('A registry leaves no listener on a signal after the lock was acquired or refused', async () => {
-  const redis = mockRedis();
-  const lock = registryOn(redis).obtain('42');
-  const { signal } = new AbortController();
-  const lease = await lock.lock({ signal });
-  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-  await lease.unlock();
-  redis.evalSha.mockResolvedValue(refused(60_000));
-  expect(await lock.tryLock({ signal, waitTime: 10 })).toBeNull();
-  expect(getEventListeners(signal, 'abort')).toHaveLength(0);
-});
-
 it('A registry leaves no listener on the signal of a caller that a closed registry refuses', async () => {
   const registry = registryOn(mockRedis());
   const lock = registry.obtain('42');
