@@ -9,11 +9,15 @@ describePrivate('The page unlocks by force', () => {
   it('what is held by whom the page said, and says so with its time', async () => {
     tested.create({ actions: true });
     const { lease, lock, owner } = await tested.held('key');
+    const rows = async () => ((await (await tested.ask({ view: 'locks' })).json()) as { rows: unknown[] }).rows;
+    expect(await rows()).toContainEqual(expect.objectContaining({ lock }));
     const response = await tested.unlock(lock, owner);
     expect(await response.json()).toEqual({ message: `${lock} was unlocked by force; web-7 held it` });
     expect(tested.actions).toEqual([
       { at: expect.any(Date), lock, owner, holder: 'web-7', request: expect.any(Request) },
     ]);
+    // The page does not show what it saw before.
+    expect(await rows()).not.toContainEqual(expect.objectContaining({ lock }));
     await expect(lease.renew()).rejects.toThrow(LockLostError);
   });
 
