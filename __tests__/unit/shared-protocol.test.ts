@@ -303,8 +303,8 @@ it.each<[string, SharedKind, reply: number, how: { text?: string; during?: strin
 
 it.each<[string, at: number, change: (hold: Hold) => unknown, asked: { permits?: number }, ending: string, ms: number]>(
   [
-    ['its slice, and a section', 0, () => undefined, {}, '', 60],
-    ['what is left of that', 49.5, () => undefined, {}, '', 11],
+    ['its slice, and a section', 0, () => undefined, {}, '', 100],
+    ['what is left of that', 49.5, () => undefined, {}, '', 51],
     ['none after the slice', 50.5, () => undefined, {}, '', 0],
     ['none of one that has ended', 0, (hold) => hold.unlocked(), {}, '', 0],
     ['none of one that ends by this', 0, () => undefined, {}, 'me:1', 0],

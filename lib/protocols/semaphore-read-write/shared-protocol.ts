@@ -38,9 +38,6 @@ const TICKET_KEPT_AT_LEAST = 3_000;
  */
 const LET_IN_WITHIN = 2 * FRESH;
 
-/** ms for which a process has a permit that it passes on: `FRESH`, and what the last section takes. */
-const PASSED_WITHIN = FRESH + 10;
-
 /**
  * A lock that several owners may have at a time: see shared-scripts.ts. Processes queue in Redis, with one ticket for
  * each process and kind. A release lets in the tickets that may enter now. A message says so, and its process enters
@@ -137,12 +134,12 @@ class SharedProtocol implements LockProtocol {
     return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
   }
 
-  /** ms for which this process still passes a permit on to the caller of `hold`. */
+  /** ms for which this process has a permit that it passes on to the caller of `hold`: `FRESH`, and a last section. */
   #passesFor(hold: Hold, ending: string): number {
     const now = clock.now();
     const last = this.#last?.hold;
     if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
-    return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + PASSED_WITHIN - now) : 0;
+    return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + LET_IN_WITHIN - now) : 0;
   }
 
   get #isOpen(): boolean {
