@@ -10,6 +10,7 @@ const long: Config = {
   rootDir: join(__dirname, '..'),
   testMatch: LONG_TESTS,
   testPathIgnorePatterns: ['/node_modules/'],
+  testSequencer: '<rootDir>/scripts/longest-first.cjs',
 };
 
 export default long;
