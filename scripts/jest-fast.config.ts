@@ -4,9 +4,9 @@ import type { Config } from 'jest';
 import config from '../jest.config';
 
 /**
- * `npm run test:fast`: an answer in less than a minute. It covers the unit tests, the segmented lock without Redis, and on a real Redis
- * the contract of the type `fair` through a plain client, with the formats in Redis. It leaves out the other types and
- * kinds of client, faults, re-entrancy, several processes, and everything that takes long.
+ * `npm run test:fast`: an answer in less than a minute. It covers the unit tests, the segmented lock without Redis, and on
+ * a real Redis the contract of the type `fair` through a plain client, with the formats in Redis. It leaves out the other
+ * types and kinds of client, faults, re-entrancy, several processes, and everything that takes long.
  */
 process.env.TEST_LOCK_TYPES = 'fair';
 

@@ -34,8 +34,7 @@ const EARLIER = 12;
 /**
  * Nobody overtakes in the queue of a shared lock, which has the order of the calls: a ticket in front counts as if it had
  * entered. But when a writer has left, all readers that wait by then enter; and a process goes on with a permit while the
- * processes of those in front do. Checked after each script, in what the scripts
- * keep in Redis.
+ * processes of those in front do. Checked after each script, in what the scripts keep in Redis.
  */
 export class SharedOrderChecks {
   readonly #world: World;
