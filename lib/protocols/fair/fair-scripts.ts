@@ -317,7 +317,7 @@ local holder = redis.pcall('GET', lock)
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
 local publish, how, life, age, ttl, most, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
-if #publish > 8 then
+if string.find(publish, ' ', 1, true) then
   local words = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S*)(.*)$'
   publish, how, life, age, ttl, most, next, more = string.match(publish, words)
 end
