@@ -1,5 +1,13 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { ACQUIRE, CLAIM_WINDOW, OUTSIDER, POLL, RELEASE } from '../../lib/protocols/fair/fair-scripts';
+import {
+  ACQUIRE,
+  CLAIM_WINDOW,
+  INSPECTION,
+  OUTSIDER,
+  POLL,
+  RELEASE,
+  WANTED,
+} from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import type { Script } from '../../lib/redis/script';
 import { describePrivate } from '../support/private-redis';
@@ -18,8 +26,8 @@ describePrivate('The scripts of a fair lock', () => {
     return (await client.eval(script.source, { keys, arguments: args })) as unknown[];
   };
   const acquire = (ticket: string, score = '') => run(ACQUIRE, [ticket, '60000', `PUBLISH poll 60000 0 ${score}`]);
-  const poll = (ticket: string, how = 'poll', client = fair.admin) =>
-    run(POLL, [ticket, `PUBLISH ${how} 60000`], { client });
+  const poll = (ticket: string, how = 'poll', { client = fair.admin, fence = [] as string[] } = {}) =>
+    run(POLL, [ticket, `PUBLISH ${how} 60000`], { client, fence });
   const release = (owner: string, text = 'PUBLISH') => run(RELEASE, [owner, 'DEL', text, 'channel']);
   /** For the next caller of the process, which called so many ms ago. */
   const handOver = (owner: string, next: string, ago = 0, ...fence: string[]) => {
@@ -43,6 +51,7 @@ describePrivate('The scripts of a fair lock', () => {
     return messages;
   };
   const releasesOf = (name: string) => messagesOn(`channel:${name}`);
+  const grantsOf = (process: string) => `${fair.names.companion('grants')}:${process}`;
 
   beforeEach(() => fair.admin.flushAll());
 
@@ -125,15 +134,60 @@ describePrivate('The scripts of a fair lock', () => {
     expect((await acquire('waiter:2'))[2]).toMatch(/^waiter:2@/);
   });
 
-  it('The scripts of a fair lock find by ticket and by owner that it is kept already, and publish it once', async () => {
+  it('The scripts of a fair lock find by ticket and by owner that it is kept already, and publish it once, to the first that waits too', async () => {
     const messages = await releasesOf(fair.names.lock);
+    const told = await messagesOn(grantsOf('waiter'));
+    await enqueue('waiter:1', { how: 'message' });
     const owner = `holder:1@${micros()}`;
     await hold(owner);
     await release('holder:1', 'PUBLISH none 0 0 0 0  0 0 5000 5000 60000');
     await until(() => messages.length > 0);
     for (const again of ['holder:1', owner]) expect((await release(again)).slice(1)).toEqual(['', '', '']);
     expect(await holder()).toBe(`kept@${owner}`);
+    await until(() => told.length > 0);
+    expect(told).toEqual([fair.names.lock]);
   });
+
+  it('The scripts of a fair lock keep it for its minHold since the grant that its owner value says', async () => {
+    const owner = `holder:1@${micros(Date.now() - MINUTE / 2)}`;
+    await hold(owner);
+    await release(owner, `PUBLISH none 0 0 0 0  0 0 ${MINUTE} ${MINUTE} ${HOUR}`);
+    expect(await lifeOf(fair.names.lock)).toBeGreaterThan(MINUTE / 4);
+    expect(await lifeOf(fair.names.lock)).toBeLessThanOrEqual(MINUTE / 2);
+  });
+
+  it('The scripts of a fair lock tell its process once that others wait, and give a queue an expiry in any case', async () => {
+    const told = await messagesOn(grantsOf('holder'));
+    await hold('holder:1');
+    await fair.admin.hSet(fair.tickets, 'me', `${Date.now() + MINUTE + 500}:60000:poll`);
+    await acquire('me:1');
+    expect(await lifeOf(fair.queue)).toBeGreaterThan(0);
+    await acquire('other:1');
+    await fair.admin.publish(grantsOf('holder'), 'the last');
+    await until(() => told.includes('the last'));
+    expect(told).toEqual([WANTED, 'the last']);
+  });
+
+  it('The scripts of a fair lock tell the first that waits that it was unlocked by force', async () => {
+    const told = await messagesOn(grantsOf('waiter'));
+    await hold('holder:1');
+    for (const [score, ticket] of ['waiter:1', 'later:1'].entries()) await enqueue(ticket, { score, how: 'message' });
+    const notification = ['PUBLISH', fair.names.companion('grants'), 'channel'];
+    await run(INSPECTION.forceUnlock, ['holder:1', '', '', ...notification]);
+    await until(() => told.length > 0);
+    expect([told, await holder()]).toEqual([[fair.names.lock], null]);
+  });
+
+  it.each([
+    ['thief:1', -1],
+    [undefined, 0],
+  ])(
+    'The scripts of a fair lock tell a lock that was taken by another from one that expired: %s',
+    async (other, found) => {
+      if (other !== undefined) await hold(other);
+      expect((await release('me:1'))[5]).toBe(found);
+    },
+  );
 
   it('The scripts of a fair lock take a holder for one of another lock type unless it is of the own process', async () => {
     await hold('me:1');
@@ -148,11 +202,13 @@ describePrivate('The scripts of a fair lock', () => {
     const fence = [fair.names.companion('fence')];
     const [, , owner, token] = await run(ACQUIRE, ['me:1', '60000', 'PUBLISH poll 60000 0 '], { fence });
     expect([owner, token]).toEqual(['me:1@5', expect.stringMatching(/^\d+$/)]);
+    await fair.admin.set(fair.names.companion('fence'), '5');
+    expect((await poll('me:1', 'poll', { fence })).slice(2, 4)).toEqual(['me:1@5', '5']);
     expect(await queued()).toEqual(['a:1', 'b:1']);
   });
 
   it('The scripts of a fair lock grant it to nobody while the server refuses to write, nor where no message arrives', async () => {
-    const channel = `${fair.names.companion('grants')}:waiter`;
+    const channel = grantsOf('waiter');
     const messages = await messagesOn(channel);
     await hold('holder:1');
     await enqueue('waiter:1', { how: 'message' });
@@ -176,7 +232,7 @@ describePrivate('The scripts of a fair lock', () => {
     expect((await poll('me:1', 'message'))[7]).toBe(1);
     expect(await fair.admin.hGet(fair.tickets, 'me')).toMatch(/:poll$/);
     const mute = await fair.redis.connect({ username: 'mute', password: 'x' });
-    expect((await poll('me:1', 'message', mute))[7]).toBe(0);
+    expect((await poll('me:1', 'message', { client: mute }))[7]).toBe(0);
   });
 
   it('The scripts of a fair lock hand it over, and enter a ticket again, on a server without memory', async () => {
