@@ -82,10 +82,12 @@ export function onceContract(pair: () => Promise<Pair>): void {
     expect(task).toHaveBeenCalledTimes(1);
   });
 
-  it('A call of once leaves nothing at its signal', async () => {
+  it('A call of once leaves nothing at its signal, and nothing at that of a lease around it', async () => {
     const { signal } = new AbortController();
     await Promise.all([1, 2].map(() => one.once('key', () => 1, { ...KEPT, signal })));
     expect(getEventListeners(signal, 'abort')).toEqual([]);
+    const around = await one.run('k', (lease) => one.once('k', () => 1, KEPT).then(() => lease.signal));
+    expect(getEventListeners(around, 'abort')).toEqual([]);
   });
 
   it('A caller of once that leaves does not end the waiting of others of its process', async () => {

@@ -124,8 +124,8 @@ export class Once {
       flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
       flight.scope = Scope.holding(lock.scopeLock);
-      // A task whose lock is lost keeps no result.
-      lease.signal.addEventListener('abort', () => this.#end(key, flight));
+      // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
+      lease.signal.addEventListener('abort', () => this.#end(key, flight), { signal: flight.waiting.signal });
       const text = checkedText(key, await serialize(await task(lease)));
       await keep(lease, resultOf(lock), text, keepFor);
       return text;
@@ -160,7 +160,7 @@ export class Once {
     const wait = new Wait(lock.key, Number.POSITIVE_INFINITY, signal);
     const found = (text: string): void => {
       if (!flight.isRunning) flight.kept = text;
-      flight.waiting.abort();
+      this.#end(lock.key, flight);
     };
     // The end of the flight ends that wait.
     void this.#found(lock, wait).then(found, () => undefined);
