@@ -229,10 +229,10 @@ export const MUTATIONS = {
     simulation: ['mixed', 'pub-sub', 'spin'],
     replacements: [
       [
-        'if ((await this.#isAttemptAnswered(left)) || this.#isContended) return undefined;',
+        'if ((await this.#isAttemptAnswered(left)) || this.#lock.isContended) return undefined;',
         'await this.#isAttemptAnswered(left);',
       ],
-      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#isContended) return undefined;', ''],
+      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#lock.isContended) return undefined;', ''],
     ],
   },
 

@@ -122,6 +122,39 @@ describe('Once whose time is that of a test', () => {
     expect(await own).toMatchObject({ value: 'done' });
   });
 
+  it.each([
+    ['the result', 0],
+    ['the lock', 1],
+    ['the result under the lock', 1],
+    ['the lock again', 1],
+  ])('A caller of once is told that Redis is silent when that is asked for %s', async (asked, answers) => {
+    const locks = new InMemoryLocks();
+    const [one, other] = pairs(locks);
+    let reads = 0;
+    const read = async () => (reads++ < answers ? undefined : new Promise<undefined>(() => undefined));
+    const watch = () => ({ pause: 100, on: () => () => undefined });
+    const once = new Once({ read, watch } as unknown as Results, 1_000);
+    if (asked === 'the lock again') await other.obtain('key').lock();
+    if (asked === 'the lock') locks.goSilent();
+    const call = time.settled(once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 400 }));
+    await time.advance(100);
+    locks.goSilent();
+    const message = 'Lock "key" could not be acquired: Redis did not answer in time';
+    expect((await call)?.error).toMatchObject({ name: 'CannotAcquireLockError', message });
+  });
+
+  it('What once asks has 50 ms to be answered, however short the waitTime', async () => {
+    let answer = (_text: string): void => undefined;
+    const read = () => new Promise<string>((resolve) => (answer = resolve));
+    const once = new Once({ read } as unknown as Results, 1_000);
+    const [one] = pairs();
+    const call = once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 20 });
+    const kept = expect(call).resolves.toBe('kept');
+    await time.advance(69);
+    answer('"kept"');
+    await kept;
+  });
+
   it('A caller of once whose result cannot be read rejects with the reason', async () => {
     const read = () => Promise.reject(new Error('no answer'));
     const once = new Once({ read } as unknown as Results, 1_000);

@@ -501,7 +501,7 @@ export class Call {
     if (wait.isSingleAttempt) return this.#besideTurn();
     // The last attempt of the wait may fail only because it had little time: that proves nothing.
     const left = this.#leastTimeout - availability.silence(wait.startedAt, clock.now());
-    if ((await this.#isAttemptAnswered(left)) || this.#isContended) return undefined;
+    if ((await this.#isAttemptAnswered(left)) || this.#lock.isContended) return undefined;
     throw this.#unavailable();
   }
 
@@ -509,7 +509,7 @@ export class Call {
   async #besideTurn(): Promise<Entry | undefined> {
     const { wait } = this;
     const lock = this.#lock;
-    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? this.#isContended) return undefined;
+    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? this.#lock.isContended) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
       const isOver = lock.nextLeaseOver();
@@ -521,7 +521,7 @@ export class Call {
     const entry = lock.tryEnter(this, this.#protocol);
     if (entry !== undefined) return entry;
     // Another caller was quicker.
-    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#isContended) return undefined;
+    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#lock.isContended) return undefined;
     throw this.#unavailable();
   }
 
@@ -537,11 +537,6 @@ export class Call {
     const isAnswered = await wait.suspend<boolean>(within, (resume) => void outcome.then(resume));
     wait.throwIfInterrupted();
     return isAnswered;
-  }
-
-  /** Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */
-  get #isContended(): boolean {
-    return this.#lock.releasingFor < SILENT && this.#protocol.availability.isContended(clock.now());
   }
 
   // Time

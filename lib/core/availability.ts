@@ -1,4 +1,5 @@
-import { isServerAnswer } from '../redis/failure';
+import { cannotAcquire } from '../api/errors';
+import { isServerAnswer, reasonOf } from '../redis/failure';
 
 /** ms; when the last attempt has been unanswered for this long, the wait ends with silence and not with contention. */
 export const SILENT = 250;
@@ -88,4 +89,11 @@ export class Availability {
     if (this.#unansweredSince === undefined) return 0;
     return Math.max(0, now - Math.max(Math.min(this.#unansweredSince, unansweredSince), startedAt));
   }
+}
+
+const NO_ANSWER = 'Redis did not answer in time';
+
+/** The error of a caller that has no answer: `why`, or the last error of the client, if it has had one since. */
+export function noAnswer(key: string, { lastError }: { lastError: unknown }, why = NO_ANSWER): Error {
+  return cannotAcquire(key, lastError === undefined ? why : reasonOf(lastError), lastError);
 }

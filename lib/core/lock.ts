@@ -10,6 +10,7 @@ import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { Call, type Entry } from './acquire';
+import { SILENT } from './availability';
 import type { ScriptRunner } from './backend';
 import type { GivingBack } from './give-back';
 import { type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
@@ -223,6 +224,12 @@ export class RedisLock implements DistributedLock {
     return lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
   }
 
+  /** @internal Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */
+  get isContended(): boolean {
+    const lock = this.cached();
+    return lock.releasingFor < SILENT && lock.openProtocol().availability.isContended(clock.now());
+  }
+
   // For a lock of several keys
 
   /** @internal Another caller of this process has it, or asks for it. */
@@ -232,7 +239,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal The error of a wait that is over. */
-  timeoutError({ waitTime }: LockRequest): LockTimeoutError {
+  timeoutError({ waitTime }: Pick<LockRequest, 'waitTime'>): LockTimeoutError {
     return new LockTimeoutError(this.key, waitTime, this.lastHolder);
   }
 

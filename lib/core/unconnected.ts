@@ -1,8 +1,7 @@
-import { cannotAcquire } from '../api/errors';
 import { clock } from '../internal/clock';
 import { SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { reasonOf } from '../redis/failure';
+import { noAnswer } from './availability';
 import type { Wait } from './wait';
 
 /** ms; a single attempt fails after this time when the client has no connection then. */
@@ -26,8 +25,8 @@ export class Unconnected {
   /** From now on the wait is interrupted when its time without a connection is over. Returns what ends that. */
   watch(wait: Wait, lockName: string): () => void {
     const look = (): void => {
-      if (this.#connection.isDisconnected(lockName)) wait.interrupt(this.#error(wait));
-      else this.#timer.schedule(look, clock.now() + INTERVAL);
+      if (!this.#connection.isDisconnected(lockName)) this.#timer.schedule(look, clock.now() + INTERVAL);
+      else wait.interrupt(noAnswer(wait.key, this.#connection, 'the client has no connection'));
     };
     this.#timer.schedule(look, wait.startedAt + PATIENCE);
     return () => this.#timer.cancel(look);
@@ -37,11 +36,5 @@ export class Unconnected {
   pause(wait: Wait, lockName: string): Promise<void> | undefined {
     const isOfUse = this.#connection.connectsUnasked && this.#connection.isDisconnected(lockName);
     return isOfUse ? wait.suspend<void>(INTERVAL, () => undefined) : undefined;
-  }
-
-  #error({ key }: Wait): Error {
-    const { lastError } = this.#connection;
-    const why = lastError === undefined ? 'the client has no connection' : reasonOf(lastError);
-    return cannotAcquire(key, why, lastError);
   }
 }

@@ -1,12 +1,10 @@
-import { CannotAcquireLockError, cannotAcquire } from '../api/errors';
+import { CannotAcquireLockError } from '../api/errors';
+import { noAnswer } from '../core/availability';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock, within } from '../internal/clock';
-import { reasonOf } from '../redis/failure';
-
-const NO_ANSWER = 'Redis did not answer in time';
 
 /**
  * One acquisition of several locks, all or nothing.
@@ -164,8 +162,7 @@ export class MultiAcquisition {
     const inTime = wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
     return inTime.then((result) => {
       if (result !== undefined) return result;
-      const { lastError } = this.#services.connection;
-      throw cannotAcquire(wait.key, lastError === undefined ? NO_ANSWER : reasonOf(lastError), lastError);
+      throw noAnswer(wait.key, this.#services.connection);
     });
   }
 

@@ -1,11 +1,12 @@
 import type { Lease } from '../api/distributed-lock';
-import { CannotAcquireLockError, cannotAcquire, LockLostError, LockTimeoutError } from '../api/errors';
+import { CannotAcquireLockError, cannotAcquire, LockLostError } from '../api/errors';
 import type { OnceOptions } from '../api/options';
+import { noAnswer } from '../core/availability';
 import type { Results } from '../core/backend';
 import { repeated } from '../core/give-back';
 import type { RedisLock } from '../core/lock';
 import { Scope } from '../core/scope';
-import { Wait } from '../core/wait';
+import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock } from '../internal/clock';
 import {
   abortSignal,
@@ -48,6 +49,8 @@ class Flight {
   /** That of a result that is there: read, or kept by the task. It counts, whatever becomes of the lock. */
   kept: string | undefined;
   callers = 0;
+  /** Redis is asked for the result, and not for the lock. */
+  isLooking = false;
   /** The task runs here, or has run. */
   isRunning = false;
   /** That of the task. */
@@ -86,9 +89,10 @@ export class Once {
     const wait = new Wait(key, waitTime, signal);
     flight.callers++;
     try {
-      const text = await this.#textFor(flight, wait, joined === undefined);
-      if (text === undefined) throw new LockTimeoutError(key, waitTime);
-      return (await deserialize(text)) as T;
+      const isSilent = (): boolean => flight.isLooking || !lock.isContended;
+      const text = await this.#textFor(flight, wait, joined === undefined, isSilent);
+      if (text !== undefined) return (await deserialize(text)) as T;
+      throw isSilent() ? noAnswer(key, lock.services.connection) : lock.timeoutError({ waitTime });
     } finally {
       wait.end();
       if (--flight.callers === 0 && !flight.isRunning) this.#end(key, flight);
@@ -106,11 +110,11 @@ export class Once {
   }
 
   /** `undefined`: the wait is over. The caller whose own task runs waits for that. */
-  async #textFor(flight: Flight, wait: Wait, isOwn: boolean): Promise<string | undefined> {
-    const text = await wait.suspend<string>(wait.remaining, (resume, fail) => {
-      flight.text.then(resume, fail);
-      return undefined;
-    });
+  async #textFor(flight: Flight, wait: Wait, isOwn: boolean, isSilent: () => boolean): Promise<string | undefined> {
+    const within = (ms: number): Promise<string | undefined> =>
+      wait.suspend<string>(ms, (resume, fail) => void flight.text.then(resume, fail));
+    // What was asked has some time to be answered in any case.
+    const text = (await within(wait.remaining)) ?? (isSilent() ? await within(LEAST_TIME_TO_ANSWER) : undefined);
     return text ?? (isOwn && flight.isRunning ? wait.unlessOver(flight.text) : undefined);
   }
 
@@ -118,7 +122,7 @@ export class Once {
     const { key } = lock;
     const flight = new Flight();
     const flying = this.#fly(lock, flight, async (lease) => {
-      const there = await this.#read(lock);
+      const there = await this.#read(lock, flight);
       if (there !== undefined) return there;
       // All callers may have left since the lock was granted.
       flight.waiting.signal.throwIfAborted();
@@ -148,12 +152,9 @@ export class Once {
 
   async #fly(lock: RedisLock, flight: Flight, perform: (lease: Lease) => Promise<string>): Promise<string> {
     const { signal } = flight.waiting;
-    const there = await this.#read(lock);
+    const there = await this.#read(lock, flight);
     if (there !== undefined) return there;
-    const performed = async (lease: Lease): Promise<string> => {
-      flight.kept = await perform(lease);
-      return flight.kept;
-    };
+    const performed = async (lease: Lease): Promise<string> => (flight.kept = await perform(lease));
     const tried = await lock.tryRun(performed, { signal });
     if (tried.ran) return tried.value;
     // Others have the lock, perhaps to do the same.
@@ -175,28 +176,26 @@ export class Once {
       wait.throwIfInterrupted();
       // Before the result is read: what is kept later comes with a message.
       let wake = (): void => undefined;
-      const woken = new Promise<void>((resolve) => {
-        wake = resolve;
-      });
+      const woken = new Promise<void>((resolve) => (wake = resolve));
       const stop = watch.on(wake);
       try {
         // A failure is that of the wait for the lock too, which reports it.
         const text = await this.#results.read(name, this.#timeout).catch(() => undefined);
         if (text !== undefined) return text;
-        await wait.suspend<void>(watch.pause, (resume) => {
-          void woken.then(resume);
-          return undefined;
-        });
+        await wait.suspend<void>(watch.pause, (resume) => void woken.then(resume));
       } finally {
         stop();
       }
     }
   }
 
-  async #read(lock: RedisLock): Promise<string | undefined> {
-    return this.#results.read(resultOf(lock), this.#timeout).catch((error: unknown) => {
+  async #read(lock: RedisLock, flight: Flight): Promise<string | undefined> {
+    flight.isLooking = true;
+    const text = await this.#results.read(resultOf(lock), this.#timeout).catch((error: unknown) => {
       throw cannotAcquire(lock.key, reasonOf(error), error);
     });
+    flight.isLooking = false;
+    return text;
   }
 }
 
