@@ -14,6 +14,7 @@ import type {
   RedisLockRegistry,
   RedisLockRegistryOptions,
 } from '../../lib';
+import type { InstrumentLocksOptions } from '../../lib/opentelemetry';
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 type IsAny<T> = 0 extends 1 & T ? true : false;
@@ -67,6 +68,8 @@ export async function options(lock: DistributedLock): Promise<void> {
   // @ts-expect-error: ms are numbers
   await lock.tryLock({ waitTime: '1s' });
 }
+
+export const notGiven: InstrumentLocksOptions = { tracer: undefined, meter: undefined, group: undefined };
 
 export function errors(lost: LockLostError, timeout: LockTimeoutError, failed: CannotAcquireLockError): void {
   expectType<Equal<typeof lost.reason, 'expired' | 'stolen' | 'unconfirmed' | 'closed'>>();

@@ -24,16 +24,16 @@ import { type Check, type Checks, callback, checkedOptions, expected } from '../
 /** Options of `instrumentLocks`. */
 export interface InstrumentLocksOptions {
   /** @default a tracer named `redis-lock-registry`, with the version of this library, of the global tracer provider */
-  tracer?: Tracer;
+  tracer?: Tracer | undefined;
   /** @default a meter named `redis-lock-registry`, with the version of this library, of the global meter provider */
-  meter?: Meter;
+  meter?: Meter | undefined;
   /**
    * The attribute `group` of all metrics of a key. It should return few different values: each is a time series of its
    * own. `undefined`: without the attribute. Where it throws too, and a warning of the process says so once.
    *
    * @default no attribute: metrics do not tell keys apart
    */
-  group?: (key: string) => string | number | boolean | undefined;
+  group?: ((key: string) => string | number | boolean | undefined) | undefined;
 }
 
 /** Ends the instrumentation. Spans that are open end, and `redis_lock.held` and `redis_lock.waiting` go back to 0. */
