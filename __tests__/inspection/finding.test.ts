@@ -150,6 +150,7 @@ describePrivate('A look', () => {
       `RPUSH redisson_lock_queue:{java} ${JAVA}:32`,
       `HSET {entered}:waiters permits 3:1 semaphore:web-8:1:${ID}:1 1:${inAnHour}`,
       `SET data:uuid ${JAVA}-and-more PX 60000`,
+      `SET data:long web-7:1:${ID}:1${'x'.repeat(200)} PX 60000`,
       `HSET data:cart ${JAVA}:31 1 other 1`,
       'ZADD data:scores 1 reader',
       'RPUSH data:list text',
@@ -170,10 +171,17 @@ describePrivate('A look', () => {
     expect(locks.map(({ lock }) => lock)).toEqual([
       ...['entered', 'java', 'ours', 'redisson', 'shared', 'spring', 'waited'],
     ]);
-    expect([keys, missing]).toEqual([5_011, []]);
+    expect([keys, missing]).toEqual([5_012, []]);
     expect(sent.filter((name) => name === 'EVAL').length).toBeLessThanOrEqual(12);
     // Those about the locks that there are.
     expect(sent.length).toBeLessThan(60);
+  });
+
+  it('A look with a registryKey finds a string that only its name makes a lock', async () => {
+    await inRedis('SET orders:1 by-hand PX 60000', 'SET other:1 by-hand PX 60000');
+    const shown = async (registryKey?: string) =>
+      (await findLocks(client, { registryKey })).locks.map(({ lock }) => lock);
+    expect([await shown('orders'), await shown()]).toEqual([['orders:1'], []]);
   });
 
   it('A look leaves no WRONGTYPE at the server, whatever the application has there', async () => {

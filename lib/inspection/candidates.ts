@@ -60,8 +60,7 @@ end
 local mayBeLock = {
   string = function(name)
     if prefix ~= '' then return string.sub(name, 1, #prefix) == prefix end
-    local value = ask('GETRANGE', name, 0, ${LONGEST_OWNER}) or ''
-    return #value <= ${LONGEST_OWNER} and isOwner(value, uuid .. '$')
+    return isOwner(ask('GETRANGE', name, 0, ${LONGEST_OWNER}) or '', uuid .. '$')
   end,
   hash = function(name)
     return ask('HLEN', name) == 1 and isOwner((ask('HKEYS', name) or {})[1] or '', uuid .. ':%d+$')
