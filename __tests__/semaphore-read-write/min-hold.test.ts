@@ -22,7 +22,7 @@ describeReal('minHold of a shared lock', () => {
     await kept.unlock();
     expect(await members()).toEqual([`semaphore:kept@${ownerOf(kept)}`, `semaphore:${ownerOf(free)}`]);
     expect(await there.tryLock()).toBeNull();
-    const error = await there.lock({ waitTime: 50 }).catch((reason: LockTimeoutError) => reason);
+    const error = await there.lock({ waitTime: 400 }).catch((reason: LockTimeoutError) => reason);
     expect(String(error)).toMatch(/unlocked it, and its minHold ends in/);
     // Its ticket leaves the queue in the background: until then nobody behind it enters.
     await fixture.queued('key', 0);

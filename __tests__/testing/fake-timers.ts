@@ -297,7 +297,7 @@ export function fakeTimers(framework: Framework, combinations = COMBINATIONS): v
         lease.assertHeld();
         const short: Lease = await registry.obtain('short').lock({ ttl: 50 });
         await until(() => short.signal.aborted);
-        const renewed = await registry.obtain('renewed').lock({ ttl: 300, renew: true });
+        const renewed = await registry.obtain('renewed').lock({ ttl: 1_500, renew: true });
         let { remaining } = renewed;
         await until(() => {
           const before = remaining;
