@@ -315,7 +315,7 @@ describeReal('Beside Redisson', () => {
       return (await java.eval(source, { keys: [key, queue, timeouts], arguments: args })) as unknown[];
     };
 
-    it('A redisson-fair lock removes the positions whose time is over, and all earlier ones of its process, and those behind move up', async () => {
+    it('A redisson-fair lock removes the positions whose time is over, and all earlier ones of its process, and keeps its own; those behind move up', async () => {
       await java.hSet(key, 'holder:1', '1');
       const at = Date.now();
       for (const [i, owner] of ['dead:1', 'me:9', 'java:1', 'me:10', 'java:2'].entries()) {
@@ -326,6 +326,9 @@ describeReal('Beside Redisson', () => {
       expect(await java.lRange(queue, 0, -1)).toEqual(owners);
       const scores = owners.map((value, i) => ({ value, score: at - 1 + (i + 1) * WAIT }));
       expect(await java.zRangeWithScores(timeouts, 0, -1)).toEqual(scores);
+      await enqueue('java:3', at + 4 * WAIT);
+      await run(ACQUIRE, 'me:11', '1', 'me:11');
+      expect(await java.lRange(queue, 0, -1)).toEqual([...owners, 'java:3']);
       expect((await run(ACQUIRE, 'java:1', '1', 'java:1'))[2]).toBe(1);
     });
 
