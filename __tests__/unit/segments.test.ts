@@ -93,6 +93,14 @@ it('A segment that was busy, or exhausted, is tried last by the next calls', asy
   }
 });
 
+it('A segment that has served again is tried before those that were exhausted lately', async () => {
+  all('free');
+  let drawn = 0;
+  const stock = stockOf(4, () => drawn);
+  await stock.run(({ exhausted }) => exhausted);
+  for (drawn of [0.99, 0]) expect(await stock.run(serve)).toMatchObject({ segment: 0 });
+});
+
 it('A busy segment that is exhausted when it is entered is followed by the others', async () => {
   all('busy', 3);
   const answer = stockOf(3).run(({ index, exhausted }) => (index === 0 ? index : exhausted));

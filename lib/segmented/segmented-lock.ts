@@ -365,7 +365,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     try {
       entry = await contend([index], task, () => 0, limit);
     } catch (error) {
-      if (!(error instanceof CannotAcquireLockError) || isSingleAttempt || wait.remaining === 0) throw error;
+      if (!(error instanceof CannotAcquireLockError) || wait.remaining === 0) throw error;
       // A single attempt fails early while the client has no connection, and this caller waits.
       return enterAnyOf([index], task);
     }
