@@ -6,7 +6,7 @@ import { COMMAND, hasScript } from './command';
 import { commandLine, LIMIT } from './command-line';
 
 describePrivate('redis-locks', () => {
-  const { start, launch, inTerminal, hold, isHeld, send } = commandLine();
+  const { start, launch, inTerminal, hold, send } = commandLine();
 
   it('a reader that goes away ends no command, and output that cannot be written is an error', async () => {
     const holder = await hold([], 'read end');
@@ -28,12 +28,14 @@ describePrivate('redis-locks', () => {
     ['n', 'n\r', 75],
     ['y', 'y\r', 0],
   ])('release takes %s for an answer', async (_key, typed, exitCode) => {
-    await send('SET', 'locks:nightly', 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '600000');
-    const release = inTerminal(['release', 'nightly']);
+    const name = 'locks:nightly\u202e';
+    await send('SET', name, 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1', 'PX', '600000');
+    const release = inTerminal(['release', 'nightly\u202e']);
     await until(() => release.stdout.includes('[y/N]'), LIMIT);
+    expect(release.stdout).toContain('Release "locks:nightly\ufffd", held by web-7?');
     release.child.stdin?.write(typed);
     expect(await release.ended).toBe(exitCode);
-    expect(await isHeld()).toBe(exitCode !== 0);
+    expect(await send('EXISTS', name)).toBe(exitCode === 0 ? 0 : 1);
   });
 
   it.each([

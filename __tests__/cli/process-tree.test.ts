@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import { fromPs, type Listed, ProcessTree, processes } from '../../lib/cli/process-tree';
 import { until } from '../support/until';
 
@@ -46,6 +46,8 @@ describe('A tree of processes', () => {
     // Another process with the pid of the one that has ended.
     const reused = processes().map((one) => (one.pid === sleeping ? { ...one, id: `${another?.pid} later` } : one));
     expect(tree.members(reused)).toEqual([]);
+    const own = ofThis(processes()) as Listed;
+    expect(tree.members([own, { ...own, pid: root.pid ?? 0, id: 'later' }])).toEqual([]);
     tree.send('SIGKILL');
     await until(() => tree.members().length === 0);
   });
@@ -58,16 +60,33 @@ describe('A tree of processes', () => {
       const root = spawn('sh', ['-c', '(sleep 60 & echo $!); read end'], { env, stdio: ['pipe', 'pipe', 'ignore'] });
       const [line] = await once(root.stdout, 'data');
       const tree = new ProcessTree(root.pid ?? 0, 'LOCK_OWNER=büro:1');
+      const daemon = spawn('sleep', ['60'], { env, stdio: 'ignore', detached: true });
       const parentOf = (all: readonly Listed[], child: number) => all.find(({ pid }) => pid === child)?.parent;
       await until(() => {
         const all = processes();
         return parentOf(all, parentOf(all, Number(line)) ?? 0) !== root.pid;
       });
       await until(() => tree.members().some(({ pid }) => pid === Number(line)));
+      expect(tree.members().some(({ pid }) => pid === daemon.pid)).toBe(false);
+      daemon.kill('SIGKILL');
       tree.send('SIGKILL');
       await until(() => tree.members().length === 0);
     },
   );
+
+  it('has no process any more that this user may not end', async () => {
+    const root = spawn('sleep', ['60'], { stdio: 'ignore' });
+    const tree = new ProcessTree(root.pid ?? 0, 'NO_MARK=1');
+    const said = jest.spyOn(process.stderr, 'write').mockReturnValue(true);
+    const killed = jest.spyOn(process, 'kill').mockImplementation(() => {
+      throw Object.assign(new Error('kill EPERM'), { code: 'EPERM' });
+    });
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) tree.send(signal);
+    expect([tree.members(), said.mock.calls.length]).toEqual([[], 2]);
+    killed.mockRestore();
+    said.mockRestore();
+    root.kill('SIGKILL');
+  });
 
   it('goes on when it is stopped, to get the signal that ends it', async () => {
     const root = spawn('sleep', ['60'], { stdio: 'ignore' });

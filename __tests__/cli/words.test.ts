@@ -5,6 +5,7 @@ import { run } from '../../lib/cli/run';
 import { inspect, list, ui } from '../../lib/cli/show';
 import type { Signals } from '../../lib/cli/signals';
 import { describePrivate } from '../support/private-redis';
+import type { Program } from '../support/program';
 import { until } from '../support/until';
 import { COMMAND } from './command';
 import { commandLine, LIMIT } from './command-line';
@@ -175,12 +176,21 @@ describePrivate('The words of redis-locks', () => {
     expect(await holder.ended).toBe(3);
   });
 
-  it('no control or formatting character of Redis is written as JSON', async () => {
+  it('no control or formatting character of Redis is written, as JSON or as text', async () => {
     const name = 'locks:\u009b31m\u202e\u{e0001}\u0007\ud83d\ude00';
-    await send('SET', name, `web-7:${'A'.repeat(22)}:1`, 'PX', '60000');
-    const list = start('ls', '--json');
-    expect(await list.ended).toBe(0);
-    expect(list.stdout.trimEnd()).not.toMatch(/\p{C}/u);
+    let holds = 0;
+    const take = () => send('SET', name, `web\u009b7:${'A'.repeat(22)}:${++holds}`, 'PX', '60000');
+    await take();
+    const [list, inspect, none, watch] = [
+      ['ls', '--json'],
+      ['inspect', name],
+      ['inspect', `${name}:no`],
+      ['watch'],
+    ].map((args) => start(...args)) as [Program, Program, Program, Program];
+    expect([await list.ended, await inspect.ended, await none.ended]).toEqual([0, 0, 66]);
+    await until(async () => (await take()) && watch.stdout.includes('\n'), LIMIT);
+    const written = [list.stdout, inspect.stdout, none.stderr, watch.stdout].join('').replaceAll('\n', '');
+    expect(written).not.toMatch(/\p{C}/u);
     expect(JSON.parse(list.stdout).lock).toBe(name);
   });
 });

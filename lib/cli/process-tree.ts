@@ -128,7 +128,7 @@ export class ProcessTree {
 
   /** Its parent may have ended before it was found. A daemon, in a session of its own, is not to end with the others. */
   #isOrphan({ pid, session }: Listed, own: Listed | undefined): boolean {
-    if (session === undefined || session !== own?.session || pid === own.pid) return false;
+    if (session === undefined || session !== own?.session) return false;
     return textOf(`/proc/${pid}/environ`).split('\0').includes(this.#mark);
   }
 }
