@@ -351,6 +351,12 @@ describeReal('Beside Redisson', () => {
       },
     );
 
+    it('A redisson-fair lock is not blocked by an earlier position of its own process', async () => {
+      await enqueue('me:9', Date.now() + WAIT);
+      expect(await run(ACQUIRE, 'me:10', '1', 'me:11')).toBe(1);
+      expect(await java.exists([queue, timeouts])).toBe(0);
+    });
+
     it('A redisson-fair lock is not blocked by a waiter without a timeout, which would block Java for ever', async () => {
       await java.rPush(queue, JAVA_1);
       const lease = await lock().tryLock();
