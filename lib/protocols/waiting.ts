@@ -115,7 +115,6 @@ export class Waiting {
 
   #subscribe(): Subscription | undefined {
     if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
-    this.#last = undefined;
     const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
     subscription?.onWake(() => {
       this.hints++;
