@@ -403,12 +403,6 @@ it.each([
   reply(said);
   expect([await released, fake.warnings()]).toEqual([found, warnings]);
   expect(sent()).toEqual([{ ...one, timeout: 70 }]);
-  if (keep === undefined) return;
-  // Nobody gets it before its minHold ends: the next caller asks by itself.
-  const exchanged = protocol.exchange?.('me:1', holdOf(protocol, 'me:2'), 80, keep);
-  reply(said);
-  expect(await exchanged).toEqual({ found, answer: undefined });
-  expect(sent()[1]).toEqual({ ...one, timeout: 80 });
 });
 
 it.each([[[]], [[1]], [[1, 0, 1, 1, 1, 1, 1, 1, 1]], [1], [['x', 0]], [[1, 'x']]])(

@@ -86,9 +86,8 @@ class SharedProtocol implements LockProtocol {
     return this.#enter(hold, '', timeout, (_found, answer) => answer);
   }
 
-  /** The lock goes to the first in the queue. That may be the next caller. */
-  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
-    if (keep !== undefined) return this.release(owner, timeout, keep).then((found) => ({ found, answer: undefined }));
+  /** The lock goes to the first in the queue. That may be the next caller. A hold that is to be kept has none. */
+  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
     return this.#enter(to, owner, timeout, (found, answer) => ({ found, answer }));
   }
 
