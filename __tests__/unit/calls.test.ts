@@ -1,5 +1,5 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import type { AcquireMessage, RedisLockRegistryOptions } from '../../lib';
+import type { AcquireMessage, Lease, RedisLockRegistryOptions } from '../../lib';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
@@ -8,6 +8,7 @@ import {
   granted,
   lateReply,
   mockRedis,
+  queuedUntilLetIn,
   refused,
   released,
   sharedGranted,
@@ -71,16 +72,31 @@ it('A call is published with the first contention that it met, by a caller of it
   expect(seen.slice(0, 6)).toEqual(['none  1 false', 'local 0 0 false', 'local 0 0 false', ...others]);
 });
 
-it('The script that ends a fair lease for the next caller is waited for no longer than that caller waits', async () => {
-  const lock = registryOf({ lockType: 'fair' }).obtain('key');
-  const lease = await lock.lock();
-  const next = settled(lock.lock({ waitTime: 300 }));
-  await time.advance(0);
-  redis.evalSha.mockImplementation(silence);
-  const unlocked = settled(lease.unlock());
-  expect(await next).toMatchObject({ after: 300, error: { name: 'CannotAcquireLockError' } });
-  await unlocked;
-});
+it.each([
+  ['is not answered', undefined, 3],
+  ['is answered late, and its one attempt after that is not', [20_000, '', 'another:1', '', 'another:1', 1], 4],
+])(
+  'A call, and another beside it, wait no longer than they may where the script that ends a fair lease for it %s',
+  async (_, reply, sent) => {
+    const registry = registryOf({ lockType: 'fair' });
+    const lock = registry.obtain('key');
+    const lease = await lock.lock();
+    const next = settled(lock.lock({ waitTime: 300 }));
+    await time.advance(0);
+    const exchange = lateReply();
+    redis.evalSha.mockReturnValueOnce(exchange.promise).mockImplementation(silence);
+    const unlocked = settled(lease.unlock());
+    await time.advance(0);
+    const other = settled(registry.obtain('other').lock({ waitTime: 210 }));
+    await time.advance(200);
+    if (reply !== undefined) exchange.resolve(reply);
+    await time.advance(50);
+    expect(redis.sent).toBe(sent);
+    expect(await next).toMatchObject({ after: 300, error: { name: 'CannotAcquireLockError' } });
+    expect(await other).toMatchObject({ after: 210 });
+    await unlocked;
+  },
+);
 
 it('The script that ends a fair lease leaves the next caller without an answer where the lock was not its: it asks at once', async () => {
   const lock = registryOf({ lockType: 'fair' }).obtain('key');
@@ -126,6 +142,22 @@ it('A grant by message ends the silence about a poll whose answer never came: th
   expect(await first).toMatchObject({ value: { key: 'key' } });
   await time.advance(300);
   expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ error: { name: 'LockTimeoutError' } });
+});
+
+it('A grant by a message that comes when its ttl is over is no lease: another attempt follows', async () => {
+  redis.evalSha
+    .mockResolvedValueOnce(queuedUntilLetIn(20_000, '1'))
+    .mockResolvedValueOnce(queuedUntilLetIn(20_000, '2'));
+  const subscribe = jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined);
+  const listening = Object.assign(redis, { subscribe, unsubscribe: async () => undefined });
+  const { registry } = createRegistry(listening, { expireAfter: 60 });
+  const call = settled(registry.semaphore('key', { permits: 1 }).lock());
+  await time.advance(70);
+  redis.evalSha.mockResolvedValue(sharedGranted);
+  subscribe.mock.calls[0]?.[1](`semaphore:${redis.calls[1]?.arguments?.[1]}=2`);
+  const { value: lease } = (await call) as { value: Lease };
+  lease.assertHeld();
+  expect(redis.sent).toBe(3);
 });
 
 it('The script that ends a lease for the next caller says whether it was lost', async () => {
@@ -180,6 +212,12 @@ it('A call pauses for longer after each failure, and briefly again once Redis ha
   expect(await call).toMatchObject({ after: 10 + 20 + 40 + 80 + 160 + 100 + 10, value: { key: 'key' } });
 });
 
+it('An attempt after a refusal has what is left of the wait, and no more', async () => {
+  redis.evalSha.mockResolvedValueOnce(refused(20_000)).mockImplementation(silence);
+  const call = registryOf({ idleBetweenTries: 100 }).obtain('key').lock({ waitTime: 110 });
+  expect(await settled(call)).toMatchObject({ after: 110, error: { name: 'LockTimeoutError' } });
+});
+
 it('A key of the wrong type is explained, and another error of Redis is not asked about', async () => {
   const lock = registryOf().obtain('key');
   redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockResolvedValueOnce('set');
@@ -189,6 +227,24 @@ it('A key of the wrong type is explained, and another error of Redis is not aske
   redis.evalSha.mockRejectedValue(new Error('NOPERM no'));
   await expect(lock.lock()).rejects.toThrow('acquired: NOPERM no');
   expect(redis.sent).toBe(sent + 1);
+  redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockImplementation(silence);
+  const stop = new AbortController();
+  const left = settled(lock.lock({ signal: stop.signal }));
+  await time.advance(10);
+  stop.abort('left');
+  expect(await left).toMatchObject({ after: 10, error: 'left' });
+});
+
+it('An attempt that Redis refuses for good is no silence for the next callers', async () => {
+  const lock = registryOf().obtain('key');
+  const no = new Error('NOPERM no');
+  redis.evalSha.mockResolvedValueOnce(refused(20_000)).mockRejectedValueOnce(no).mockImplementation(silence);
+  await lock.tryLock();
+  await settled(lock.tryLock());
+  await time.advance(300);
+  const first = settled(lock.lock({ waitTime: 400 }));
+  expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ error: { name: 'LockTimeoutError' } });
+  await first;
 });
 
 it('An attempt whose caller left with an error of another Redis is given back as any other', async () => {
@@ -222,6 +278,18 @@ it.each([
   await left;
   expect(await third).toMatchObject({ error: { name } });
   await second;
+});
+
+it('A late answer ends the silence about its own attempt, and not about the next one', async () => {
+  const lock = registryOf({ commandTimeout: 300 }).obtain('key');
+  const attempt = lateReply();
+  redis.evalSha.mockReturnValueOnce(attempt.promise).mockImplementation(silence);
+  const first = settled(lock.lock({ waitTime: 1_000 }));
+  await time.advance(400);
+  attempt.resolve(refused(60_000));
+  await time.advance(0);
+  expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
+  await first;
 });
 
 it('A caller that stands back has asked for nothing yet: that is no silence', async () => {
@@ -282,11 +350,25 @@ it('A grant that replicas do not acknowledge is given back by a caller that does
   expect([warnings, own.sent, redis.sent]).toEqual([[], 1, 1]);
 });
 
-it('A grant that replicas do not acknowledge is given back within the time of its caller', async () => {
-  const { registry, own } = unreplicated();
+it('A grant that replicas do not acknowledge is given back within the time of its caller, or a command', async () => {
+  const { registry } = unreplicated({ commandTimeout: 400 });
   redis.evalSha.mockImplementation(silence);
+  const other = settled(registry.obtain('other').lock());
   expect(await settled(registry.obtain('key').lock({ waitTime: 300 }))).toMatchObject({ after: 300, error: LACKING });
-  expect(own.sent).toBe(1);
+  expect(await other).toMatchObject({ error: LACKING });
+  expect(redis.calls.filter((call) => call?.keys?.[0]?.endsWith(':key'))).toHaveLength(2); // once more in the background
+});
+
+it('A grant that replicas do not acknowledge ends what was known of the holder before', async () => {
+  const { registry, own } = unreplicated();
+  own.evalSha.mockResolvedValueOnce(refused(20_000));
+  redis.evalSha.mockImplementation(silence);
+  const first = settled(registry.obtain('key').lock({ waitTime: 400 }));
+  await time.advance(0);
+  expect(await settled(registry.obtain('key').lock({ waitTime: 150 }))).toMatchObject({
+    error: { name: 'CannotAcquireLockError' },
+  });
+  await first;
 });
 
 it.each([
@@ -443,6 +525,14 @@ it('An attempt has 250 ms in any case while Redis is silent about other locks, a
   expect(end?.after).toBeGreaterThanOrEqual(1_150);
   expect(end?.after).toBeLessThan(1_400);
   await other;
+  expect(await settled(registryOf({ unavailableAfter: 100 }).obtain('key').lock())).toMatchObject({ after: 110 });
+});
+
+it('A call for several keys counts a silence from when it was made', async () => {
+  redis.evalSha.mockImplementation(silence);
+  const end = await settled(registryOf({ unavailableAfter: 1_000 }).multi(['a', 'b']).lock());
+  expect(end).toMatchObject({ error: { message: expect.stringContaining('not answered for 1000 ms') } });
+  expect(end?.after).toBeLessThan(1_100);
 });
 
 it('A call that fails on a cluster says which slot did not answer', async () => {
