@@ -285,7 +285,7 @@ describe('What is answered', () => {
   });
 
   it('A confirmation at the end of a slice may find that others have it, and that the lock is gone', async () => {
-    const { attempt, confirm, standsBack } = start({ more: { fencing: true } });
+    const { redis, attempt, confirm, listen, standsBack } = start({ more: { fencing: true } });
     await attempt('7');
     expect(await confirm('8 5', 1_010)).toMatchObject({ fencingToken: 8, moreTokens: 4 });
     expect(await confirm([0, 0], 1_050)).toBe('expired');
@@ -296,6 +296,9 @@ describe('What is answered', () => {
     expect(standsBack()).toBe(40);
     expect(await confirm([1, -2], 1_060)).toBe('released');
     expect(standsBack()).toBe(4);
+    await listen();
+    await confirm([1, 3], 1_060);
+    expect(redis.last.args[3]).toBe('1'); // it is no other listener itself
   });
 
   it('A release at the end of a slice in place of a confirmation is followed by a pause', async () => {
@@ -408,7 +411,7 @@ describe('A lock that pollers take too', () => {
     subscriber.last.onMessage('left to pollers');
     expect(standsBack()).toBe(245);
     subscriber.last.onMessage('r:k');
-    time.now += 500;
+    time.now += 50;
     expect(standsBack()).toBe(0);
   });
 

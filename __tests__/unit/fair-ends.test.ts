@@ -58,9 +58,11 @@ describe('A lease that ends', () => {
     const all = start();
     expect(await all.exchange(reply)).toMatchObject(exchanged);
     const { answer } = exchanged as { answer?: { granted: boolean } };
-    expect([all.lock.ticket?.id, all.lock.ticket?.score]).toEqual(
-      answer?.granted === false ? ['me:2', '7'] : [undefined, undefined],
-    );
+    const isQueued = answer?.granted === false;
+    expect([all.lock.ticket?.id, all.lock.ticket?.score]).toEqual(isQueued ? ['me:2', '7'] : [undefined, undefined]);
+    all.redis.sent.length = 0;
+    await time.advance(100);
+    expect(polls(all)).toHaveLength(isQueued ? 1 : 0);
   });
 
   it('An exchange that grants the lock to a caller that has left waits for its release', async () => {
@@ -197,6 +199,15 @@ describe('What may be missed', () => {
     [
       'was refused to a single attempt',
       ({ attempt, lock }) => attempt(table(), holdOf(lock, 'me:5', { waits: false })),
+      false,
+    ],
+    [
+      'was granted by a message, and lost',
+      async ({ lock, queue, subscriber }) => {
+        const { outcome } = await queue(holdOf(lock, 'me:5'));
+        subscriber.last.onMessage('grant me:5@9 1000 ');
+        await outcome;
+      },
       false,
     ],
     ['was granted to another', ({ attempt, lock }) => attempt(table({ owner: 'me:7' }), holdOf(lock, 'me:5')), false],

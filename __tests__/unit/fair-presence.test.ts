@@ -29,7 +29,9 @@ it('It listens from the first wait until a second after the last one, and again 
   await all.queue(holdOf(lock, 'me:3'));
   await time.advance(500);
   expect(subscriber.last.isOver).toBe(false);
+  const { keepingAlive } = time;
   lock.retire();
+  expect(time.keepingAlive).toBe(keepingAlive - 1); // the next poll
   await time.advance(1_000);
   expect(subscriber.last.isOver).toBe(true);
   await all.queue(holdOf(lock, 'me:4'));
@@ -113,6 +115,19 @@ it('A poll that is in flight is followed by one more where something has happene
   await time.advance(0);
   expect(redis.last.script).toBe(POLL);
   expect(redis.sent).toHaveLength(4);
+});
+
+it('A poll is silence until it is answered', async () => {
+  const all = start();
+  const { redis, subscriber, lock } = all;
+  await all.queue();
+  await all.open();
+  subscriber.last.onMessage('r:k');
+  time.now += 300;
+  expect(lock.availability.silence(0, time.now)).toBe(300);
+  redis.last.reply(table());
+  await time.advance(0);
+  expect(lock.availability.silence(0, time.now)).toBe(0);
 });
 
 it('A poll that finds the grant of its caller gives it to it, and one that finds no ticket has it make an attempt', async () => {

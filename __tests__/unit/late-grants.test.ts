@@ -89,6 +89,19 @@ it('A grant of a server that has been silent is requested once more in the time 
   expect(end).toMatchObject({ after: 751, error: { name: 'CannotAcquireLockError' } });
 });
 
+it('A grant of a server that has been silent is given back where its caller leaves before it was requested once more', async () => {
+  const { registry, client, answer } = start();
+  const stop = new AbortController();
+  const call = time.settled(registry.obtain('key').lock({ signal: stop.signal }));
+  await time.advance(1_000);
+  answer('key', granted);
+  await time.advance(50);
+  stop.abort('left');
+  expect(await call).toMatchObject({ error: 'left' });
+  await time.advance(1_000);
+  expect(client.calls.at(-1)?.arguments).toContain('UNLINK');
+});
+
 it('A script that stopped half-way since its slot moves is run again under the same owner value, which it may have written', async () => {
   const { client, registry } = start();
   const moves = 'ERR Script attempted to access a non local key in a cluster node script: 68f, on @user_script:45.';
