@@ -38,15 +38,19 @@ describeReal('The scripts of a shared lock', () => {
     readonly keptFor?: number;
     /** ms for which its process passes a permit on. */
     readonly passesFor?: number;
+    readonly queues?: boolean;
+    /** The owner of the attempt before. */
+    readonly earlier?: string;
     /** The owner whose lease ends. */
     readonly ending?: string;
   }
 
   const enter = (member: string, { permits = 1, givenAgo = 0, isNews = false, arrival = '', ...asked }: Asked = {}) => {
-    const { waited = 0, keptFor = 3 * SECOND, passesFor = 0, ending = '' } = asked;
     const [, kind = '', owner = ''] = /^(\w+):(.*)$/.exec(member) ?? [];
+    const { waited = 0, keptFor = 3 * SECOND, passesFor = 0, queues = true, earlier = owner, ending = '' } = asked;
     const number = [permits, givenAgo, isNews ? 1 : 0];
-    return run(ENTER, kind, owner, lock, MINUTE, ...number, 1, arrival, waited, keptFor, passesFor, owner, ending);
+    const place = [queues ? 1 : 0, arrival, waited, keptFor, passesFor];
+    return run(ENTER, kind, owner, lock, MINUTE, ...number, ...place, earlier, ending);
   };
   const holds = (member: string, life = MINUTE) => client.zAdd(lock, { score: Date.now() + life, value: member });
   /** A ticket that is let in without another attempt for so many ms. */
@@ -59,6 +63,7 @@ describeReal('The scripts of a shared lock', () => {
     ['a ticket is dropped', () => client.hSet(waiters, 'write:dead:1', '1:1'), () => enter('read:b:1')],
     ['one before it called later', () => waits('write:b:1', 1), () => enter('write:b:1', { arrival: 2_000 })],
     ['its holder is gone', () => holds('write:b:1'), () => run(RELEASE, 'write', 'b:1', lock)],
+    ['its holder is put out', () => holds('write:b:1'), () => run(INSPECTION.forceUnlock, 'write:b:1', '', '', lock)],
   ])('The scripts of a shared lock let a waiter in when %s', async (_, before, then) => {
     await before();
     await waits('write:a:1');
@@ -149,6 +154,53 @@ describeReal('The scripts of a shared lock', () => {
       expect(messages).toEqual(['semaphore:a:1']);
     },
   );
+
+  it('The scripts of a shared lock let readers in before a writer only where a writer has left', async () => {
+    await holds('read:x:1');
+    await waits('write:a:1', 1_000);
+    await waits('read:b:1', 2_000);
+    expect((await enter('read:c:1', { arrival: 500 }))[2]).toBe(2);
+    for (const owner of ['x:1', 'c:1']) await run(RELEASE, 'read', owner, lock);
+    expect([await isIn('write:a:1'), await isIn('read:b:1')]).toEqual([true, false]);
+  });
+
+  it('The scripts of a shared lock count what each owner has: once, and whoever went', async () => {
+    const taken = async () => Number(await client.zScore(lock, 'semaphore:held'));
+    await enter('semaphore:a:1*3', { permits: 5 });
+    await enter('semaphore:b:1', { permits: 5, ending: 'a:1*3' });
+    expect(await taken()).toBe(-1);
+    await enter('semaphore:b:2', { permits: 5, earlier: 'b:1' });
+    expect([await taken(), await isIn('semaphore:b:1')]).toEqual([-1, false]);
+    const refusal = await enter('semaphore:c:1', { queues: false });
+    expect([refusal[2], refusal[4], await client.exists(waiters)]).toEqual([0, 'b:2', 0]);
+    await enter('semaphore:c:1');
+    expect((await run(INSPECTION.inspect, '', ''))[3]).toBe(1);
+  });
+
+  it('The scripts of a shared lock keep its key until its last lease ends, which a renewal never makes shorter', async () => {
+    await holds('read:x:1', 3 * MINUTE);
+    await enter('read:a:1');
+    expect(await client.pTTL(lock)).toBeGreaterThan(2 * MINUTE);
+    expect(await run(RENEW, 'read', 'x:1', MINUTE)).toEqual([expect.any(Number)]);
+    expect(await client.zScore(lock, 'read:x:1')).toBeGreaterThan(Date.now() + 2 * MINUTE);
+    expect(await run(RENEW, 'read', 'a:1', 5 * MINUTE)).toBe(1);
+    expect(await client.pTTL(lock)).toBeGreaterThan(4 * MINUTE);
+  });
+
+  it('The scripts of a shared lock show a token for a writer only', async () => {
+    const fence = `{${lock}}:fence`;
+    await client.set(fence, '7', { PX: MINUTE });
+    const keys = [lock, waiters, fence];
+    for (const [member, token] of [
+      ['read:a:1', ''],
+      ['write:a:1', '7'],
+    ] as const) {
+      await client.del(lock);
+      await holds(member);
+      const shown = (await client.eval(INSPECTION.inspect.source, { keys, arguments: ['', ''] })) as unknown[];
+      expect(shown[2]).toBe(token);
+    }
+  });
 
   it('The scripts of a shared lock shorten neither the life of the queue nor a lease, and renew or show none that has ended', async () => {
     await holds('write:x:1');
