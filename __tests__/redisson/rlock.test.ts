@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { LEFT_TO_POLLERS } from '../../lib/protocols/redisson/redisson';
-import { ACQUIRE, LEAVE, RELEASE } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { ACQUIRE, KEEP, LEAVE, RELEASE } from '../../lib/protocols/redisson/redisson-fair-scripts';
 import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
@@ -350,6 +350,26 @@ describeReal('Beside Redisson', () => {
         expect(messages).toEqual([message]);
       },
     );
+
+    it('A redisson-fair lock is granted again to an attempt that is sent again, and a position without a timeout gets one', async () => {
+      for (let i = 0; i < 2; i++) expect(await run(ACQUIRE, 'holder:1', '1', 'holder:1')).toBe(1);
+      await enqueue(JAVA_1, Date.now() + WAIT);
+      await java.rPush(queue, 'me:1');
+      await run(ACQUIRE, 'me:1', '1', 'me:1');
+      const owners = [JAVA_1, 'me:1'];
+      expect([await java.lRange(queue, 0, -1), await java.zRange(timeouts, 0, -1)]).toEqual([owners, owners]);
+    });
+
+    it('A redisson-fair lock that is kept tells the first waiter', async () => {
+      await java.hSet(key, 'me:1', '1');
+      await enqueue(JAVA_1, Date.now() + WAIT);
+      const messages: string[] = [];
+      const listener = await createRealClient();
+      await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (body) => void messages.push(body));
+      await run(KEEP, 'me:1', '500', '500', '1000');
+      await until(() => messages.length > 0);
+      expect(await java.exists(key)).toBe(1);
+    });
 
     it('A redisson-fair lock is not blocked by an earlier position of its own process', async () => {
       await enqueue('me:9', Date.now() + WAIT);
