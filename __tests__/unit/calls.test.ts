@@ -528,6 +528,21 @@ it('An attempt has 250 ms in any case while Redis is silent about other locks, a
   expect(await settled(registryOf({ unavailableAfter: 100 }).obtain('key').lock())).toMatchObject({ after: 110 });
 });
 
+it('A last attempt that Redis does not answer in time fails so, though others were answered meanwhile', async () => {
+  const semaphore = registryOf().semaphore('key', { permits: 1 });
+  const refusal = sharedRefused(20_000, 1);
+  redis.evalSha.mockResolvedValueOnce(refusal).mockImplementation(silence);
+  const first = settled(semaphore.lock({ waitTime: 80 }));
+  await time.advance(0);
+  const [unanswered, answered] = [0, 1].map(() => settled(semaphore.lock({ waitTime: 90 })));
+  redis.evalSha.mockReturnValueOnce(silence()).mockResolvedValueOnce(refusal);
+  await time.advance(150);
+  expect([await first, await answered]).toMatchObject([80, 90].map((waitTime) => ({ error: { waitTime } })));
+  expect(await unanswered).toMatchObject({
+    error: { message: expect.stringMatching(/: Redis did not answer in time$/) },
+  });
+});
+
 it('A call for several keys counts a silence from when it was made', async () => {
   redis.evalSha.mockImplementation(silence);
   const end = await settled(registryOf({ unavailableAfter: 1_000 }).multi(['a', 'b']).lock());

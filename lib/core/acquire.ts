@@ -17,7 +17,7 @@ import {
   serverErrorCode,
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import { SILENT } from './availability';
+import { NO_ANSWER, SILENT } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
@@ -581,7 +581,9 @@ export class Call {
     const ms = Math.round(Math.max(this.#silence(clock.now()), this.#lock.releasingFor));
     const cause = causeOf(failure, connection);
     const isSilent = cause === undefined || cause instanceof CommandTimeoutError;
-    let why = isSilent ? `Redis has not answered for ${ms} ms` : reasonOf(cause);
+    // Redis may have answered others meanwhile.
+    let why = ms > 0 ? `Redis has not answered for ${ms} ms` : NO_ANSWER;
+    if (!isSilent) why = reasonOf(cause);
     if (isServerAnswer(failure)) {
       const seconds = Math.round(ms / 1_000);
       const said = messageOf(failure);

@@ -91,7 +91,7 @@ export class Availability {
   }
 }
 
-const NO_ANSWER = 'Redis did not answer in time';
+export const NO_ANSWER = 'Redis did not answer in time';
 
 /** The error of a caller that has no answer: `why`, or the last error of the client, if it has had one since. */
 export function noAnswer(key: string, { lastError }: { lastError: unknown }, why = NO_ANSWER): Error {
