@@ -1,0 +1,114 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import { LISTENERS } from '../../lib/protocols/format/lock-scripts';
+import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
+import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import type { Script } from '../../lib/redis/script';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
+
+/** ms */
+const MINUTE = 60_000;
+const HOUR = 3_600_000;
+
+const FORMATS = [
+  { name: 'spring', scripts: SPRING_SCRIPTS, shards: false },
+  { name: 'redisson', scripts: REDISSON_SCRIPTS, shards: true },
+];
+
+describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, shards }) => {
+  const redis = PrivateRedis.install();
+  let lock: string;
+  let fence: string;
+  let channel: string;
+  /** The last arguments of what publishes. */
+  let sent: readonly string[];
+
+  const run = (script: Script, args: unknown[], { client = redis.admin, fenced = false } = {}) =>
+    client.eval(script.source, { keys: fenced ? [lock, fence] : [lock], arguments: args.map(String) });
+  const acquire = (owner: string, fenced = false) => run(scripts.ACQUIRE, [owner, MINUTE], { fenced });
+  const release = (owner: string, client = redis.admin) => run(scripts.RELEASE, [owner, 'UNLINK', ...sent], { client });
+  const life = () => redis.admin.pTTL(lock);
+  /** What the listeners of the lock get; they are so many. */
+  const listening = async (many = 1) => {
+    const messages: string[] = [];
+    for (let i = 0; i < many; i++) {
+      const client = await redis.connect();
+      const heard = (message: string) => void messages.push(message);
+      await (sent[0] === 'SPUBLISH' ? client.sSubscribe(channel, heard) : client.subscribe(channel, heard));
+    }
+    return messages;
+  };
+
+  beforeEach(() => {
+    lock = uniqueKey('scripts');
+    fence = `{${lock}}:fence`;
+    sent = shards ? ['SPUBLISH', lock] : [lock];
+    channel = shards ? lock : `${lock}:${lock}`;
+  });
+
+  it(`The scripts of a ${name} lock tell a next caller of a lock that is gone or stolen, and confirm or release it by its listeners`, async () => {
+    await listening(2);
+    const confirm = (listeners: number) =>
+      run(scripts.CONFIRM_OR_RELEASE, ['me:1', HOUR, 1, listeners, 'UNLINK', ...sent]);
+    expect(await confirm(2)).toEqual([0, 0]);
+    await acquire('thief:1');
+    expect(await confirm(2)).toEqual([-1, 0]);
+    await release('thief:1');
+    await acquire('me:1');
+    expect(await confirm(2)).toBe(1);
+    expect(await life()).toBeGreaterThan(MINUTE);
+    expect(await confirm(1)).toEqual([1, 2]);
+    expect(await life()).toBe(-2);
+  });
+
+  it(`The scripts of a ${name} lock give it an expiry with tokens too, each token once, and that of a lost reply again`, async () => {
+    const tokens = [await acquire('me:1', true), await acquire('me:1', true)].map(Number);
+    expect(tokens[0]).toBe(tokens[1]);
+    expect(await life()).toBeGreaterThan(0);
+    expect(await acquire('other:1', true)).toEqual([expect.any(Number), 'me:1']);
+    const confirmed = await run(scripts.CONFIRM_OR_RELEASE, ['me:1', MINUTE, 3], { fenced: true });
+    const [first = 0, count = 1] = String(confirmed).split(' ').map(Number);
+    expect(first).toBeGreaterThan(tokens[0] as number);
+    await release('me:1');
+    expect(Number(await acquire('other:1', true))).toBeGreaterThan(first + count - 1);
+    const shown = async () => (await run(scripts.inspection.inspect, ['', ''], { fenced: true })) as unknown[];
+    expect(await shown()).toMatchObject({ 0: 'other:1', 2: await redis.admin.get(fence) });
+    await release('other:1');
+    expect((await shown()).slice(0, 3)).toEqual(['', 0, '']);
+  });
+
+  it(`The scripts of a ${name} lock neither shorten nor prolong for ever the life of one that is detached or kept`, async () => {
+    await acquire('me:1');
+    await redis.admin.pExpire(lock, HOUR);
+    expect(await run(scripts.DETACH, ['me:1', 'text', MINUTE])).toBe(1);
+    expect(await life()).toBeGreaterThan(2 * MINUTE);
+    expect(await release('me:1')).toBe(-1);
+    await run(scripts.KEEP, ['text', MINUTE, 2 * HOUR, HOUR, ...sent]);
+    expect(await release('text')).toBe(-1);
+    expect(await life()).toBeGreaterThan(0);
+    expect(await life()).toBeLessThanOrEqual(MINUTE);
+  });
+
+  it(`The scripts of a ${name} lock say how many hear of a release, and that a user may not publish`, async () => {
+    const user = async (rights: string) => {
+      const username = rights.replace(' ', '');
+      const all = ['on', '>x', '~*', '&*', '+@all', ...rights.split(' ')];
+      await redis.admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
+      return redis.connect({ username, password: 'x' });
+    };
+    const messages = await listening();
+    await acquire('me:1');
+    expect(await release('me:1')).toEqual([1, 1]);
+    await until(() => messages.length === 1);
+    await acquire('me:1');
+    expect(await release('me:1', await user('-publish -spublish'))).toEqual([1, LISTENERS.refused]);
+    if (!shards) return;
+    // As on a cluster before Redis 7.
+    const heard: string[] = [];
+    await (await redis.connect()).subscribe(channel, (message) => heard.push(message));
+    await acquire('me:1');
+    expect(await release('me:1', await user('-spublish'))).toEqual([1, LISTENERS.uncounted]);
+    await until(() => heard.length === 1);
+  });
+});
