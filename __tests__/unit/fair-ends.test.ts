@@ -329,7 +329,7 @@ describe('What may be missed', () => {
     const grant = { granted: true } as Grant;
     ticket.deliver(grant);
     ticket.asking(undefined);
-    attach()();
+    for (const _ of ['once', 'and not again']) attach()();
     expect(seen).toEqual([grant]);
     ticket.deliver(undefined);
     attach();

@@ -3,7 +3,7 @@ import { Hold, type LeaseOfHold } from '../../lib/core/hold';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import type { Watchdog } from '../../lib/core/watchdog';
-import { drift } from '../../lib/internal/clock';
+import { clock, drift } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
@@ -109,19 +109,21 @@ describe('An attempt', () => {
   });
 
   it('An attempt may be executed later, where its answer came over another connection, as that to a copy', async () => {
-    const [inTime, notSent, refusedLate, inDoubt] = [holdOf(), holdOf(), holdOf(), holdOf()];
-    const all = [inTime, notSent, refusedLate, inDoubt];
+    const [inTime, notSent, refusedLate, inDoubt, again] = [holdOf(), holdOf(), holdOf(), holdOf(), holdOf()];
+    const all = [inTime, notSent, refusedLate, inDoubt, again];
     for (const hold of all) hold.stamp();
     notSent.doubt(Promise.reject(new NotSentError(300)));
     refusedLate.doubt(Promise.reject(refused));
     for (const attempt of [new Promise(() => {}), Promise.resolve(1)]) inDoubt.doubt(attempt);
     void inDoubt.settled?.then(note('settled'));
+    again.doubt(Promise.resolve(1));
     inTime.answered();
-    expect(all.map((hold) => hold.lostTrack)).toEqual([false, false, false, false]);
+    expect(all.map((hold) => hold.lostTrack)).toEqual([false, false, false, false, false]);
     connection.disruptions++;
     inTime.answered();
+    again.stamp(); // for its next attempt, over the next connection
     await time.advance(0);
-    expect(all.map((hold) => hold.lostTrack)).toEqual([true, false, true, true]);
+    expect(all.map((hold) => hold.lostTrack)).toEqual([true, false, true, true, true]);
     expect(log).toEqual([]);
   });
 
@@ -236,6 +238,29 @@ describe('A hold', () => {
     claim.resolve({ state: 'held', until: 9_000 });
     await time.advance(0);
     expect([claimed.keyUntil, claimed.isSuspectAt(drift())]).toEqual([9_000, true]);
+  });
+
+  it('A hold is lost at its deadline only after two turns of the event loop, in which the answer to a renewal is read', async () => {
+    const hold = grant();
+    hold.renewInBackground(1_000, time.now, hold.drift);
+    const { immediate } = clock;
+    let turns = 0;
+    clock.immediate = async () => {
+      await immediate();
+      if (++turns === 2) answer({ state: 'held', until: 9_000 });
+    };
+    time.now += 3_000;
+    hold.loseIfDue();
+    await hold.reading;
+    expect([hold.isHeld, hold.keyUntil]).toEqual([true, 9_000]);
+  });
+
+  it('A hold tells its lease of a renewal when it counts', () => {
+    const until: number[] = [];
+    const hold: Hold = grant({ renewed: () => until.push(hold.keyUntil) });
+    hold.renewInBackground(1_000, time.now, hold.drift);
+    answer({ state: 'held', until: 9_000 });
+    expect(until).toEqual([9_000]);
   });
 
   it('A hold has the latest of its confirmations, in whatever order they come', () => {

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { beforeEach, expect, it } from '@jest/globals';
-import { LockError } from '../../lib';
+import { type Lease, LockError, type LostMessage } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, renewed, silence, stolen } from '../support/mock-redis';
@@ -247,6 +247,32 @@ it('A lease that is over refuses every call, says how it ended, and sends nothin
   expect(redis.sent).toBe(sent);
 });
 
+it.each<[string, (lease: Lease) => Promise<unknown>]>([
+  ['renew', (lease) => lease.renew()],
+  ['eval', (lease) => lease.eval('return 1')],
+  ['detach', (lease) => lease.detach()],
+])(
+  '%s() after a block of the event loop sends nothing where the lease is over, or an answer that lay unread says so',
+  async (_, call) => {
+    for (const isUnread of [true, false]) {
+      const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 1_000 });
+      const reply = lateReply();
+      if (isUnread) {
+        redis.evalSha.mockReturnValueOnce(reply.promise);
+        lease.renew().catch(() => undefined);
+      }
+      await time.advance(0);
+      time.now += 1_000;
+      time.wallNow += 1_000;
+      const { sent } = redis;
+      reply.resolve(stolen);
+      const reason = isUnread ? 'stolen' : 'expired';
+      expect(await time.settled(call(lease), 10)).toMatchObject({ error: { name: 'LockLostError', reason } });
+      expect(redis.sent).toBe(sent);
+    }
+  },
+);
+
 it('A lease that gets the hold of a fixed one is renewed', async () => {
   const lock = createRegistry(redis).registry.obtain('key');
   const fixed = await lock.lock({ ttl: 10_000, renew: false });
@@ -268,13 +294,35 @@ it('A lease of several keys that is not renewed costs no command until it ends',
   expect(lease.remaining).toBe(0);
 });
 
+it('A lease of several keys that is not renewed ends by its own ttl, though another one had its hold', async () => {
+  const { registry } = createRegistry(redis);
+  const before = await registry.obtain('a').lock();
+  const several = registry.multi(['a']).lock({ ttl: 3_000, renew: false });
+  await time.advance(1);
+  await before.unlock();
+  expect((await several).remaining).toBeLessThan(3_000);
+});
+
 it('unlock() rejects when it finds that the lock was lost, and warns where a try without an answer may have released it', async () => {
+  Object.assign(redis, { socketEpoch: 1 });
   const { registry, warnings } = createRegistry(redis);
   const lock = registry.obtain('key');
-  const lease = await lock.lock();
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const locking = lock.lock();
+  await time.advance(100);
+  reply.resolve(1);
+  const lease = await locking;
+  const { signal } = lease;
+  Object.assign(redis, { socketEpoch: 2 }); // a reconnect before the release says nothing of it
   redis.evalSha.mockResolvedValueOnce(stolen);
+  const messages: LostMessage[] = [];
+  const note = (message: unknown) => void messages.push(message as LostMessage);
+  subscribe('redis-lock-registry:lost', note);
   await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
-  expect([lease.signal.aborted, warnings]).toEqual([true, []]);
+  unsubscribe('redis-lock-registry:lost', note);
+  expect(messages).toMatchObject([{ reason: 'stolen', heldFor: 100 }]);
+  expect([signal.aborted, warnings]).toEqual([true, []]);
   const other = await lock.lock();
   redis.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockResolvedValueOnce(stolen);
   const unlocked = other.unlock();

@@ -114,8 +114,16 @@ describe('The lease of several keys', () => {
     ['dispose', () => lease[Symbol.asyncDispose]()],
   ])('The lease of several keys ends each of them once: %s', async (how, end) => {
     expect(lease.isUnlocked).toBe(false);
+    const late = lateReply();
+    const ofB = how === 'unlock' ? b.unlock : b[Symbol.asyncDispose];
+    ofB.mockImplementationOnce(async () => void log.push(`${how} ${await late.promise}`));
     const ending = end();
+    let isOver = false;
+    void ending.then(() => (isOver = true));
     expect([lease.isUnlocked, lease.remaining]).toEqual([true, 0]);
+    await time.advance(0);
+    expect(isOver).toBe(false);
+    late.resolve('b');
     await ending;
     await lease.unlock();
     await lease[Symbol.asyncDispose]();
@@ -127,7 +135,12 @@ describe('The lease of several keys', () => {
   it('The lease of several keys tells the first caller of unlock() which release failed', async () => {
     const failure = new Error('of a');
     a.unlock.mockRejectedValue(failure);
-    await expect(lease.unlock()).rejects.toBe(failure);
+    const late = lateReply();
+    b.unlock.mockImplementation(async () => void log.push(`unlock ${await late.promise}`));
+    const ended = time.settled(lease.unlock());
+    await time.advance(30);
+    late.resolve('b');
+    expect(await ended).toMatchObject({ after: 30, error: failure });
     await lease.unlock();
     expect(log).toEqual(['unlock b']);
   });
@@ -201,8 +214,13 @@ describe('The acquisition of several keys', () => {
 
   it('An acquisition of several keys asks for all of them at once, each by an attempt of its own', async () => {
     const { signal } = new AbortController();
-    const parts = ['a', 'b'].map((key) => lockOf(key));
-    const acquisition = acquisitionOf(parts, { waitTime: 1_000, renew: false, minHold: 5, signal });
+    const inside = new Part('b', { isReentry: true, remaining: 9_000 });
+    const acquisition = acquisitionOf([lockOf('a'), lockOf('b', inside)], {
+      waitTime: 1_000,
+      renew: false,
+      minHold: 5,
+      signal,
+    });
     const leases = await acquisition.acquire();
     expect(keysOf(leases)).toEqual(['a', 'b']);
     expect(calls()).toEqual(['a 0', 'b 0']);
