@@ -360,7 +360,6 @@ export class Hold implements Timed {
   /** The lease is not to be renewed any more, and ends by its own ttl. */
   endRenewal(): void {
     if (this.#hasFullTtl) this.renewAt = undefined;
-    this.#watchdog?.moved(this);
   }
 
   /**
