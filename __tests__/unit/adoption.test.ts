@@ -131,6 +131,26 @@ it.each([
   expect(await fourth).toBe(2);
 });
 
+it('A lease that is adopted is waited for by close()', async () => {
+  const registry = open();
+  const lease = await registry.adopt(textOf());
+  const closed = time.settled(registry.close({ timeout: 5_000 }));
+  await time.advance(100);
+  lease.assertHeld();
+  await lease.unlock();
+  expect(await closed).toMatchObject({ after: 100 });
+});
+
+it('An adoption with the longest ttl that was not answered is remembered too', async () => {
+  const registry = open();
+  redis.evalSha.mockImplementation(silence);
+  for (const _ of ['first', 'second']) {
+    await time.settled(registry.adopt(textOf(2 ** 31 - 1)));
+    await time.advance(100);
+  }
+  expect(new Set(ownersGiven()).size).toBe(1);
+});
+
 it('A lease that is adopted is none of the locks for reading and writing of its key', async () => {
   const registry = open();
   await registry.adopt(textOf());

@@ -135,6 +135,16 @@ it('A lease of an attempt that went on to another caller is released by one comm
   expect(owners().filter((one) => one === owner)).toHaveLength(2);
 });
 
+it('A caller gets one of two holds that end at once, and the other one is released', async () => {
+  const before = [await semaphore.lock(), await semaphore.lock()];
+  redis.evalSha.mockImplementationOnce(silence).mockResolvedValue(sharedReleased);
+  const waiting = semaphore.lock();
+  await time.advance(1);
+  await Promise.all(before.map((lease) => lease.unlock()));
+  (await waiting).assertHeld();
+  expect(redis.calls.at(-1)?.arguments?.slice(0, 2)).toEqual(['semaphore', owners()[1]]);
+});
+
 it('A caller does not get the hold of one that had fewer permits', async () => {
   const before = await semaphore.lock();
   redis.evalSha.mockImplementation(silence);

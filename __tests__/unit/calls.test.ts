@@ -98,6 +98,45 @@ it.each([
   },
 );
 
+it.each(['fair', 'spin'] as const)(
+  'An unlock of a %s lock whose script for the next caller fails has time for a release, which proves no loss',
+  async (lockType) => {
+    const { registry, warnings } = createRegistry(Object.assign(redis, { socketEpoch: 1 }), {
+      lockType,
+      commandTimeout: 1_000,
+    });
+    for (const [key, failing, after] of [
+      ['silent', silence, 510],
+      ['lost', () => Promise.reject(new Error('Socket closed unexpectedly')), 10],
+    ] as const) {
+      const lock = registry.obtain(key);
+      const lease = await lock.lock();
+      const next = lock.lock();
+      await time.advance(80);
+      redis.evalSha.mockImplementation(async (_, options) => (options?.arguments?.includes('UNLINK') ? 0 : granted));
+      redis.evalSha.mockImplementationOnce(failing);
+      expect(await settled(lease.unlock())).toMatchObject({ after, value: undefined });
+      expect(warnings.at(-1)).toMatchObject({ code: 'RELEASE_UNCERTAIN', key });
+      await settled(next);
+    }
+  },
+);
+
+it('A hold whose confirmation took too long for the ttl of the next caller is released', async () => {
+  const lock = registryOf({ expireAfter: 1_000, idleBetweenTries: 100 }).obtain('key');
+  const lease = await lock.lock();
+  const next = settled(lock.lock({ ttl: 1_000, renew: false }));
+  await time.advance(80);
+  const confirmation = lateReply();
+  redis.evalSha.mockReturnValueOnce(confirmation.promise);
+  const unlocked = lease.unlock();
+  await time.advance(60);
+  confirmation.resolve(1);
+  await unlocked;
+  expect(redis.calls[2]?.arguments).toContain('UNLINK');
+  await next;
+});
+
 it('The script that ends a fair lease leaves the next caller without an answer where the lock was not its: it asks at once', async () => {
   const lock = registryOf({ lockType: 'fair' }).obtain('key');
   const lease = await lock.lock();

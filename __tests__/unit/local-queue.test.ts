@@ -10,6 +10,14 @@ function taken(turn: Turn | undefined): Turn {
   return turn;
 }
 
+it('The local queue rejects a caller that was interrupted before it came', async () => {
+  const queue = new LocalQueue();
+  queue.tryEnter();
+  const wait = patiently();
+  wait.interrupt('left');
+  await expect(queue.enter(undefined, wait)).rejects.toBe('left');
+});
+
 it('The local queue never lets two in, nor anybody in between when the turn goes to the next', async () => {
   const queue = new LocalQueue();
   const first = taken(queue.tryEnter());

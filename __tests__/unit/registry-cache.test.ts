@@ -47,6 +47,23 @@ describe('the cache of a registry', () => {
     await rejected;
   });
 
+  it('The cache of a registry never evicts the lock of a run that has lost its lease, and has others evicted give back only', async () => {
+    const held = registry.obtain('held');
+    const retire = jest.fn();
+    Object.assign(registry.obtain('a').openProtocol(), { retire });
+    const ran = held.run(
+      (lease) => {
+        while (lease.remaining > 0);
+        expect(() => lease.assertHeld()).toThrow('expired');
+        for (const key of ['b', 'c', 'd']) registry.obtain(key);
+        return registry.obtain('held') === held;
+      },
+      { ttl: 5, renew: false },
+    );
+    await expect(ran).rejects.toMatchObject({ name: 'LockLostError', result: true });
+    expect(retire).toHaveBeenCalledTimes(1);
+  });
+
   it('The cache of a registry throws, with the numbers, when all cached locks are in use, and works again when one is free', async () => {
     const [a] = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
     const obtain = () => registry.obtain('d');

@@ -4,6 +4,7 @@ import {
   CannotAcquireLockError,
   type DistributedLock,
   type Lease,
+  LockLostError,
   type LockOptions,
   LockTimeoutError,
   type Segment,
@@ -24,19 +25,26 @@ interface Visit {
 /** What is asked for and not answered, by index. */
 let visits: Visit[];
 let asked: number[];
+/** The key of the lock that is lost when it is looked at. */
+let lost: string | undefined;
 /** What each lock answers at once: 'free', 'busy' to who does not wait, or an error; `undefined`: the test says. */
 let answers: (string | Error | undefined)[];
 
 beforeEach(() => {
   visits = [];
   asked = [];
+  lost = undefined;
   answers = [];
 });
 
 const lockOf = (index: number): Pick<DistributedLock, 'run'> => ({
   run(task: (lease: Lease) => unknown, options: LockOptions = {}) {
     asked.push(index);
-    const lease = { key: `stock:${index}`, assertHeld: () => undefined } as Lease;
+    const key = `stock:${index}`;
+    const assertHeld = (): void => {
+      if (key === lost) throw new LockLostError(key, 'expired');
+    };
+    const lease = { key, assertHeld } as Lease;
     const answer = answers[index];
     if (answer instanceof Error) return Promise.reject(answer);
     if (answer === 'free') return (async () => task(lease))() as Promise<never>;
@@ -208,6 +216,10 @@ it.each([undefined, 0])('Segments are locked in their order, and as many as need
   expect(asked).toEqual([0, 1, 2]);
   await stockOf().run(serve, options);
   expect(getEventListeners(options.signal, 'abort')).toEqual([]);
+  lost = 'stock:1';
+  await expect(stockOf().runAll(serve as never, options)).rejects.toThrow('lost');
+  await expect(stockOf().runAcross(2, across, options)).rejects.toThrow('lost');
+  lost = undefined;
   answers[2] = 'busy';
   if (waitTime === 0) await expect(stockOf().runAll(serve as never, options)).rejects.toThrow(LockTimeoutError);
   await expect(stockOf().runAcross(0, across)).rejects.toThrow('`amount`');

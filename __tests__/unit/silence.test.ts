@@ -34,6 +34,17 @@ it('One of the calls that are held back goes out after a second, and then after 
   expect(pauses.map((ms) => Math.round(ms / 1_000))).toEqual([0, 1, 2, 4, 5]);
 });
 
+it('An answer after a lost one counts as late as if it were that to what was lost', async () => {
+  const silence = new Silence(false);
+  const own = new Line(silence, () => undefined);
+  own.asked(1, time.now);
+  await time.advance(600);
+  own.settled(1, time.now - 600, new Error('Socket closed unexpectedly'));
+  own.asked(1, time.now);
+  own.settled(1, time.now);
+  expect(silence.outdatedUntil).toBe(time.now + 120);
+});
+
 it('Calls are held back after 500 ms of silence, and those whose time is over are dropped', async () => {
   line.asked(200, time.now);
   await time.advance(500);

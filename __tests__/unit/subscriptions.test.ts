@@ -151,7 +151,7 @@ it('A subscription that ended before Redis has answered is not warned of', async
 it('A subscription works where timers are numbers, as in the fake timers of an application', async () => {
   const set = clock.setTimeout;
   clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);
-  const ping = jest.fn(async () => undefined);
+  const ping = jest.fn(async () => undefined).mockRejectedValueOnce(new Error('no'));
   const { listen } = opened([connection({ ping })], {}, { options: { socket: { socketTimeout: 3_000 } } });
   expect((await listen('x')).isOpen).toBe(true);
   await time.advance(2_000);

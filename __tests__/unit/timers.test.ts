@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { integer, sample } from 'fast-check';
-import { clock, MAX_DELAY, Timer } from '../../lib/internal/clock';
+import { clock, MAX_DELAY, Timer, within } from '../../lib/internal/clock';
 import { SharedTimer, TimeHeap, WakeTimer } from '../../lib/internal/timers';
 import { FakeClock } from '../support/fake-clock';
 
@@ -17,6 +17,17 @@ describe('Timer', () => {
     expect(time.pending).toBe(0);
     await time.advance(2 * MAX_DELAY);
     expect(fired).toBe(0);
+  });
+
+  it('A timer longer than a delay of JavaScript fires in time, and one that bounds a wait is cleared', async () => {
+    let fired = 0;
+    new Timer(MAX_DELAY + 1_000, () => void fired++);
+    await time.advance(MAX_DELAY + 999);
+    expect(fired).toBe(0);
+    await time.advance(1);
+    expect(fired).toBe(1);
+    await within(10_000, Promise.resolve());
+    expect(time.pending).toBe(0);
   });
 
   it('A timer costs nothing when it is infinite', () => {
