@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, beforeEach, expect, it } from '@jest/globals';
 import { type DistributedLock, LockLostError, type LockType, type RedisLockRegistry } from '../../lib';
 import { LOCK_TYPES } from '../../lib/api/lock-types';
@@ -156,20 +157,38 @@ describePrivate(PAGE, () => {
     await lease.unlock();
   });
 
-  it.each(['spin', 'pub-sub', 'redisson'] as const)(`${PAGE} has the rights of once, with %s`, async (lockType) => {
+  /** The rules for a lock type and `once`, where names have a hash tag. */
+  const withTags = (rules: readonly string[]): string[] => {
+    const [, ofTags] = /^- Names with hash tags: (.*)$/m.exec(readPage(PAGE)) ?? [];
+    const [pattern = '', ...more] = wordsIn(ofTags).filter((word) => !word.startsWith('~redisson'));
+    const companions = more.map((word) => (/^\w+$/.test(word) ? pattern.replace('fence', word) : word));
+    const others = rules.map((rule) => rule.replace(':{orders', ':orders')).filter((rule) => !rule.includes('{orders'));
+    return [...others, pattern, ...companions];
+  };
+
+  it.each([
+    ...(['spin', 'pub-sub', 'redisson'] as const).map((lockType) => [lockType, KEY] as const),
+    ...LOCK_TYPES.map((lockType) => [lockType, '{42}'] as const),
+  ])(`${PAGE} has the rights of once and its lock, with %s and the key %s`, async (lockType, key) => {
     const [, ofOnce] = /^- `once` and `forget` also need(.*)$/m.exec(readPage(PAGE)) ?? [];
-    const rules = RULES.find(({ names }) => names.includes(lockType))?.rules ?? [];
-    const user = await permit(redis, lockType, [...rules, ...wordsIn(ofOnce).filter((word) => /^[~&+]/.test(word))]);
+    const ofType = RULES.find(({ names }) => names.includes(lockType))?.rules ?? [];
+    const rules = [...ofType, ...wordsIn(ofOnce).filter((word) => /^[~&+]/.test(word))];
+    const user = await permit(redis, lockType + key, key === KEY ? rules : withTags(rules));
     const options = { registryKey: REGISTRY_KEY, lockType };
     const calls = [1, 2].map(async (i) => {
-      const { registry } = createRegistry(await redis.connect(user), options);
-      const result = await registry.once(KEY, () => `by ${i}`, { keepFor: 60_000 });
-      return { registry, result };
+      const { registry, warnings } = createRegistry(await redis.connect(user), options);
+      const result = await registry.once(key, () => `by ${i}`, { keepFor: 60_000 });
+      return { registry, result, warnings };
     });
     const [one, other] = await Promise.all(calls);
     expect(one?.result).toBe(other?.result);
-    expect(await one?.registry.forget(KEY)).toBe(true);
-    expect(await denied(redis)).toEqual([]);
+    expect(await one?.registry.forget(key)).toBe(true);
+    const lease = await one?.registry.obtain(key).lock();
+    const next = other?.registry.run(key, () => undefined);
+    await sleep(20);
+    await lease?.unlock();
+    await next;
+    expect([await denied(redis), one?.warnings, other?.warnings]).toEqual([[], [], []]);
   });
 
   /** A command of the section about stuck locks. */
