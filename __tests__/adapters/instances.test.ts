@@ -46,6 +46,11 @@ describe.each(eachPackage)('fromIoredis with %s', (_name, { single, cluster }) =
       /keyPrefix, got "app:"/,
       () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, redisOptions: { keyPrefix: 'app:' } }),
     ],
+    [
+      'stringNumbers of a cluster',
+      /stringNumbers/,
+      () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, redisOptions: { stringNumbers: true } }),
+    ],
   ])('fromIoredis refuses the option %s, and says what to do', (_option, message, make) => {
     const instance = make();
     const error = expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) });

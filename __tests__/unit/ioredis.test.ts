@@ -2,14 +2,48 @@ import { EventEmitter } from 'node:events';
 import { expect, it, jest } from '@jest/globals';
 import { OwnConnection, SingleClient, type SingleIoredis } from '../../lib/ioredis/client';
 import { ClusterClient } from '../../lib/ioredis/cluster';
+import { untilCollected } from '../support/collected';
+import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
+
+const time = FakeClock.install();
+
+/** A copy that ioredis makes of an instance, with other options. */
+function copied() {
+  const own = Object.assign(new EventEmitter(), {
+    status: 'connecting',
+    connect: async () => undefined,
+    disconnect: jest.fn(),
+    ...{ subscribe: async () => 1, unsubscribe: async () => 1, sunsubscribe: async () => 1 },
+    ssubscribe: jest.fn(async (): Promise<unknown> => 1),
+    stream: { unref: jest.fn(), destroy: jest.fn() },
+    /** Connected, or closed for good. */
+    becomes(status: 'ready' | 'end') {
+      own.status = status;
+      own.emit(status);
+    },
+  });
+  return own;
+}
+
+type Copy = ReturnType<typeof copied>;
+
+/** An instance, and the copies that were made of it. */
+function instance(host = 'h', port = 1) {
+  const copies: Copy[] = [];
+  const duplicate = jest.fn((_options: object) => {
+    copies.push(copied());
+    return copies.at(-1);
+  });
+  return { options: { host, port }, duplicate, copies };
+}
 
 it('A command that ioredis has queued is not rejected by the failure of a reconnect', async () => {
   const reply = lateReply();
   const redis = Object.assign(new EventEmitter(), {
     options: { autoResendUnfulfilledCommands: false },
     status: 'ready',
-    call: () => reply.promise,
+    call: jest.fn((..._words: string[]) => reply.promise),
   });
   const client = new SingleClient(redis as unknown as SingleIoredis);
   const lost = expect(client.eval('return 1', { keys: ['key'] })).rejects.toThrow('connection was lost');
@@ -20,6 +54,28 @@ it('A command that ioredis has queued is not rejected by the failure of a reconn
   redis.emit('ready');
   reply.resolve(1);
   expect(await queued).toBe(1);
+  // Older versions know the keys only of commands in small letters.
+  expect(redis.call.mock.calls[0]?.[0]).toBe('eval');
+});
+
+it('Nothing is kept of a command of ioredis that was answered', async () => {
+  let reply: object | undefined = {};
+  const reference = new WeakRef(reply);
+  const options = { autoResendUnfulfilledCommands: false };
+  const redis = Object.assign(new EventEmitter(), { options, status: 'ready', call: async () => reply });
+  const client = new SingleClient(redis as unknown as SingleIoredis);
+  await client.sendCommand(['GET', 'key']).then(() => undefined);
+  reply = undefined;
+  await untilCollected(reference);
+  expect(client.isOpen).toBe(true);
+});
+
+it('A client of ioredis is connected anew when it has another socket', () => {
+  const redis = Object.assign(new EventEmitter(), { options: {}, status: 'ready', stream: {} });
+  const client = new SingleClient(redis as unknown as SingleIoredis);
+  const epochs = [client.socketEpoch, client.socketEpoch];
+  redis.stream = {};
+  expect([...epochs, client.socketEpoch, client.socketEpoch]).toEqual([1, 1, 2, 2]);
 });
 
 it('A cluster of ioredis is listened to once, and by nothing when nobody listens and no channel is subscribed', async () => {
@@ -51,4 +107,105 @@ it('A connection of our own to ioredis keeps no process alive, and says when it 
   redis.emit('end');
   await expect(connected).rejects.toThrow('the connection was closed');
   expect([failed.mock.calls.length, own.isOpen]).toEqual([1, false]);
+});
+
+it('A connection of our own to ioredis has none of the options that would fail its commands, or send them twice', () => {
+  const original = instance();
+  new OwnConnection(original as unknown as SingleIoredis, { readOnly: false });
+  expect(original.duplicate.mock.calls[0]?.[0]).toStrictEqual({
+    ...{ lazyConnect: true, readOnly: false, enableOfflineQueue: true, maxRetriesPerRequest: null },
+    ...{ autoResubscribe: false, autoResendUnfulfilledCommands: false, enableAutoPipelining: false },
+    commandTimeout: undefined,
+  });
+});
+
+it.each([
+  ['ends for good', (_own: OwnConnection, redis: Copy) => redis.becomes('end')],
+  ['is destroyed', (own: OwnConnection) => own.destroy()],
+])('Who waits for a connection of our own to ioredis is told when it %s', async (_how, end) => {
+  const { copies, ...original } = instance();
+  const own = new OwnConnection(original as unknown as SingleIoredis);
+  const [redis] = copies as [Copy];
+  const connected = expect(own.connect()).rejects.toThrow('the connection was closed');
+  const subscribed = own.subscribe('channel', jest.fn()).catch((error: Error) => error.message);
+  end(own, redis);
+  await connected;
+  if (redis.status === 'end') expect(await subscribed).toMatch('closed for good');
+  else expect([redis.disconnect, redis.stream.destroy].map(({ mock }) => mock.calls.length)).toEqual([1, 1]);
+  expect(own.isOpen).toBe(false);
+});
+
+/** A cluster of these masters, which may change. */
+function clusterOf(...masters: ReturnType<typeof instance>[]) {
+  const cluster = Object.assign(new EventEmitter(), {
+    ...{ status: 'ready', masters, nodes: () => cluster.masters, slots: [] as string[][] },
+    eval: jest.fn(async (_script: string, _keys: number, _name: string) => 1),
+  });
+  return { cluster, client: new ClusterClient(cluster as never) };
+}
+
+it('A cluster of ioredis has failed over when it has other masters than before', () => {
+  const [a, b, c] = [instance('::1', 1), instance('h', 2), instance('h', 3)];
+  const { cluster, client } = clusterOf(a, b);
+  const heard = jest.fn();
+  client.on('node-ready', heard);
+  const counts = [
+    [a, b],
+    [b, a],
+    [c, b],
+    [b, c],
+  ].map((masters) => {
+    cluster.masters = masters;
+    cluster.emit('refresh');
+    return heard.mock.calls.length;
+  });
+  expect(counts).toEqual([0, 0, 1, 1]);
+  cluster.slots = [['::1:1', 'h:2']];
+  expect(client.masterOf(0)).toEqual({ host: '::1', port: 1 });
+});
+
+it('Plain channels of a cluster of ioredis share a connection to a master, and leave one that is none any more', async () => {
+  const [a, b, c] = [instance('h', 1), instance('h', 2), instance('h', 3)];
+  const { cluster, client } = clusterOf(a, b);
+  const restored = jest.fn();
+  client.on('ready', restored);
+  const connections = async () => {
+    await time.advance(1_000);
+    for (const own of [a, b, c].flatMap(({ copies }) => copies)) if (own.status === 'connecting') own.becomes('ready');
+    await time.advance(0);
+    return [a, b, c].map(({ copies }) => copies.length);
+  };
+  const subscribed = [client.subscribe('one', jest.fn())];
+  expect(await connections()).toEqual([1, 0, 0]);
+  expect(a.duplicate.mock.calls[0]?.[0]).toMatchObject({ retryStrategy: null, readOnly: false });
+  cluster.masters = [b, a];
+  subscribed.push(client.subscribe('other', jest.fn()));
+  cluster.emit('refresh');
+  expect(await connections()).toEqual([1, 0, 0]);
+  await Promise.all(subscribed);
+  cluster.masters = [b, c];
+  cluster.emit('refresh');
+  expect(await connections()).toEqual([1, 1, 0]);
+  expect([a.copies[0]?.disconnect.mock.calls.length, restored.mock.calls.length]).toEqual([1, 1]);
+  // An error of a connection that goes on is not its end.
+  const [own] = b.copies as [Copy];
+  own.emit('error', new Error('odd reply'));
+  expect(await connections()).toEqual([1, 1, 0]);
+  own.becomes('end');
+  expect(await connections()).toEqual([1, 2, 0]);
+});
+
+it('A channel of a cluster of ioredis whose slot has moved is tried again, when the client knows where it is', async () => {
+  const master = instance();
+  const { cluster, client } = clusterOf(master);
+  cluster.slots = new Array(16_384).fill(['h:1']);
+  const subscribed = client.sSubscribe('channel', jest.fn());
+  await time.advance(0);
+  const [own] = master.copies as [Copy];
+  own.ssubscribe.mockRejectedValueOnce(new Error('MOVED 1 h:2'));
+  own.becomes('ready');
+  await time.advance(1_000);
+  expect(cluster.eval.mock.calls).toEqual([['return 1', 1, 'channel']]);
+  for (const one of master.copies) if (one.status === 'connecting') one.becomes('ready');
+  await subscribed;
 });

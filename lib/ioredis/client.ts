@@ -1,7 +1,7 @@
 import { EventEmitter, errorMonitor } from 'node:events';
 import { type Channel, Channels, WordsClient } from '../redis/channels';
 import type { RedisClient } from '../redis/client';
-import { ClientClosedError, isServerAnswer, isUnknownCommand } from '../redis/failure';
+import { ClientClosedError, isServerAnswer } from '../redis/failure';
 import type { Ioredis } from '.';
 
 /** A client also takes any command, as lists of words, and calls back with any arguments. */
@@ -247,7 +247,7 @@ export class OwnConnection extends Channels {
       channel.confirm();
     } catch (error) {
       // If it failed with its connection: again on the next one.
-      if (isServerAnswer(error) || isUnknownCommand(error)) await this.drop(channel, error);
+      if (isServerAnswer(error)) await this.drop(channel, error);
     }
   }
 }

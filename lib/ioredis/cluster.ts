@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { type ClusterNode, type ClusterClient as ClusterStructure, hashSlot } from '../redis/cluster';
-import { ClientClosedError, isFinal, isServerAnswer, isUnknownCommand } from '../redis/failure';
+import { ClientClosedError, isFinal, isServerAnswer } from '../redis/failure';
 import {
   addressOf,
   type ClusterIoredis,
@@ -146,7 +146,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   /** Older versions of ioredis have no sharded channels. */
   protected override isRefused(_channel: Channel, error: unknown): boolean {
-    return (isServerAnswer(error) && isFinal(error)) || isUnknownCommand(error) || error instanceof TypeError;
+    return (isServerAnswer(error) && isFinal(error)) || error instanceof TypeError;
   }
 
   /** A redirection tells the caller's client where the slot is now. */
