@@ -1,10 +1,11 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
+import { type HoldMessage, LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
 import { acquiredAtIn } from '../../lib/api/owner-name';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
 import { ownerOf } from '../semaphore-read-write/shared-fixture';
+import { untilCollected } from '../support/collected';
 import { LOCK_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 import { until } from '../support/until';
@@ -217,10 +218,18 @@ it('InMemoryLocks refuse bad input at once', () => {
 });
 
 it('InMemoryLocks forget locks that nobody uses', async () => {
-  const registry = open({ cacheCapacity: 10 });
-  for (let i = 0; i < 1_000; i++) await registry.run(`key ${i}`, () => undefined);
-  const { locks } = registry;
-  expect(locks.names.length).toBeLessThanOrEqual(1);
+  const { locks } = open();
+  const unused = new WeakRef(locks.find('unused'));
+  for (let i = 0; i < 100; i++) locks.find(`lock ${i}`);
+  await untilCollected(unused);
+  expect(locks.names).toEqual([]);
+});
+
+it.each(['stolen', 'expired'] as const)('No result of once is kept in memory whose lock was %s', async (reason) => {
+  const { locks, ours } = openTwo();
+  const task = () => (reason === 'stolen' ? locks.steal('key') : locks.expire('key'));
+  await expect(ours.once('key', task, { keepFor: 60_000 })).rejects.toMatchObject({ name: 'LockLostError', reason });
+  expect(await ours.forget('key')).toBe(false);
 });
 
 describe('A registry in memory', () => {
@@ -306,6 +315,38 @@ describe('A registry in memory', () => {
       expect(lost).toMatchObject([{ key: 'key', registryKey: 'test', lockType: 'fair', reason: 'stolen' }]);
     } finally {
       unsubscribe('redis-lock-registry:lost', onLost);
+    }
+  });
+
+  it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'])(
+    'A registry in memory publishes to who subscribes to nothing but the %s of a section',
+    async (name) => {
+      const heard = jest.fn();
+      subscribe(`tracing:redis-lock-registry:hold:${name}`, heard);
+      await expect(open().run('key', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
+      unsubscribe(`tracing:redis-lock-registry:hold:${name}`, heard);
+      expect(heard).toHaveBeenCalledTimes(1);
+    },
+  );
+
+  it('A registry in memory publishes a section from its begin to its end, with what was lost and without re-entries', async () => {
+    const events: [string, HoldMessage][] = [];
+    const note = (name: string) => (message: unknown) => void events.push([name, message as HoldMessage]);
+    const names = ['start', 'end', 'asyncStart', 'asyncEnd', 'error'] as const;
+    const subscribers = Object.fromEntries(names.map((name) => [name, note(name)])) as never;
+    tracingChannel('redis-lock-registry:hold').subscribe(subscribers);
+    try {
+      const { locks, ours } = openTwo();
+      const lease = await ours.obtain('key').lock();
+      locks.steal('key');
+      await lease.renew().catch(() => undefined);
+      expect(events.map(([name]) => name)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd']);
+      expect(events[2]?.[1]).toMatchObject({ error: { reason: 'stolen' }, outcome: 'lost' });
+      await ours.run('outer', () => ours.multi(['inner', 'outer']).run(() => undefined));
+      const begun = events.filter(([name]) => name === 'start').map(([, { leases }]) => leases.map(({ key }) => key));
+      expect(begun).toEqual([['key'], ['outer'], ['inner']]);
+    } finally {
+      tracingChannel('redis-lock-registry:hold').unsubscribe(subscribers);
     }
   });
 

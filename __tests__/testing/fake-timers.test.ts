@@ -41,6 +41,41 @@ it('Fake timers that a test spies on are followed all the same', async () => {
   }
 });
 
+it('Fake timers that begin with a spy, or are set back, are followed all the same', () => {
+  new InMemoryLocks();
+  jest.useFakeTimers({ doNotFake: ['performance'] });
+  const fake = (globalThis.setTimeout as unknown as { readonly clock: { readonly now: number } }).clock;
+  // A spy has no mark.
+  const spy = jest.spyOn(globalThis, 'setTimeout');
+  try {
+    const before = clock.now();
+    jest.advanceTimersByTime(60_000);
+    expect(clock.now() - before).toBe(60_000);
+    Object.defineProperty(fake, 'performance', { value: { now: () => 0 } });
+    expect(clock.now() - before).toBe(60_000);
+  } finally {
+    spy.mockRestore();
+    jest.useRealTimers();
+  }
+});
+
+it('Fake timers take over a timer as it is, and no real one fires beside them', async () => {
+  new InMemoryLocks();
+  const alive = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const [fired, others] = [jest.fn(), alive()];
+  const timer = clock.setTimeout(fired, 20);
+  timer.unref();
+  const { setTimeout: real } = globalThis;
+  jest.useFakeTimers();
+  clock.now();
+  await new Promise((resolve) => real(resolve, 40));
+  expect(fired).not.toHaveBeenCalled();
+  jest.useRealTimers();
+  clock.now();
+  expect(alive()).toBe(others);
+  clock.clearTimeout(timer);
+});
+
 it('Fake timers do not start a timer anew that was cancelled before', () => {
   new InMemoryLocks();
   const fired = jest.fn();

@@ -356,11 +356,8 @@ function inMemoryProtocol(
       try {
         answer = await wait.suspend<Grant | NotGranted>(wait.remaining, (resume) => {
           waiting.add(resume);
-          const leave = lock().await(ticket, resume);
-          return () => {
-            waiting.delete(resume);
-            leave();
-          };
+          lock().await(ticket, resume);
+          return () => void waiting.delete(resume);
         });
       } finally {
         // Its caller has given up. In a silence the orphan is followed up.

@@ -132,16 +132,13 @@ export class StoredLock {
     return { granted: false, remaining, owner, roundTrip: 0 };
   }
 
-  /** For a caller whose ticket has a position, or has got the lock since. Returns what ends that. */
-  await(ticket: string, receive: Receiver): () => void {
+  /** For a caller whose ticket has a position, or has got the lock since. It may be called back after it has left. */
+  await(ticket: string, receive: Receiver): void {
     const position = this.#queue.get(ticket);
     const lease = this.#leases.get(ticket);
     if (lease !== undefined) receive(grant(ticket, lease));
     else if (position === undefined || this.#store.isSilent) receive(NOT_GRANTED);
     else position.receive = receive;
-    return () => {
-      if (position !== undefined) position.receive = undefined;
-    };
   }
 
   /** Never shortens its ttl. */

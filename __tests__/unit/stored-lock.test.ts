@@ -1,0 +1,99 @@
+import { beforeEach, expect, it, jest } from '@jest/globals';
+import { InMemoryLocks } from '../../lib/testing';
+import type { StoredKind, StoredLock } from '../../lib/testing/stored-lock';
+
+beforeEach(() => {
+  jest.useFakeTimers();
+});
+
+/** One lock in memory, and how tests use it. Tickets and owners are letters; `granted` has those that got it while they waited. */
+function stored(kind: StoredKind = 'lock') {
+  const locks = new InMemoryLocks();
+  const lock: StoredLock = locks.find('lock');
+  const granted: string[] = [];
+  let since = 0;
+  /** Attempts, and waits if it has to. `granted`, or what ends the wait. */
+  const ask = (ticket: string, more: Partial<Parameters<StoredLock['acquire']>[0]> = {}) => {
+    const use = { is: 'a lock', as: 'a lock', isShared: kind !== 'lock' };
+    const claim = { ticket, kind, use, ttl: 1_000, permits: undefined, takes: 1, since: ++since, ...more };
+    if (lock.acquire(claim, true).granted) return 'granted';
+    return lock.await(ticket, (answer) => void granted.push(answer.granted ? ticket : `${ticket} woken`));
+  };
+  return { locks, lock, granted, ask };
+}
+
+it('A caller of the same ms as a writer that waits does not overtake it', () => {
+  const { ask, lock } = stored('read');
+  ask('a');
+  ask('b', { kind: 'write', since: 7 });
+  expect(ask('c', { since: 7 })).not.toBe('granted');
+  expect(lock.state.waiting).toBe(2);
+});
+
+it('The queue of a lock in memory has the order of the calls, whenever they reach it', () => {
+  const { ask, granted, lock } = stored();
+  ask('a');
+  for (const [ticket, since] of [
+    ['b', 5],
+    ['c', 3],
+    ['d', 4],
+    ['e', 6],
+  ] as const)
+    ask(ticket, { since });
+  for (const owner of 'acdb') lock.release(owner);
+  expect(granted.join('')).toBe('cdbe');
+});
+
+it('The number of permits of a caller counts where nobody waits, though another one gave a later number', () => {
+  const { ask } = stored('semaphore');
+  const given = [
+    ['a', { count: 1, at: 2 }],
+    ['b', { count: 2, at: 1 }],
+  ] as const;
+  expect(given.map(([ticket, permits]) => ask(ticket, { permits }))).toEqual(['granted', 'granted']);
+  // While somebody waits, the later number counts.
+  expect(ask('c', { permits: { count: 1, at: 2 } })).not.toBe('granted');
+  expect(ask('d', { permits: { count: 9, at: 1 } })).not.toBe('granted');
+});
+
+it('A lease in memory that is detached, or adopted, twice stays what it is', () => {
+  const { ask, lock } = stored();
+  ask('a');
+  for (const _ of [1, 2]) expect(lock.detach('a', 'detached@a', 1_000)).toBe('released');
+  for (const _ of [1, 2]) expect(lock.adopt('detached@a', 'b', 1_000)).toMatchObject({ owner: 'b', fencingToken: 2 });
+});
+
+it('A lock in memory is free when its ttl has ended, and not before', () => {
+  const { ask, lock } = stored();
+  ask('a', { ttl: 500 });
+  jest.advanceTimersByTime(499);
+  expect(lock.state).toMatchObject({ owner: 'a', remaining: 1 });
+  jest.advanceTimersByTime(1);
+  expect(lock.state).toMatchObject({ owner: undefined, remaining: 0 });
+});
+
+it('A result in memory is there as long as it is kept, and can be forgotten once', () => {
+  const { results } = new InMemoryLocks();
+  for (const name of ['kept', 'forgotten']) results.keep(name, 'text', 500);
+  expect([results.forget('forgotten'), results.forget('forgotten')]).toEqual([true, false]);
+  jest.advanceTimersByTime(499);
+  expect(results.read('kept')).toBe('text');
+  jest.advanceTimersByTime(1);
+  expect([results.forget('kept'), results.read('kept')]).toEqual([false, undefined]);
+});
+
+it('Locks in memory that are silent refuse at once what a closed registry asks, and have no timer for it', async () => {
+  const { locks } = stored();
+  locks.goSilent();
+  const [execute, closed] = [jest.fn(), new AbortController()];
+  const stop = locks.onSilence(() => undefined);
+  const sent = locks.send(execute, 1_000, closed.signal).catch((error: unknown) => error);
+  const timers = jest.getTimerCount();
+  stop();
+  expect(jest.getTimerCount()).toBe(timers - 1);
+  closed.abort('closed');
+  const late = locks.send(execute, 1_000, closed.signal).catch((error: unknown) => error);
+  expect(await Promise.all([sent, late])).toEqual(['closed', 'closed']);
+  locks.comeBack();
+  expect(execute).toHaveBeenCalledTimes(2);
+});
