@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { type BunRedis, fromBun } from '../../lib/bun';
 import { FakeClock } from '../support/fake-clock';
@@ -89,6 +89,9 @@ it("A client of Bun's is without a connection when it has lost one, and not befo
   expect(client.isReady).toBe(true);
   redis.connected = false;
   expect(client.isReady).toBe(false);
+  // A lost connection is no answer of the server.
+  const lost = new Error('MOVED away: the connection was closed');
+  await expect(fromBun(new RedisClientOfBun(lost)).eval('return 1')).rejects.toBe(lost);
 });
 
 const open = async (failure: Error) => {
@@ -118,27 +121,36 @@ it('A SUBSCRIBE that fails takes no other channel with it when the connection fa
   await until(() => redis.made[1]?.isClosed);
 });
 
-it('A connection for messages has one command at a time, and is made anew when it is lost', async () => {
-  const redis = new RedisClientOfBun();
-  const running: string[] = [];
-  const first = await redis.duplicate();
-  Object.assign(redis, { duplicate: async () => redis.made.at(-1) });
-  Object.assign(first as object, {
-    async subscribe(channel: string) {
-      running.push(`+${channel}`);
-      await Promise.resolve();
-      running.push(`-${channel}`);
-    },
-  });
-  const client = fromBun(redis);
-  await Promise.all(['one', 'two'].map((channel) => client.subscribe(channel, () => undefined)));
-  expect(running).toEqual(['+one', '-one', '+two', '-two']);
-  redis.made.push(new RedisClientOfBun());
-  (first as { onclose(): void }).onclose();
-  await until(() => redis.made[1]?.listeners.has('two'));
-  expect(redis.made[0]?.isClosed).toBe(true);
-  for (const channel of ['one', 'two']) await client.unsubscribe(channel);
-});
+it.each(['onclose', 'onconnect'] as const)(
+  'A connection for messages has one command at a time, and is made anew when it is lost: %s',
+  async (lost) => {
+    const redis = new RedisClientOfBun();
+    const running: string[] = [];
+    const first = await redis.duplicate();
+    Object.assign(redis, { duplicate: async () => redis.made.at(-1) });
+    Object.assign(first as object, {
+      connected: false,
+      connect: async () => running.push('connected'),
+      async subscribe(channel: string) {
+        running.push(`+${channel}`);
+        await Promise.resolve();
+        running.push(`-${channel}`);
+      },
+    });
+    const client = fromBun(redis);
+    const [heard, left] = [jest.fn(), jest.fn()];
+    for (const listener of [heard, left]) client.on?.('ready', listener);
+    client.off?.('ready', left);
+    await Promise.all(['one', 'two'].map((channel) => client.subscribe(channel, () => undefined)));
+    expect(running).toEqual(['connected', '+one', '-one', '+two', '-two']);
+    redis.made.push(new RedisClientOfBun());
+    (first as Record<typeof lost, () => void>)[lost]();
+    await until(() => redis.made[1]?.listeners.has('two') && heard.mock.calls.length > 0);
+    expect(left).not.toHaveBeenCalled();
+    expect(redis.made[0]?.isClosed).toBe(true);
+    for (const channel of ['one', 'two']) await client.unsubscribe(channel);
+  },
+);
 
 it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {
   const time = new FakeClock();

@@ -25,7 +25,7 @@ it('A client of valkey-glide is without a connection when the process has none, 
   const time = new FakeClock();
   let connections = 0;
   const client = fromGlide({
-    customCommand: async () => 'PONG',
+    customCommand: async (_words: string[], options?: object) => JSON.stringify(options),
     invokeScript: () => undefined,
     close: () => undefined,
     getStatistics: () => ({ total_connections: String(connections) }),
@@ -34,7 +34,8 @@ it('A client of valkey-glide is without a connection when the process has none, 
   // It connects with its first command.
   expect(client.isReady).toBe(true);
   connections = 1;
-  await ping();
+  // Strings, whatever the application's own replies are.
+  expect(await ping()).toBe('{"decoder":1}');
   expect(client.isReady).toBe(true);
   connections = 0;
   expect(client.isReady).toBe(false);
@@ -47,7 +48,8 @@ it('A client of valkey-glide is without a connection when the process has none, 
 
 it('The client of valkey-glide for messages keeps no process alive, and ends with its last channel', async () => {
   const done = async (): Promise<void> => undefined;
-  const own = { socket: { unref: jest.fn() }, subscribe: done, unsubscribe: done, close: jest.fn() };
+  const subscribe = jest.fn(done);
+  const own = { socket: { unref: jest.fn() }, subscribe, unsubscribe: done, close: jest.fn() };
   class Client {
     static readonly createClient = async () => own;
     readonly config = {};
@@ -58,6 +60,29 @@ it('The client of valkey-glide for messages keeps no process alive, and ends wit
   const client = fromGlide(new Client());
   await client.subscribe('channel', () => undefined);
   expect(own.socket.unref).toHaveBeenCalledTimes(1);
+  // What the server refuses is about one channel, and not about the connection.
+  const refusal = 'An error was signalled by the server: - PermissionDenied: No permissions to access a channel';
+  subscribe.mockRejectedValueOnce(new Error(refusal));
+  await expect(client.subscribe('secret', () => undefined)).rejects.toThrow(/^NOPERM No permissions/);
+  expect(own.close).not.toHaveBeenCalled();
   await client.unsubscribe('channel');
   expect(own.close).toHaveBeenCalledTimes(1);
+});
+
+it('A client of valkey-glide for a cluster leaves sharded channels as such, and names the errors of the server', async () => {
+  const done = jest.fn(async (): Promise<void> => undefined);
+  const own = { ssubscribe: async () => undefined, sunsubscribe: done, close: () => undefined };
+  class Client {
+    static readonly createClient = async () => own;
+    readonly config = {};
+    readonly invokeScriptWithRoute = done;
+    customCommand = () => Promise.reject(new Error('An error was signalled by the server: - Wrongkind: It is no lock'));
+    invokeScript(): void {}
+    close(): void {}
+  }
+  const client = fromGlide(new Client());
+  for (const channel of ['one', 'other']) await client.sSubscribe?.(channel, () => undefined);
+  await client.sUnsubscribe?.('one');
+  expect(done.mock.calls).toEqual([[['one'], 5_000]]);
+  await expect(client.eval('return 1')).rejects.toThrow(/^WRONGKIND It is no lock$/);
 });
