@@ -84,10 +84,11 @@ export class Exported {
     );
   }
 
-  /** Units by metric name. */
-  async units(): Promise<Readonly<Record<string, string>>> {
-    const metrics = await this.#lastMetrics();
-    return Object.fromEntries(metrics.map(({ descriptor }) => [descriptor.name, descriptor.unit]));
+  /** The unit of a histogram, and the longest that was recorded. */
+  async histogram(name: string) {
+    const found = (await this.#lastMetrics()).find(({ descriptor }) => descriptor.name === name);
+    const longest = (found?.dataPoints as DataPoint<Histogram>[] | undefined)?.map(({ value }) => value.max ?? 0);
+    return { unit: found?.descriptor.unit, longest: Math.max(...(longest ?? [])) };
   }
 }
 

@@ -98,6 +98,7 @@ describePrivate('Instrumented locks', () => {
   });
 
   it('Instrumented locks count calls by outcome, what is held, and what waits', async () => {
+    const startedAt = performance.now();
     const { first, second, labels } = await two();
     instrument();
     const lease = await first.obtain('key').lock();
@@ -121,8 +122,11 @@ describePrivate('Instrumented locks', () => {
       'redis_lock.waiting': [{ attributes: labels, value: 0 }],
     });
     expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
-    const seconds = { 'redis_lock.wait.duration': 's', 'redis_lock.hold.duration': 's' };
-    expect(await exported.units()).toMatchObject(seconds);
+    const seconds = (performance.now() - startedAt) / 1_000;
+    for (const name of ['redis_lock.wait.duration', 'redis_lock.hold.duration']) {
+      const { longest, unit } = await exported.histogram(name);
+      expect([unit, Number(longest) < seconds]).toEqual(['s', true]);
+    }
   });
 
   it('Instrumented locks report a loss, in the section and by reason', async () => {
@@ -173,7 +177,8 @@ describePrivate('Instrumented locks', () => {
     await cycle();
     const grouped = Object.values(await exported.points()).flat();
     expect(grouped.filter(({ attributes }) => attributes.group === 'customer')).toHaveLength(5);
-    expect(new Set(grouped.map(({ attributes }) => attributes.group))).toEqual(new Set([undefined, 'customer']));
+    const groups = grouped.map(({ attributes }) => ('group' in attributes ? attributes.group : 'none'));
+    expect(new Set(groups)).toEqual(new Set(['none', 'customer']));
   });
 
   it('Instrumented locks report the errors of a task and of Redis on the span', async () => {
@@ -184,6 +189,9 @@ describePrivate('Instrumented locks', () => {
     const section = exported.span(`hold ${registryKey}`);
     expect(section.status).toEqual({ code: SpanStatusCode.ERROR, message: 'of the task' });
     expect(section.attributes['error.type']).toBe('Error');
+    await expect(registry.run('key', () => Promise.reject(null))).rejects.toBeNull();
+    const [, other] = exported.spans(`hold ${registryKey}`) as [ReadableSpan, ReadableSpan];
+    expect([other.status.message, eventNames(other)]).toEqual(['null', ['exception']]);
     const failing = { eval: async () => 1, evalSha: () => Promise.reject(new Error('NOPERM no right')) };
     const broken = createRegistry(failing, { registryKey: 'broken' });
     await expect(broken.registry.obtain('key').tryLock()).rejects.toThrow();
@@ -403,8 +411,10 @@ describePrivate('Instrumented locks', () => {
     instrument();
     const other = new Exported();
     const endOther = instrumentLocks({ tracer: other.tracer, meter: other.meter });
-    expect(await registry.run('key', async () => 7)).toBe(7);
+    const active = await registry.run('key', async () => trace.getActiveSpan()?.spanContext().spanId);
     endOther();
+    // What one puts around the task stays there inside what the other does.
+    expect(active).toBe(sections()[0]?.spanContext().spanId);
     expect([sections(), other.spans(`hold ${registryKey}`)].map(({ length }) => length)).toEqual([1, 1]);
     await other.stop();
   });
