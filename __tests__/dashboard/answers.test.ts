@@ -28,7 +28,10 @@ describePrivate('The page answers', () => {
       ...["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"],
       ...["require-trusted-types-for 'script'", "trusted-types 'none'"],
     ]);
-    expect((await tested.ask({ view: 'locks' })).headers.get('x-content-type-options')).toBe('nosniff');
+    const { headers } = await tested.ask({ view: 'locks' });
+    expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
+    const others = ['x-content-type-options', 'cache-control', 'referrer-policy'].map((name) => headers.get(name));
+    expect(others).toEqual(['nosniff', 'no-store', 'no-referrer']);
   });
 
   it.each([

@@ -139,6 +139,14 @@ describePrivate('The page', () => {
     expect(await statusOf({ ':path': '/?view=locks', origin: 'http://evil.example' })).toBe(403);
   });
 
+  it('gets the address that the application was asked for, where a framework has cut it', async () => {
+    const addresses: string[] = [];
+    const handler = toNode(async ({ url }) => new Response(String(addresses.push(url))));
+    const asked = { headers: { host: 'h' }, method: 'GET', originalUrl: '/locks/?view', url: '/?view' };
+    await handler(asked as never, { setHeader() {}, end() {} } as never);
+    expect(addresses).toEqual(['http://h/locks/?view']);
+  });
+
   it('never rejects, whatever a handler answers with', async () => {
     const broken = new ReadableStream({ pull: (controller) => controller.error(new Error('no body')) });
     const answers = [

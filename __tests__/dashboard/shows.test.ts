@@ -26,10 +26,14 @@ describePrivate('The page shows', () => {
 
   it('what changed: acquired, passed on, lost, forced; and which keys are called most', async () => {
     tested.create({ actions: true });
+    await tested.view();
     const { lease, lock, owner, registry } = await tested.held('key', { lockType: 'pub-sub' });
     const second = registry.obtain('key').lock();
     await lease.unlock();
     const next = await second;
+    // What this process says itself is not said again by what a look at Redis finds.
+    skip(1_000);
+    await tested.view();
     const { owner: now = owner } = await registry.obtain('key').inspect();
     expect((await tested.unlock(lock, now)).status).toBe(200);
     await expect(next.renew()).rejects.toThrow(LockLostError);
@@ -69,6 +73,7 @@ describePrivate('The page shows', () => {
     const first = await tested.view();
     expect([first.matched, first.rows.length, keys(first)[0]]).toEqual([250, 100, '000']);
     expect(keys(await tested.view({ from: '200' }))).toHaveLength(50);
+    expect(keys(await tested.view({ from: '1000' }))).toHaveLength(1);
     expect(keys(await tested.view({ sort: 'remaining' }))[0]).toBe('249');
     expect(keys(await tested.view({ sort: 'lock', descending: 'true' }))[0]).toBe('249');
     expect((await tested.view({ q: 'WEB-3' })).matched).toBe(50);

@@ -1,5 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import { LockLostError } from '../../lib';
+import { mockRedis } from '../support/mock-redis';
 import { describePrivate } from '../support/private-redis';
 import { TestedPage } from './tested-page';
 
@@ -34,6 +35,13 @@ describePrivate('The page unlocks by force', () => {
     expect((await tested.unlock(lock, owner)).status).toBe(409);
     next.assertHeld();
     expect(tested.actions).toEqual([]);
+  });
+
+  it('nothing that cannot be read, and says so', async () => {
+    const sendCommand = () => Promise.reject(new Error('no answer'));
+    tested.create({ actions: true }, { ...mockRedis(), sendCommand } as never);
+    const answer = await tested.unlock('orders:key', 'owner');
+    expect([answer.status, await answer.json()]).toEqual([503, { message: expect.stringMatching(/no answer$/) }]);
   });
 
   it('nothing without the option `actions`, and nothing of another registry', async () => {
