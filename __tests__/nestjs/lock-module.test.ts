@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { afterEach, expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { Injectable, Module, SetMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
@@ -223,6 +223,10 @@ describeReal('LockModule', () => {
     await registry.close({ timeout: 0 });
     expect(await jobs.work('late')).toBeUndefined();
     expect(jobs.begun).toEqual(['nested']);
+    const other = await start({}, [type]);
+    const closed = new RegistryClosedError('of another registry', 'key');
+    jest.spyOn(Jobs.prototype, 'work').mockRejectedValueOnce(closed);
+    await expect(other.app.get(type).work('other')).rejects.toBe(closed);
     jobs.ends[0]?.();
     await expect(failing).rejects.toThrow('was lost (closed)');
   });

@@ -19,7 +19,10 @@ const PASSWORD = 'correct-horse';
 const URL = `redis://locks:${PASSWORD}@redis.internal:6379`;
 
 const create = (client: unknown, options: Record<string, unknown> = {}) =>
-  new RedisLockRegistry(client as RedisClient, { registryKey: 'orders', ...options });
+  new RedisLockRegistry(
+    client as RedisClient,
+    typeof options === 'string' ? options : { registryKey: 'orders', ...options },
+  );
 
 /** What an error says, and what to do about it, for what people most often do wrong. */
 const messageOf = (acquiring: Promise<unknown>): Promise<string> =>
@@ -87,6 +90,7 @@ it.each<[string, () => [client: unknown, options?: Record<string, unknown>], say
     () => [{ socket: { host: 'redis.internal' }, password: PASSWORD }],
     /`client`.*createClient\(\{ url \}\)/,
   ],
+  ['a URL as options', () => [mockRedis(), URL as never], /`options` to be an object/],
   ['a URL as subscriber', () => [mockRedis(), { subscriber: URL }], /`subscriber`/],
   ['options as subscriber', () => [mockRedis(), { subscriber: { url: URL, password: PASSWORD } }], /`subscriber`/],
   ['options of a client among those of the registry', () => [mockRedis(), { url: URL, password: PASSWORD }], /`url`/],

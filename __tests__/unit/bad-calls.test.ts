@@ -24,6 +24,7 @@ it.each([
   ['permits', 1.5, RangeError, '1.5'],
   ['permits', '2', TypeError, "'2'"],
   ['signal', [], TypeError, '[]'],
+  ['signal', { aborted: false }, TypeError, '{ aborted: false }'],
   ['signal', new AbortController(), TypeError, 'AbortController'],
 ] as const)('A call refuses %s: %p by a rejection, with no command sent', async (name, value, kind, quoted) => {
   const lock = registry.obtain('42');

@@ -165,6 +165,7 @@ it('A command is sent as the client wants it, with replies in their own types, a
 it('A server is down when its client has no connection after an error, until nothing is asked any more', async () => {
   const client = clientOf();
   const { asked: servers, close } = await serversOf(client, 50);
+  const unawaited = await serversOf(client, 50);
   let down: unknown;
   servers[0]?.down.catch((error: unknown) => (down = error));
   const look = async () => {
@@ -185,7 +186,7 @@ it('A server is down when its client has no connection after an error, until not
   Object.assign(client, { isReady: false });
   expect(await look()).toBe(refused);
   const listeners = emitter.eventNames().reduce((sum, name) => sum + emitter.listenerCount(name), 0);
-  close();
+  for (const end of [close, unawaited.close]) end();
   expect(intervals).toEqual([]);
   expect(emitter.eventNames().reduce((sum, name) => sum + emitter.listenerCount(name), 0)).toBeLessThan(listeners);
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { hostname } from 'node:os';
-import { describe, expect, it } from '@jest/globals';
+import os from 'node:os';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { acquiredAtIn, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
@@ -37,7 +37,17 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
   });
 
   it('The owner values of a registry name the process by default', () => {
-    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`^${hostname()}[:/]${process.pid}$`));
+    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(new RegExp(`^${os.hostname()}[:/]${process.pid}$`));
+  });
+
+  it.each([
+    ['ü'.repeat(80), /^ü{20,31}.\d+$/],
+    ['a b:c/d@e', /^a-b-c-d-e.\d+$/],
+    ['', /^unnamed.\d+$/],
+  ])('The owner values of a registry name the process of a machine that is called %p', (machine, name) => {
+    const called = jest.spyOn(os, 'hostname').mockReturnValue(machine);
+    expect(nameIn(`${registryOf(lockType).id}:1`)).toMatch(name);
+    called.mockRestore();
   });
 
   it('The owner values of a registry have one colon with the Redisson types, as Redisson has it: that before the number', () => {

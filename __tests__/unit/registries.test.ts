@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type DistributedLock,
@@ -10,6 +12,7 @@ import {
   type RedisLockRegistryOptions,
 } from '../../lib';
 import type { LockBackend } from '../../lib/core/backend';
+import { pause } from '../../lib/internal/clock';
 import { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { forceUnlockOf } from '../../lib/registry/redis-lock-registry';
 import { registrySettings } from '../../lib/registry/settings';
@@ -95,6 +98,18 @@ describe('A registry that is closed', () => {
     }
     expect((await closed)?.after).toBeLessThan(100);
     expect([time.pending, warnings, close.mock.calls.length]).toEqual([0, [], 1]);
+  });
+
+  it('A registry that is closed waits for an unlock in flight, though its timeout is over, and for its backend', async () => {
+    const lease = await registry.obtain('key').lock();
+    close.mockImplementation(() => pause(50));
+    registry.locks.goSilent();
+    const unlocked = lease.unlock();
+    const closed = time.settled(registry.close({ timeout: 10 }));
+    await time.advance(100);
+    registry.locks.comeBack();
+    await unlocked;
+    expect((await closed)?.after).toBe(150);
   });
 
   it('A registry that is closed takes no caller, and closes once', async () => {
@@ -252,6 +267,28 @@ describe('A registry on Redis', () => {
     open({ lockType: 'redisson' });
   });
 
+  it('A registry warns in the context in which it was made, and subscribers are in that of no caller', () => {
+    const context = new AsyncLocalStorage<string>();
+    const contexts: unknown[] = [];
+    const note = (): void => void contexts.push(context.getStore());
+    const registry = context.run('maker', () => open({ registryKey: '{orders}', onWarning: note }));
+    subscribe('redis-lock-registry:warning', note);
+    context.run('caller', () => registry.segmented('stock', { segments: 2 }));
+    unsubscribe('redis-lock-registry:warning', note);
+    expect(contexts).toEqual([undefined, 'maker']);
+  });
+
+  it('A registry whose onWarning throws says so to the process', () => {
+    const said = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const onWarning = () => {
+      throw new Error('no log');
+    };
+    open({ registryKey: '{orders}', onWarning }).segmented('stock', { segments: 2 });
+    const message = expect.stringMatching(/^onWarning threw Error: no log for: The hash tag/);
+    expect(said.mock.calls).toMatchObject([[message, { code: 'WARNING_LISTENER_FAILED' }]]);
+    said.mockRestore();
+  });
+
   it('A registry warns of a hash tag that puts all segments into one slot, and of no other key', () => {
     open({ registryKey: '{orders}' }).segmented('stock', { segments: 2 });
     open().segmented('stock', { segments: 2 });
@@ -336,6 +373,17 @@ describe('A registry on Redis', () => {
       expect(subscriber.unsubscribe).toHaveBeenCalledTimes(channels.length);
     },
   );
+
+  it('A registry that is closed has left its channels, where the connection for messages is not its own', async () => {
+    const unsubscribe = jest.fn(() => pause(50));
+    redis.evalSha.mockImplementation(async () => refused(60_000));
+    const registry = open({ lockType: 'pub-sub', subscriber: { subscribe: async () => undefined, unsubscribe } });
+    const waiting = expect(registry.obtain('key').lock()).rejects.toMatchObject(CLOSED);
+    await time.advance(10);
+    const closed = await time.settled(registry.close({ timeout: 0 }));
+    await waiting;
+    expect([closed?.after, unsubscribe.mock.calls.length]).toEqual([50, 1]);
+  });
 
   it('A lock is unlocked by force with the key that Java gives it, which may be empty, and leaves no listener', async () => {
     redis.evalSha.mockResolvedValue([0]);

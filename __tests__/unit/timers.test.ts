@@ -94,6 +94,21 @@ describe('A shared timer', () => {
   });
 });
 
+describe('A timer for many times', () => {
+  const time = FakeClock.install();
+
+  it('A timer for many times fires early rather than later than a timer can wait, and soon when it is overdue', async () => {
+    const timer = new WakeTimer(() => undefined, true);
+    timer.by(time.now + MAX_DELAY + 1_000);
+    timer.by(time.now + 10);
+    // As with a clock that was replaced: its timer does not fire.
+    time.now += 50;
+    timer.by(time.now + 1_000);
+    expect(time.delays).toEqual([MAX_DELAY, 10, 1]);
+    timer.cancel();
+  });
+});
+
 describe('A timer that rests', () => {
   afterEach(() => {
     jest.restoreAllMocks();
@@ -116,6 +131,15 @@ describe('A timer that rests', () => {
     expect(set).toHaveBeenCalledTimes(1);
     timer.cancel();
     expect(timers()).toBe(others);
+  });
+
+  it('A shared timer without calls to make does not keep the process alive', () => {
+    const [timer, call, others] = [new SharedTimer(), () => undefined, timers()];
+    timer.schedule(call, clock.now() + 60_000);
+    expect(timers()).toBe(others + 1);
+    timer.cancel(call);
+    expect(timers()).toBe(others);
+    timer.close();
   });
 });
 

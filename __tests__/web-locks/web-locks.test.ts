@@ -187,6 +187,7 @@ function apply(open: Open): void {
     await until(async () => (await other.query()).pending.length === 1);
     controller.abort();
     await rejected;
+    expect(await other.query()).toEqual({ held: [], pending: [] });
     first.end();
     await request;
     await other.request('a', () => undefined); // nothing is left of it

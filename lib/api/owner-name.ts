@@ -69,7 +69,7 @@ export function nameIn(owner: string): string | undefined {
  * of an application, and a secret.
  */
 export function isOwner(value: string): boolean {
-  return OWNER.test(holderOf(value)) || SPRINGS.test(value) || REDISSONS.test(value);
+  return OWNER.test(value) || SPRINGS.test(value) || REDISSONS.test(value);
 }
 
 /** How many permits of a semaphore an owner has. */
