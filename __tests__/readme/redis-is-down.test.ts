@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { type DistributedLock, type Lease, LockError, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
-import { codeSpans, tableBelow } from './pages';
+import { codeSpans, readPage, tableBelow } from './pages';
 
 const PAGE = 'docs/operations.md';
 
@@ -17,24 +17,13 @@ const ROWS = tableBelow(PAGE, 'When Redis is down').flatMap(([calls = '', error 
   return name === '' ? [] : names.map((call) => ({ call, error: name, time }));
 });
 
-describe(PAGE, () => {
-  const time = new FakeClock();
-  const redis = Object.assign(mockRedis(), { scan: silence });
-  const warnings: string[] = [];
-  const { commandTimeout, unavailableAfter, timeout } = TIMES;
-  const registry = new RedisLockRegistry(redis, {
-    ...{ registryKey: 'down', commandTimeout, unavailableAfter },
-    onWarning: ({ code }) => void warnings.push(code),
-  });
-  const leases = new Map<string, Lease>();
-  let passport = '';
+const FOR_CALLS = ['renew', 'eval', 'unlock', 'detach'];
 
+/** The calls of the table. `held`: a lease of its own for each of `FOR_CALLS`. */
+function callsOf(registry: RedisLockRegistry, held: (call: string) => Lease, passport: string) {
   /** A lock that nobody has. */
   const free = (call: string): DistributedLock => registry.obtain(`free:${call}`);
-  /** A lease of its own for each call. */
-  const held = (call: string) => leases.get(call) as Lease;
-
-  const CALLS: Readonly<Record<string, () => Promise<unknown>>> = {
+  return {
     lock: () => free('lock').lock(),
     run: () => free('run').run(() => undefined),
     tryLock: () => free('tryLock').tryLock(),
@@ -49,28 +38,45 @@ describe(PAGE, () => {
     inspect: () => free('inspect').inspect(),
     forceUnlock: () => free('forceUnlock').forceUnlock(),
     list: () => registry.list()[Symbol.asyncIterator]().next(),
-  };
+  } satisfies Record<string, () => Promise<unknown>>;
+}
 
+/** The calls of the table, when what they need is held. */
+async function preparedOn(registry: RedisLockRegistry) {
+  const passport = await (await registry.obtain('adopt').lock()).detach();
+  const leases = new Map<string, Lease>();
+  for (const call of FOR_CALLS) leases.set(call, await registry.obtain(call).lock());
+  return Object.entries(callsOf(registry, (call) => leases.get(call) as Lease, passport));
+}
+
+describe(PAGE, () => {
+  const time = new FakeClock();
+  const redis = Object.assign(mockRedis(), { scan: silence });
+  const warnings: string[] = [];
+  const { commandTimeout, unavailableAfter, timeout } = TIMES;
+  const registry = new RedisLockRegistry(redis, {
+    ...{ registryKey: 'down', commandTimeout, unavailableAfter },
+    onWarning: ({ code }) => void warnings.push(code),
+  });
   const ends = new Map<string, Awaited<ReturnType<FakeClock['settled']>>>();
   let endOfRun: Awaited<ReturnType<FakeClock['settled']>>;
 
   beforeAll(async () => {
-    passport = await (await registry.obtain('adopt').lock()).detach();
-    for (const call of ['renew', 'eval', 'unlock', 'detach']) leases.set(call, await registry.obtain(call).lock());
+    const calls = await preparedOn(registry);
     let finish = (_value: string): void => undefined;
     const running = registry.run('running', () => new Promise<string>((done) => (finish = done)));
     await time.advance(0);
     redis.eval.mockImplementation(silence);
     redis.evalSha.mockImplementation(silence);
     finish('done');
-    const calls = Object.entries(CALLS).map(async ([call, make]) => ends.set(call, await time.settled(make())));
-    [endOfRun] = await Promise.all([time.settled(running), ...calls]);
+    const settled = calls.map(async ([call, make]) => ends.set(call, await time.settled(make())));
+    [endOfRun] = await Promise.all([time.settled(running), ...settled]);
   });
 
   afterAll(() => time.restore());
 
   it(`${PAGE} says of each call what it does while Redis is down`, () => {
-    expect(ROWS.map(({ call }) => call).sort()).toEqual(Object.keys(CALLS).sort());
+    expect(ROWS.map(({ call }) => call).sort()).toEqual([...ends.keys()].sort());
   });
 
   it.each(ROWS)(`${PAGE} says that $call ends with $error after $time`, ({ call, error, time: limit }) => {
@@ -84,6 +90,21 @@ describe(PAGE, () => {
   it(`${PAGE} says that the end of run keeps the result, and warns`, () => {
     expect(endOfRun).toMatchObject({ after: commandTimeout, value: 'done' });
     expect(warnings).toContain('RELEASE_FAILED');
+  });
+
+  it(`${PAGE} says which calls try again after an answer that may pass`, async () => {
+    const [, ofCalls] = /^- After \[an answer that may pass\]\S+, such as `LOADING`, (.*)$/m.exec(readPage(PAGE)) ?? [];
+    const client = mockRedis();
+    const loaded = new RedisLockRegistry(client, { registryKey: 'loading' });
+    const calls = [...(await preparedOn(loaded)), ['lead', () => loaded.lead('leads', () => undefined)] as const];
+    const loading = async () => Promise.reject(new Error('LOADING Redis is loading the dataset in memory'));
+    Object.assign(client, { eval: loading, evalSha: loading, scan: loading });
+    const trying = new Set(calls.map(([call]) => call));
+    for (const [call, make] of calls) make().then(...Array(2).fill(() => trying.delete(call)));
+    await time.advance(200);
+    const still = [...trying].sort();
+    await time.settled(loaded.close({ timeout: 0 }));
+    expect(still).toEqual(codeSpans(ofCalls ?? '').sort());
   });
 
   it(`${PAGE} says that lead waits, and that close resolves`, async () => {
