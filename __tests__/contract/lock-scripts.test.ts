@@ -89,7 +89,9 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
     expect(await run(scripts.DETACH, ['me:1', 'text', MINUTE])).toBe(1);
     expect(await life()).toBeGreaterThan(2 * MINUTE);
     expect(await release('me:1')).toBe(-1);
+    const messages = await listening();
     await run(scripts.KEEP, ['text', MINUTE, 2 * HOUR, HOUR, ...sent]);
+    await until(() => messages.length > 0);
     expect(await release('text')).toBe(-1);
     expect(await life()).toBeGreaterThan(0);
     expect(await life()).toBeLessThanOrEqual(MINUTE);
