@@ -40,6 +40,14 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
     return messages;
   };
 
+  /** A user of these rights, who has all others. */
+  const user = async (rights: string) => {
+    const username = rights.replace(' ', '');
+    const all = ['on', '>x', '~*', '&*', '+@all', ...rights.split(' ')];
+    await redis.admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
+    return redis.connect({ username, password: 'x' });
+  };
+
   beforeEach(() => {
     lock = uniqueKey('scripts');
     fence = `{${lock}}:fence`;
@@ -98,12 +106,6 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
   });
 
   it(`The scripts of a ${name} lock say how many hear of a release, and that a user may not publish`, async () => {
-    const user = async (rights: string) => {
-      const username = rights.replace(' ', '');
-      const all = ['on', '>x', '~*', '&*', '+@all', ...rights.split(' ')];
-      await redis.admin.sendCommand(['ACL', 'SETUSER', username, ...all]);
-      return redis.connect({ username, password: 'x' });
-    };
     const messages = await listening();
     await acquire('me:1');
     expect(await release('me:1')).toEqual([1, 1]);
@@ -117,5 +119,16 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
     await acquire('me:1');
     expect(await release('me:1', await user('-spublish'))).toEqual([1, LISTENERS.uncounted]);
     await until(() => heard.length === 1);
+  });
+
+  it(`The scripts of a ${name} lock take a key of another type for that of another owner, and no other error`, async () => {
+    await redis.admin.lPush(lock, 'text');
+    expect(await release('me:1')).toBe(-1);
+    await redis.admin.del(lock);
+    await acquire('me:1');
+    const client = await user('-get -hexists');
+    await expect(release('me:1', client)).rejects.toThrow(/NOPERM|can't run/);
+    await expect(run(scripts.RENEW, ['me:1', HOUR], { client })).rejects.toThrow(/NOPERM|can't run/);
+    expect(await release('me:1')).toBe(1);
   });
 });
