@@ -410,6 +410,42 @@ it('A grant that replicas do not acknowledge ends what was known of the holder b
   await first;
 });
 
+it('A grant with minReplicas after a long silence is requested once more, though another connection was answered meanwhile', async () => {
+  const { registry, own } = unreplicated();
+  Object.assign(own, { wait: async () => 1 });
+  const other = await registry.obtain('other').lock();
+  const attempt = lateReply();
+  own.evalSha.mockReturnValueOnce(attempt.promise);
+  const call = settled(registry.obtain('key').lock());
+  await time.advance(600);
+  await other.unlock();
+  await time.advance(100);
+  attempt.resolve(granted);
+  expect(await call).toMatchObject({ value: { key: 'key' } });
+  expect(own.sent).toBe(3);
+});
+
+it('close() without a timeout waits for an unlock in flight, and for the end of its messages', async () => {
+  const [release, left] = [lateReply(), lateReply()];
+  const listening = { subscribe: async () => undefined, unsubscribe: jest.fn(() => left.promise) };
+  const registry = registryOf({ lockType: 'pub-sub' }, { socketEpoch: undefined, ...listening });
+  const lease = await registry.obtain('held').lock();
+  redis.evalSha.mockResolvedValueOnce(refused(20_000));
+  const waiting = settled(registry.obtain('key').lock());
+  await time.advance(1);
+  redis.evalSha.mockReturnValueOnce(release.promise);
+  const unlocked = lease.unlock();
+  let isClosed = false;
+  const closed = registry.close({ timeout: 0 }).then(() => (isClosed = true));
+  await time.advance(300);
+  expect(listening.unsubscribe).not.toHaveBeenCalled();
+  release.resolve(released);
+  await time.advance(0);
+  expect([listening.unsubscribe.mock.calls.length, isClosed]).toEqual([1, false]);
+  left.resolve(undefined);
+  await Promise.all([unlocked, closed, waiting]);
+});
+
 it.each([
   ['answered, is contention', true, 'LockTimeoutError'],
   ['not answered, is silence', false, 'CannotAcquireLockError'],

@@ -1,5 +1,6 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { clock } from '../../lib/internal/clock';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { DISTINCT_TYPES } from '../support/lock-types';
@@ -49,6 +50,19 @@ function overOneConnection(options: Partial<RedisLockRegistryOptions> = {}) {
   const lock = new RedisLockRegistry(client, { registryKey: 'repeated', ...options }).obtain('key');
   return { lock, reconnect: () => client.socketEpoch++ };
 }
+
+it('A removal is made once more where its connection is found to be another one a turn of the event loop later', async () => {
+  const { lock, reconnect } = overOneConnection();
+  const { immediate } = clock;
+  clock.immediate = async () => {
+    await immediate();
+    if (releases() === 1) reconnect();
+  };
+  redis.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly'));
+  await time.settled(lock.tryLock());
+  await time.advance(2_000);
+  expect(releases()).toBe(2);
+});
 
 it('What abandoned calls may have left in Redis is removed by at most three commands for each call, and these go together', async () => {
   // The probe of the first burst: all keys are on one server.

@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { type Lease, LockError, type LostMessage } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
@@ -272,6 +272,16 @@ it.each<[string, (lease: Lease) => Promise<unknown>]>([
     }
   },
 );
+
+it('A lease leaves nothing of the scripts that ran under it', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock();
+  const [owner] = redis.calls[0]?.arguments ?? [];
+  const set = jest.spyOn(Map.prototype, 'set');
+  await lease.eval('return 1');
+  const maps = set.mock.contexts.filter((_, call) => set.mock.calls[call]?.[0] === owner) as Map<unknown, unknown>[];
+  set.mockRestore();
+  expect(maps.map(({ size }) => size)).toEqual([0]);
+});
 
 it('A lease that gets the hold of a fixed one is renewed', async () => {
   const lock = createRegistry(redis).registry.obtain('key');

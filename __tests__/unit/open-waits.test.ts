@@ -137,6 +137,9 @@ it('A warning about a long wait names each lock once, leaves out who has left, a
       .slice(3)
       .map((message) => / for (\d+) s/.exec(message)?.[1]),
   ).toEqual(['2', '2']);
+  begin(lock);
+  await time.advance(1_500);
+  expect(warnings).toHaveLength(6); // only of the new one
   open.end(first);
 });
 
@@ -198,4 +201,8 @@ it('The waits of a registry are reported after a tenth of a short warnAfter more
   expect(warnings).toEqual([]);
   await time.advance(1);
   expect(warnings).toHaveLength(1);
+  open = create(100);
+  open.beginReentry(new Wait('inside', Number.POSITIVE_INFINITY, undefined));
+  await time.advance(110);
+  expect(warnings.map(({ key }) => key)).toEqual(['42', 'inside']);
 });

@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { afterAll, afterEach, expect, it, jest } from '@jest/globals';
 import { NotReplicatedError, type RedisClient } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
+import type { ScriptCommand } from '../../lib/redis/command';
 import { NotSentError } from '../../lib/redis/failure';
 import { onHandOff } from '../../lib/redis/hand-offs';
 import { ReplicatedScripts } from '../../lib/redis/replicas';
@@ -101,6 +102,12 @@ it('An acquisition with minReplicas goes over a connection of our own without ha
   expect(own.wait.mock.calls).toEqual([[2, 51]]);
   await run('c').outcome();
   expect(own.wait).toHaveBeenCalledTimes(2);
+  // Nothing is kept of those that were answered.
+  for (let i = 0; i < 200; i++) await run(`${i}`).outcome();
+  own.evalSha.mockImplementation(silence);
+  run('d');
+  await time.advance(600);
+  expect(line.holdsBack(run('e') as unknown as ScriptCommand, time.now)).toBe(false);
 });
 
 it('An acquisition with minReplicas that goes out is no answer to those before it', async () => {

@@ -30,6 +30,17 @@ describe('Timer', () => {
     expect(time.pending).toBe(0);
   });
 
+  it('A timer that was set on a clock that is gone is set again', async () => {
+    let fired = 0;
+    const timer = new WakeTimer(() => fired++, false);
+    timer.by(time.now + 100);
+    time.begin();
+    time.now += 500;
+    timer.by(time.now + 1_000);
+    await time.advance(1);
+    expect(fired).toBe(1);
+  });
+
   it('A timer costs nothing when it is infinite', () => {
     const timer = new Timer(Number.POSITIVE_INFINITY, () => undefined);
     expect(time.pending).toBe(0);

@@ -354,6 +354,12 @@ describe('The watchdog', () => {
     expect(renewed.isHeld).toBe(true);
   });
 
+  it('The watchdog renews a lease when it is due, though a message asks about it later', async () => {
+    grant(90).confirmSoon();
+    await time.advance(31);
+    expect(protocol.requests).toHaveLength(1);
+  });
+
   it('The watchdog asks a bounded number of times when a pool reports many connections one after the other', async () => {
     grant(60_000);
     await time.advance(5_000);
