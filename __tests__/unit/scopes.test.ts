@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import { type HoldMessage, type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
 import { Scope } from '../../lib/core/scope';
 import type { HeldLease } from '../../lib/core/unlock-order';
@@ -36,6 +36,31 @@ async function lose(lease: Lease): Promise<void> {
 }
 
 const LOST = { name: 'LockLostError', reason: 'stolen' };
+
+it('Nested calls whose scope ends before their turn, and those that had it, are no open waits any more', async () => {
+  const { waits } = lock.services;
+  /** The waits in the list of nested ones, and whether one that has joined the others was in it. */
+  const nested = new Set<unknown>();
+  const seen: boolean[] = [];
+  for (const [method, note] of [
+    ['beginReentry', (wait: unknown) => nested.add(wait)],
+    ['endReentry', (wait: unknown) => nested.delete(wait)],
+    ['begin', (wait: unknown) => seen.push(nested.has(wait))],
+  ] as const) {
+    const call = waits[method].bind(waits);
+    jest.spyOn(waits, method).mockImplementation((wait) => {
+      note(wait);
+      call(wait);
+    });
+  }
+  const calls: Promise<unknown>[] = [];
+  await lock.run(async () => {
+    await lock.lock();
+    for (const _ of [1, 2, 3]) calls.push(lock.run(() => undefined));
+  });
+  await Promise.all(calls);
+  expect([nested.size, seen]).toEqual([0, [false, false, false, false]]);
+});
 
 it('A nested lease shows what the outer one has, sends nothing, and is of no use after its unlock', async () => {
   redis.evalSha.mockResolvedValueOnce('7');

@@ -51,6 +51,28 @@ const OTHER = 'web-7:1:h0pCmsO5S7mSQpHDOZJ1Sw:5';
 const callers = (...keys: string[]) =>
   keys.map((key) => registry.run(key, () => 'entered').catch((error: Error) => error.name));
 
+it('A silence is not warned of where an answer is read in the second turn of the event loop, and no more once the registry is closed', async () => {
+  open();
+  goSilent();
+  const waiting = callers('a');
+  await time.advance(2_900);
+  const { immediate } = clock;
+  let turns = 0;
+  clock.immediate = async () => {
+    await immediate();
+    if (++turns === 2) for (const answer of answers.splice(0)) answer();
+  };
+  await time.advance(200);
+  expect(warnings).toEqual([]);
+  waiting.push(...callers('b'));
+  await time.advance(3_200);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  const closing = registry.close({ timeout: 0 });
+  await time.advance(10_000);
+  await Promise.all([closing, ...waiting]);
+  expect([warnings.length, time.pending]).toEqual([1, 0]);
+});
+
 it('A silence is warned of once after 3 s in which callers wait, with what it affects; and once when Redis is back', async () => {
   open();
   for (const ttl of [60_000, 30_000]) await registry.obtain(`held ${ttl}`).lock({ ttl });
