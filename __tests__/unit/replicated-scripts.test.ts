@@ -4,6 +4,7 @@ import { afterAll, afterEach, expect, it, jest } from '@jest/globals';
 import { NotReplicatedError, type RedisClient } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
 import type { ScriptCommand } from '../../lib/redis/command';
+import { ConnectionMonitor } from '../../lib/redis/connection';
 import { NotSentError } from '../../lib/redis/failure';
 import { onHandOff } from '../../lib/redis/hand-offs';
 import { ReplicatedScripts } from '../../lib/redis/replicas';
@@ -44,7 +45,10 @@ const sentOver = ({ evalSha }: Pick<Own, 'evalSha'>): number => evalSha.mock.cal
 /** A plain client, whose connections for acquisitions are `owns` in turn. */
 function plainClient(...owns: Own[]) {
   const duplicate = jest.fn((_: object) => owns.shift());
-  return Object.assign(new EventEmitter(), mockRedis(), { socketEpoch: 1, isOpen: true, duplicate });
+  const client = Object.assign(new EventEmitter(), mockRedis(), { socketEpoch: 1, isOpen: true, duplicate });
+  // As its registry does.
+  ConnectionMonitor.of(client).onReconnect(() => undefined);
+  return client;
 }
 
 /** A cluster of the masters `a:1`, which has every slot but that of `unserved`, and `b:2`. */
@@ -222,7 +226,6 @@ it('A connection for minReplicas that was closed is followed by another one', as
   (owns[0] as Own).isOpen = false;
   expect([await run('a').outcome(), await run('b').outcome()]).toEqual([[GRANTED], [GRANTED]]);
   expect([client.duplicate.mock.calls.length, sentOver(owns[1] as Own)]).toEqual([2, 2]);
-  expect(client.listenerCount('end')).toBe(1);
 });
 
 it('A connection for minReplicas is lost with its socket, by a hand-off, or by what a sentinel client reports', async () => {
@@ -275,15 +278,20 @@ it('A connection for minReplicas is made again by itself only while it is of use
   expect(await destroyed((client) => client.emit('end'))).toEqual([1, 0]);
 });
 
-it('A connection for minReplicas listens to the client once, until it is closed', async () => {
-  const client = plainClient(ownClient(), ownClient());
-  const { run, scripts } = opened(client);
-  await run().outcome();
+it('Connections for minReplicas of several registries have one listener at their client, until they are closed', async () => {
+  const owns = [ownClient(), ownClient(), ownClient()];
+  const client = plainClient(...owns);
+  const { whenClosed } = ConnectionMonitor.of(client);
+  const [one, other] = [opened(client), opened(client)];
+  await one.run().outcome();
+  await other.run().outcome();
   client.emit('end');
-  await run().outcome();
-  expect(client.listenerCount('end')).toBe(1);
-  scripts.close();
-  expect(client.listenerCount('end')).toBe(0);
+  await time.advance(0);
+  expect([owns.map((own) => own.destroy.mock.calls.length), whenClosed.size]).toEqual([[1, 1, 0], 0]);
+  await one.run().outcome();
+  expect([client.listenerCount('end'), whenClosed.size]).toEqual([1, 1]);
+  one.scripts.close();
+  expect(whenClosed.size).toBe(0);
 });
 
 it('On a cluster, an acquisition goes to the master of its key, and to the node that this one redirects to', async () => {
@@ -302,7 +310,7 @@ it('On a cluster, an acquisition goes to the master of its key, and to the node 
   expect(await run().outcome()).toEqual([GRANTED]);
   expect([sentOver(b), b.sendCommand.mock.calls]).toEqual([2, [[['ASKING']]]]);
   const node = (await client.nodeClient.mock.results[0]?.value) as EventEmitter;
-  expect([client.listenerCount('end'), node.listenerCount('end')]).toEqual([0, 0]);
+  expect([client, node].map((one) => ConnectionMonitor.of(one).whenClosed.size)).toEqual([0, 0]);
 });
 
 it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {

@@ -94,6 +94,6 @@ export class Availability {
 export const NO_ANSWER = 'Redis did not answer in time';
 
 /** The error of a caller that has no answer: `why`, or the last error of the client, if it has had one since. */
-export function noAnswer(key: string, { lastError }: { lastError: unknown }, why = NO_ANSWER): Error {
-  return cannotAcquire(key, lastError === undefined ? why : reasonOf(lastError), lastError);
+export function noAnswer(key: string, of: { lastError: unknown }, why = NO_ANSWER): Error {
+  return cannotAcquire(key, of.lastError === undefined ? why : reasonOf(of.lastError), of.lastError);
 }

@@ -55,6 +55,8 @@ const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;
   readonly #listeners = new Set<() => void>();
+  /** Called each time that the client was closed, while anybody listens for its reconnects. */
+  readonly whenClosed = new Set<() => void>();
   #stop: () => void = () => undefined;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
@@ -112,6 +114,7 @@ export class ConnectionMonitor {
 
   readonly #onClosed = (): void => {
     this.interruptions++;
+    for (const listener of [...this.whenClosed]) listener();
   };
 
   readonly #onLost = (): void => {

@@ -4,6 +4,7 @@ import { clock, inBackground } from '../internal/clock';
 import { describeValue, destroy, type OwnConnection, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { type Command, evaluate } from './command';
+import { ConnectionMonitor } from './connection';
 import { ClientClosedError, isErrorLike, messageOf, NotSentError } from './failure';
 import { handOffs } from './hand-offs';
 import { ScriptForMany } from './script';
@@ -237,8 +238,7 @@ export class ReplicatedScripts {
     const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
     if (this.#cluster === undefined) {
       // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
-      client.off?.('end', this.#closeAll);
-      client.on?.('end', this.#closeAll);
+      ConnectionMonitor.of(client).whenClosed.add(this.#closeAll);
     }
     const own = client.duplicate(client.getMasterNode === undefined ? NO_HAND_OFFS : SENTINEL);
     const isKnown = (): boolean =>
@@ -248,7 +248,7 @@ export class ReplicatedScripts {
   }
 
   readonly #closeAll = (): void => {
-    this.#client.off?.('end', this.#closeAll);
+    ConnectionMonitor.of(this.#client).whenClosed.delete(this.#closeAll);
     for (const connecting of this.#connections.values()) {
       void connecting.then((connection) => connection.close()).catch(() => undefined);
     }
