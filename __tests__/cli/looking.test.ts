@@ -17,6 +17,15 @@ describePrivate('redis-locks', () => {
     const unwritten = launch([...COMMAND, 'ls'], {}, full);
     expect([await list.ended, await missing.ended, await unwritten.ended]).toEqual([0, 66, 74]);
     closeSync(full);
+    const watch = start('watch', '--json', '--interval', '20ms');
+    watch.child.stdout?.destroy();
+    let holds = 0;
+    const ended = watch.ended.finally(() => (holds = Number.NaN));
+    await until(async () => {
+      await send('SET', 'locks:often', `web-7:${'A'.repeat(22)}:${++holds}`);
+      return Number.isNaN(holds);
+    }, LIMIT);
+    expect(await ended).toBe(0);
     expect([list.stderr, unwritten.stderr]).toEqual(['', expect.stringMatching(/^redis-locks: .*ENOSPC.*\n$/)]);
     holder.child.stdin?.end('\n');
     expect(await holder.ended).toBe(0);

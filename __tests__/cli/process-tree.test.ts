@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, jest } from '@jest/globals';
 import { fromPs, type Listed, ProcessTree, processes } from '../../lib/cli/process-tree';
 import { until } from '../support/until';
@@ -33,7 +36,11 @@ describe('The processes of the system', () => {
 
 describe('A tree of processes', () => {
   it('has what the root has started, also after that has ended, and nothing that comes with its pid', async () => {
-    const root = spawn('sh', ['-c', 'sleep 60 & echo $!; read end'], { stdio: ['pipe', 'pipe', 'ignore'] });
+    // A name that has in it what comes behind the name in the list of the system.
+    const shell = join(mkdtempSync(join(tmpdir(), 'tree-')), 'a) Z 1');
+    symlinkSync('/bin/sh', shell);
+    const stdio = ['pipe', 'pipe', 'ignore'] as ['pipe', 'pipe', 'ignore'];
+    const root = spawn(shell, ['-c', 'sleep 60 & echo $!; read end'], { argv0: 'sh', stdio });
     const [line] = await once(root.stdout, 'data');
     const sleeping = Number(line);
     const tree = new ProcessTree(root.pid ?? 0, 'NO_MARK=1');
@@ -50,6 +57,7 @@ describe('A tree of processes', () => {
     expect(tree.members([own, { ...own, pid: root.pid ?? 0, id: 'later' }])).toEqual([]);
     tree.send('SIGKILL');
     await until(() => tree.members().length === 0);
+    rmSync(dirname(shell), { recursive: true });
   });
 
   // Elsewhere the environment of a process is not known.

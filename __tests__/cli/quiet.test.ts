@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, it, jest } from '@jest/globals';
 import { run } from '../../lib/cli/run';
+import { connectTo } from '../../lib/cli/servers';
 import type { Signals } from '../../lib/cli/signals';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused } from '../support/mock-redis';
@@ -25,4 +28,17 @@ it.each([true, false])('`run` says that it has waited for long, but not with --q
   const lines = said.mock.calls.filter(([line]) => String(line).startsWith('redis-locks: '));
   said.mockRestore();
   expect(lines).toEqual(quiet ? [] : [[expect.stringContaining('A caller has waited for lock "key" for 30 s')]]);
+});
+
+it('A server that does not answer is left when its time is over: its connection would keep the process', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => sockets.push(socket.resume())).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const refused = expect(connectTo({ url })).rejects.toThrow('cannot be reached');
+  await until(() => sockets.length > 0);
+  await time.advance(5_000);
+  await refused;
+  await until(() => sockets[0]?.destroyed);
+  server.close();
 });

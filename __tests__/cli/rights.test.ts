@@ -99,6 +99,9 @@ describePrivate('The rights in docs/operations.md', () => {
       const { exitCode, stdout, stderr } = await ask(['ls'], env);
       expect([exitCode, stderr]).toEqual([76, expect.stringContaining('NOPERM')]);
       expect(stdout).toContain('fair:key');
+      // Another one of this name may be in the part that is not seen.
+      const release = await ask(['release', 'fair:key', '--yes'], env);
+      expect([release.exitCode, release.stderr]).toEqual([76, expect.stringContaining('Nothing was released')]);
     }
   });
 
