@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import { Semaphore } from 'async-mutex';
 import { LocalQueue, type Turn } from '../../lib/core/local-queue';
 import { Wait } from '../../lib/core/wait';
+import { type Linked, LinkedList } from '../../lib/internal/linked-list';
 
 const patiently = (signal?: AbortSignal): Wait => new Wait('key', Number.POSITIVE_INFINITY, signal);
 
@@ -16,6 +17,19 @@ it('The local queue rejects a caller that was interrupted before it came', async
   const wait = patiently();
   wait.interrupt('left');
   await expect(queue.enter(undefined, wait)).rejects.toBe('left');
+});
+
+it('A member that leaves a list twice, or was in none, changes nothing', () => {
+  interface Member extends Linked<Member> {}
+  const [left, stays, never] = [1, 2, 3].map((): Member => ({ previous: undefined, next: undefined })) as [
+    Member,
+    Member,
+    Member,
+  ];
+  const list = new LinkedList<Member>();
+  for (const member of [left, stays]) list.append(member);
+  for (const member of [left, left, never]) list.remove(member);
+  expect([[...list], list.first, list.last, list.size]).toEqual([[stays], stays, stays, 1]);
 });
 
 it('The local queue never lets two in, nor anybody in between when the turn goes to the next', async () => {
