@@ -126,7 +126,7 @@ export abstract class LockRegistry implements LockSource {
    * callers of this process, and is not kept: the next caller runs its own task.
    * @throws TypeError or RangeError when the key or an option is not valid, or the result has no text, or one of over
    *   1 MiB.
-   * @throws LockTimeoutError when there is no result within `waitTime`.
+   * @throws LockTimeoutError when there is no result within `waitTime`, and somebody has the lock.
    * @throws LockLostError when the lock was lost while the task ran: nothing is kept.
    * @throws CannotAcquireLockError when Redis failed or was silent, and at once inside a task of the same key.
    * @throws Error when this registry keeps no results.
