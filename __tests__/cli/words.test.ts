@@ -130,7 +130,15 @@ describePrivate('The words of redis-locks', () => {
 
   it('completes the KEY of a lock by what Redis has, and nothing that a shell would execute or that may be a secret', async () => {
     const owner = (name: string) => `${name}:${'A'.repeat(22)}:1`;
-    const names = ['locks:nightly', 'locks:night:2', 'orders:order:42', 'orders:a b', 'orders:$(id)', '-x'];
+    const names = [
+      'locks:nightly',
+      'locks:night:2',
+      'orders:order:42',
+      'orders:a b',
+      'orders:$(id)',
+      '-x',
+      'orders:night:9',
+    ];
     for (const name of names) await send('SET', name, owner('web-7'), 'PX', '60000');
     await send('SET', 'orders:secret', '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e', 'PX', '60000');
     const next = async (line: string, ...ofBash: string[]) => {
@@ -146,7 +154,7 @@ describePrivate('The words of redis-locks', () => {
       }, LIMIT);
       expect(words).toEqual(expected);
     };
-    await completes(['locks:night:2', 'locks:nightly', 'orders:order:42'], 'inspect ');
+    await completes(['locks:night:2', 'locks:nightly', 'orders:night:9', 'orders:order:42'], 'inspect ');
     await completes(['orders:order:42'], 'inspect orders:o');
     // As bash takes it: its word begins after the colon.
     await completes(['order:42'], 'inspect orders:o', 'redis-locks', 'o', ':');

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCK_TYPES } from '../api/lock-types';
 import { findLocks } from '../inspection/find-locks';
-import { literally } from '../redis/names';
 import {
   type Arguments,
   COMMANDS,
@@ -71,7 +70,8 @@ function keysLike(word: string, isRun: boolean, values: Values): Promise<readonl
 async function heldLike(word: string, isRun: boolean, values: Values): Promise<string[]> {
   const registryKey = registryKeyOf(values) ?? (isRun ? 'locks' : undefined);
   const { client } = await connectTo(values);
-  const { locks } = await findLocks(client, { registryKey, match: `${literally(word)}*` });
+  // Of a word that is a pattern, the names that it finds do not begin with it.
+  const { locks } = await findLocks(client, { registryKey, match: `${word}*` });
   // A key that may be data of an application may be a secret too.
   const sure = locks.filter(({ isSure }) => isSure);
   const names = sure.map(({ lock, key }) => (registryKey === undefined ? lock : (key ?? lock)));
