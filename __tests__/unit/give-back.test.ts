@@ -2,6 +2,7 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { GivingBack, repeated } from '../../lib/core/give-back';
 import { Hold } from '../../lib/core/hold';
 import type { LockProtocol, Released } from '../../lib/core/protocol';
+import { clock } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
@@ -68,6 +69,17 @@ it.each<[what: string, errors: Error[], endsAt: number, times: string, isDone: b
   const outcome = repeated(ask, () => startedAt + endsAt).catch(() => 'failed');
   await time.advance(2_000);
   expect([asked.join(' '), await outcome]).toEqual([times, isDone ? 'done' : 'failed']);
+});
+
+it('What takes until its end to fail is not repeated', async () => {
+  let asked = 0;
+  const ask = async () => {
+    asked++;
+    await new Promise<void>((resolve) => clock.setTimeout(resolve, 300));
+    throw CUT;
+  };
+  expect(await time.settled(repeated(ask, () => startedAt + 300))).toMatchObject({ after: 300, error: CUT });
+  expect(asked).toBe(1);
 });
 
 const CONFIRMED = { outcome: 'released', isRepeated: false };

@@ -37,6 +37,15 @@ async function lose(lease: Lease): Promise<void> {
 
 const LOST = { name: 'LockLostError', reason: 'stolen' };
 
+it('A call inside a run knows which locks are around it, for a warning of a deadlock', async () => {
+  const begin = jest.spyOn(lock.services.waits, 'begin');
+  await other.run(async () => {
+    await lock.run(() => undefined);
+    const around = begin.mock.lastCall?.[0].scope;
+    expect([other, lock].map(({ names }) => around?.isInside(names.lock))).toEqual([true, false]);
+  });
+});
+
 it('Nested calls whose scope ends before their turn, and those that had it, are no open waits any more', async () => {
   const { waits } = lock.services;
   /** The waits in the list of nested ones, and whether one that has joined the others was in it. */
