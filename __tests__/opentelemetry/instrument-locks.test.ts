@@ -99,7 +99,7 @@ describePrivate('Instrumented locks', () => {
 
   it('Instrumented locks count calls by outcome, what is held, and what waits', async () => {
     const startedAt = performance.now();
-    const { first, second, labels } = await two();
+    const { first, second, registryKey, labels } = await two();
     instrument();
     const lease = await first.obtain('key').lock();
     expect(await second.obtain('key').tryLock()).toBeNull();
@@ -122,6 +122,9 @@ describePrivate('Instrumented locks', () => {
       'redis_lock.waiting': [{ attributes: labels, value: 0 }],
     });
     expect((await exported.points())['redis_lock.acquisitions']).toHaveLength(3);
+    // Neither contention nor an abort is an error.
+    const codes = exported.spans(`lock ${registryKey}`).map(({ status }) => status.code);
+    expect(new Set(codes)).toEqual(new Set([SpanStatusCode.UNSET]));
     const seconds = (performance.now() - startedAt) / 1_000;
     for (const name of ['redis_lock.wait.duration', 'redis_lock.hold.duration']) {
       const { longest, unit } = await exported.histogram(name);

@@ -1,7 +1,9 @@
 import { expect, it } from '@jest/globals';
 import {
   CannotAcquireLockError,
+  LeaseEvalError,
   LockError,
+  LockInspectionError,
   LockLostError,
   LockQueueFullError,
   LockReleaseError,
@@ -20,6 +22,8 @@ it.each([
   [new LockQueueFullError('42', 100), 'LockQueueFullError', 'ERR_LOCK_QUEUE_FULL', undefined],
   [new LockLostError('42', 'stolen'), 'LockLostError', 'ERR_LOCK_LOST', undefined],
   [new LockReleaseError('text', '42', { cause }), 'LockReleaseError', 'ERR_LOCK_RELEASE', cause],
+  [new LockInspectionError('text', '42', { cause }), 'LockInspectionError', 'ERR_LOCK_INSPECTION', cause],
+  [new LeaseEvalError('text', '42', { cause }), 'LeaseEvalError', 'ERR_LEASE_EVAL', cause],
   [new NotLockOwnerError('text', '42'), 'NotLockOwnerError', 'ERR_NOT_LOCK_OWNER', undefined],
   [new RegistryClosedError('text', '42'), 'RegistryClosedError', 'ERR_REGISTRY_CLOSED', undefined],
 ] as const)(

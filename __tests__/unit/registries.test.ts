@@ -291,7 +291,7 @@ describe('A registry on Redis', () => {
 
   it('A registry warns of a hash tag that puts all segments into one slot, and of no other key', () => {
     open({ registryKey: '{orders}' }).segmented('stock', { segments: 2 });
-    open().segmented('stock', { segments: 2 });
+    for (const key of ['stock', '{stock}']) open().segmented(key, { segments: 2 });
     const message = 'The hash tag in registryKey "{orders}" puts all segments of "stock" into one slot of a cluster';
     expect(warnings).toEqual([{ code: 'SEGMENTS_SHARE_SLOT', message, key: 'stock' }]);
   });
