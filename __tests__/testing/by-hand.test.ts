@@ -90,9 +90,10 @@ it('InMemoryLocks expire by hand: the next waiter has the lock, and the holder l
 it('InMemoryLocks are stolen by hand, also a free one, until that expires', async () => {
   const { locks, ours, theirs } = openTwo();
   const lease = await ours.obtain('key').lock();
-  locks.steal('key', { ttl: 60 });
+  locks.steal('key');
   expect(locks.holder('key')).toMatchObject({ owner: 'somebody else', name: undefined });
   expect((await theirs.obtain('key').inspect()).acquiredAt).toBeLessThanOrEqual(Date.now());
+  locks.steal('key', { ttl: 200 });
   await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
   expect(await theirs.obtain('key').tryLock()).toBeNull();
   await (await theirs.obtain('key').lock()).unlock();
