@@ -127,8 +127,8 @@ describePrivate('What a fair lock leaves behind', () => {
     // So nobody polls as a matter of routine.
     const processes = await Promise.all([1, 2, 3].map(() => fixture.process({ idleBetweenTries: 60_000 })));
     const callers = processes.flatMap((process) => [takeTurns(process), takeTurns(process)]);
-    // All of them listen by then.
-    await until(() => turns > 200);
+    const channels = `${fixture.names.companion('grants')}:*`;
+    await until(async () => turns > 20 && (await admin.pubSubChannels(channels)).length === processes.length);
     await admin.hSet(fields, dead);
     await until(async () => (await admin.hLen(fields)) < 5);
     isOver = true;
