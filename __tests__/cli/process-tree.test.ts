@@ -23,7 +23,7 @@ describe('The processes of the system', () => {
       '-e',
       `const { pid } = require('node:child_process').spawn('true');
        require('node:fs').writeSync(1, pid + '\\n');
-       for (;;);`,
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60_000);`,
     ]);
     const [line] = await once(parent.stdout, 'data');
     const pid = Number(line);
