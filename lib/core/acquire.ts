@@ -582,8 +582,8 @@ export class Call {
     const cause = causeOf(failure, connection);
     const isSilent = cause === undefined || cause instanceof CommandTimeoutError;
     // Redis may have answered others meanwhile.
-    let why = ms > 0 ? `Redis has not answered for ${ms} ms` : NO_ANSWER;
-    if (!isSilent) why = reasonOf(cause);
+    const silence = ms > 0 ? `Redis has not answered for ${ms} ms` : NO_ANSWER;
+    let why = isSilent ? silence : reasonOf(cause);
     if (isServerAnswer(failure)) {
       const seconds = Math.round(ms / 1_000);
       const said = messageOf(failure);

@@ -55,8 +55,7 @@ const monitors = new WeakMap<ConnectionEvents, ConnectionMonitor>();
 export class ConnectionMonitor {
   readonly #client: ConnectionEvents;
   readonly #listeners = new Set<() => void>();
-  /** Called each time that the client was closed, while anybody listens for its reconnects. */
-  readonly whenClosed = new Set<() => void>();
+  readonly #closeListeners = new Set<() => void>();
   #stop: () => void = () => undefined;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
@@ -88,6 +87,15 @@ export class ConnectionMonitor {
     };
   }
 
+  /**
+   * Calls `listener` each time that the client was closed, while anybody listens for its reconnects, as every open
+   * registry does. Returns the function that stops it.
+   */
+  onClose(listener: () => void): () => void {
+    this.#closeListeners.add(listener);
+    return () => void this.#closeListeners.delete(listener);
+  }
+
   /** Returns the function that stops it. */
   #attach(): () => void {
     const client = this.#client;
@@ -114,7 +122,7 @@ export class ConnectionMonitor {
 
   readonly #onClosed = (): void => {
     this.interruptions++;
-    for (const listener of [...this.whenClosed]) listener();
+    for (const listener of [...this.#closeListeners]) listener();
   };
 
   readonly #onLost = (): void => {

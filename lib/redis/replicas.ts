@@ -128,6 +128,8 @@ export class ReplicatedScripts {
   /** By the address of a master; by an empty text where there is no cluster. */
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
   #isClosed = false;
+  /** Ends the listening to the end of the client. */
+  #stopWatching: (() => void) | undefined;
 
   /** Throws `TypeError` for a client without such a connection: a pool, a foreign client. */
   constructor(client: RedisClient, replication: ReplicationSettings) {
@@ -238,7 +240,7 @@ export class ReplicatedScripts {
     const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
     if (this.#cluster === undefined) {
       // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
-      ConnectionMonitor.of(client).whenClosed.add(this.#closeAll);
+      this.#stopWatching ??= ConnectionMonitor.of(client).onClose(this.#closeAll);
     }
     const own = client.duplicate(client.getMasterNode === undefined ? NO_HAND_OFFS : SENTINEL);
     const isKnown = (): boolean =>
@@ -248,7 +250,8 @@ export class ReplicatedScripts {
   }
 
   readonly #closeAll = (): void => {
-    ConnectionMonitor.of(this.#client).whenClosed.delete(this.#closeAll);
+    this.#stopWatching?.();
+    this.#stopWatching = undefined;
     for (const connecting of this.#connections.values()) {
       void connecting.then((connection) => connection.close()).catch(() => undefined);
     }
