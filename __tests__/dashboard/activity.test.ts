@@ -26,6 +26,16 @@ it('The page counts the calls of a bounded number of keys at a time', async () =
   expect(activity.busiest()).toMatchObject([{ lock: nameOf('late'), calls: 3 }]);
 });
 
+it('The page forgets the calls of two minutes ago, though nobody has called since', async () => {
+  activity = new Activity();
+  const { registry } = createRegistry(mockRedis());
+  await registry.run('key', () => undefined);
+  await time.advance(61_000);
+  expect(activity.busiest()).toMatchObject([{ calls: 1 }]);
+  await time.advance(61_000);
+  expect(activity.busiest()).toEqual([]);
+});
+
 it('The page of one registryKey shows nothing of other registries of its process', async () => {
   const [ours, others] = [createRegistry(mockRedis()), createRegistry(mockRedis())];
   using page = dashboard(mockRedis(), { registryKey: ours.registryKey, token: TOKEN });

@@ -124,6 +124,7 @@ export class Activity {
 
   /** The keys that are waited for, the longest first, and those called most often, in the last one or two minutes. */
   busiest() {
+    this.#forgetOld();
     const sums = new Map(this.#before);
     for (const [lock, calls] of this.#calls) sums.set(lock, add(sums.get(lock), calls));
     const waits = this.waits();
@@ -146,16 +147,20 @@ export class Activity {
     const { owner } = (result ?? {}) as { readonly owner?: string };
     const what = outcome !== 'acquired' ? outcome : isHandedOver ? 'passed on' : 'acquired';
     if (what !== undefined) this.note(what, message, owner === undefined ? undefined : nameIn(owner));
-    const now = clock.now();
-    if (now - this.#countedSince > LASTS) {
-      this.#before = now - this.#countedSince > 2 * LASTS ? new Map() : this.#calls;
-      this.#calls = new Map();
-      this.#countedSince = now;
-    }
+    this.#forgetOld();
     const name = nameOf(message);
     const known = this.#calls.get(name);
     if (known === undefined && this.#calls.size >= COUNTED) return;
     this.#calls.set(name, add(known, { calls: 1, waited, longest: waited }));
+  }
+
+  /** Begins another count when the one of now has lasted its time. */
+  #forgetOld(): void {
+    const age = clock.now() - this.#countedSince;
+    if (age <= LASTS) return;
+    this.#before = age > 2 * LASTS ? new Map() : this.#calls;
+    this.#calls = new Map();
+    this.#countedSince += age;
   }
 
   #began({ leases }: HoldMessage): void {
