@@ -113,6 +113,9 @@ export function onceContract(pair: () => Promise<Pair>): void {
     const own = one.once('c', () => one.once('c', () => 'c', KEPT), KEPT);
     await expect(own).rejects.toThrow(CannotAcquireLockError);
     await expect(own).rejects.toThrow('The task of once("c") would wait for its own result: a deadlock');
+    const deeper = one.once('d', () => one.run('d', () => one.once('d', () => 'd', KEPT)), KEPT);
+    await expect(deeper).rejects.toThrow('The task of once("d") would wait for its own result: a deadlock');
+    expect(await one.run('e', () => one.run('e', () => one.once('e', () => 'e', KEPT)))).toBe('e');
     expect(await one.run('d', () => one.once('d', () => 'd', KEPT))).toBe('d');
   });
 

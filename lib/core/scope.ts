@@ -68,6 +68,13 @@ export class Scope {
     return scope;
   }
 
+  /** Whether it is `outer`, or was opened inside that. */
+  isWithin(outer: Scope): boolean {
+    let scope: Scope | undefined = this;
+    while (scope !== undefined && scope !== outer) scope = scope.#parent;
+    return scope !== undefined;
+  }
+
   /** Whether this scope, or one around it, holds the lock of this name in Redis; also one of another registry. */
   isInside(lockName: string): boolean {
     for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {

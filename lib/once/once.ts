@@ -80,7 +80,7 @@ export class Once {
     if (signal?.aborted) throw signal.reason;
     const others = this.#flights.get(key);
     const scope = Scope.holding(lock.scopeLock);
-    if (scope !== undefined && others?.scope === scope) {
+    if (others?.scope !== undefined && scope?.isWithin(others.scope)) {
       throw new CannotAcquireLockError(`The task of once("${key}") would wait for its own result: a deadlock`, key);
     }
     // The flight of others waits for the lock that this caller holds.
