@@ -78,3 +78,12 @@ it('The unlock order of a lock keeps 16 of 100 lost leases and counts the others
   for (const one of lost) await one.unlock().catch(() => undefined);
   expect([order.isEmpty, await order.unlockNext().catch(() => 'lost'), order.isEmpty]).toEqual([false, 'lost', true]);
 });
+
+it('Leases of a shared lock that are held are never counted as lost, however many there are', async () => {
+  const semaphore = registry.semaphore('key', { permits: 20 });
+  const leases = await Promise.all(Array.from({ length: 20 }, () => semaphore.lock()));
+  for (const lease of leases) await lease.unlock();
+  const last = await semaphore.lock();
+  await semaphore.unlock();
+  expect(last.remaining).toBe(0);
+});

@@ -36,8 +36,8 @@ const MOST_LOST = 16;
 /**
  * The leases of one lock that were taken with `lock` or `tryLock` in one place (a scope, or outside all scopes), in the
  * order in which `lock.unlock()` ends them. `lock.unlock()` does not know which caller calls it. At most one of the
- * leases is held. Those before it were lost, and each of their holders has an `unlock()` to come, which reports the
- * loss: so the `finally` of an earlier holder never releases the lease of a later one.
+ * leases is held, but for a shared lock. Those before it were lost, and each of their holders has an `unlock()` to come,
+ * which reports the loss: so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
   #leases: HeldLease[];
@@ -51,11 +51,16 @@ export class UnlockOrder {
 
   add(lease: HeldLease): void {
     this.#leases = this.#leases.filter(({ isUnlocked }) => !isUnlocked);
-    if (this.#leases.length > MOST_LOST) {
-      this.#lastCounted = this.#leases.shift();
-      this.#counted++;
-    }
+    if (this.#leases.length > MOST_LOST) this.#countOldestLost();
     this.#leases.push(lease);
+  }
+
+  /** Of a shared lock, all may be held. */
+  #countOldestLost(): void {
+    const oldest = this.#leases.findIndex((lease) => lease.checkLost());
+    if (oldest < 0) return;
+    [this.#lastCounted] = this.#leases.splice(oldest, 1);
+    this.#counted++;
   }
 
   get isEmpty(): boolean {
