@@ -1,6 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it } from '@jest/globals';
 import type { DistributedLock, LockOptions, RedisLockRegistry } from '../../lib';
+import type { RedisLock } from '../../lib/core/lock';
+import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -85,6 +87,30 @@ it('An attempt in flight of a caller that got a hold of its process is given bac
   (await first).assertHeld();
   await time.advance(300);
   expect(redis.sent).toBe(sent + 1);
+});
+
+it('A caller that got a hold of its process keeps it, though a message lets it in at the same moment', async () => {
+  const before = await semaphore.lock();
+  const protocol = (semaphore as RedisLock).openProtocol();
+  const { wait } = protocol;
+  let isLetIn = false;
+  protocol.wait = async (hold, ...others) => {
+    const woken = await wait.call(protocol, hold, ...others);
+    if (!isLetIn) return woken;
+    return {
+      granted: true,
+      owner: hold.ticket,
+      until: clock.now() + 1_000,
+      fencingToken: undefined,
+      drift: hold.drift,
+    };
+  };
+  redis.evalSha.mockResolvedValue(sharedRefused(60_000, 2));
+  const first = semaphore.lock();
+  await time.advance(25);
+  isLetIn = true;
+  await before.unlock();
+  (await first).assertHeld();
 });
 
 it('A position in the queue goes on to the next caller that asks for the same, which gives it back once when it gives up, though a connection was lost before', async () => {

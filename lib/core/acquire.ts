@@ -384,7 +384,7 @@ export class Call {
     if (wait.remaining === 0) return undefined;
     this.#become('asleep');
     const result = await this.#asleep(this.#protocol.wait(asked.hold, refusal, wait));
-    if (!result.granted || result.until <= clock.now()) return undefined;
+    if (this.#received !== undefined || !result.granted || result.until <= clock.now()) return undefined;
     this.#become('granted');
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
