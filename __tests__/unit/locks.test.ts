@@ -263,7 +263,6 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   // The hold was not confirmed for longer than 50 ms: Redis is asked, and says that it is held.
   const unlocked = lease.unlock();
   await time.advance(0);
-  await unlocked;
   const rejected = expect(waiting).rejects.toThrow('closed');
   const answer = lateReply();
   redis.evalSha.mockReturnValueOnce(answer.promise);
@@ -273,8 +272,10 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   for (const resolve of immediates.splice(0)) resolve();
   await time.advance(10);
   expect(isClosed).toBe(false);
-  answer.resolve(1);
+  answer.resolve(0);
   await closing;
+  // What became of it is what its last holder is told.
+  await expect(unlocked).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
 
 it('A hold that goes on after a turn of the event loop is not lost by what was answered to its last holder', async () => {
@@ -292,11 +293,12 @@ it('A hold that goes on after a turn of the event loop is not lost by what was a
   await before.unlock();
   await time.advance(10);
   await lease.renew();
-  await lease.unlock();
+  const unlocked = lease.unlock();
   renewal.resolve(0);
   await time.advance(1);
   clock.immediate = immediate;
   for (const resume of resumes.splice(0)) resume();
+  await unlocked;
   expect(await time.settled(waiting)).toMatchObject({ value: { key: 'other' } });
   (await first).assertHeld();
 });

@@ -349,8 +349,7 @@ export class RedisLock implements DistributedLock {
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
-      this.#pass(ended, true, now);
-      return 'passed on';
+      return this.#pass(ended, timeout, true, now);
     }
     // What it has sent sees to it, after a release.
     if (next.isAttempting) return undefined;
@@ -368,8 +367,7 @@ export class RedisLock implements DistributedLock {
         const first = this.nextAfter(ended);
         const at = clock.now();
         if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return hold.release(timeout / 2);
-        this.#pass(ended, false, at);
-        return 'passed on';
+        return this.#pass(ended, timeout / 2, false, at);
       },
       (error: unknown) => releaseAfter(error, hold, timeout / 2),
     );
@@ -381,30 +379,28 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
-  #pass(ended: RedisLease, isWatched: boolean, now: number): void {
-    ended.handedOver();
-    if (this.services.loopTurn.isDue(now)) void this.#passLater(ended);
-    else this.#passNow(ended, isWatched);
+  #pass(
+    ended: RedisLease,
+    timeout: number,
+    isWatched: boolean,
+    now: number,
+  ): 'passed on' | Promise<Released | 'passed on'> {
+    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(ended, isWatched);
   }
 
-  async #passLater(ended: RedisLease): Promise<void> {
-    const { hold } = ended;
-    // Until then the lease that ended stands for the hold: `close` waits for it.
-    hold.unlocked();
+  /** Until then the lease that ended stands for the hold: `close` waits for it. */
+  async #passLater(ended: RedisLease, timeout: number): Promise<Released | 'passed on'> {
     await clock.immediate();
     const next = this.nextAfter(ended);
-    if (next !== undefined && hold.isFreshFor(next.request, clock.now())) {
-      this.#passNow(ended, false);
-      return;
-    }
-    const { givingBack, settings } = this.services;
-    await givingBack.within(settings.commandTimeout, hold);
-    this.leaseOver(ended);
+    if (next === undefined || !ended.hold.isFreshFor(next.request, clock.now())) return ended.hold.release(timeout);
+    return this.#passNow(ended, false);
   }
 
-  #passNow(ended: RedisLease, isWatched: boolean): void {
+  #passNow(ended: RedisLease, isWatched: boolean): 'passed on' {
+    ended.handedOver();
     this.give((call) => this.leaseOf(ended.hold, call, isWatched));
     this.leaseOver(ended);
+    return 'passed on';
   }
 
   /**
