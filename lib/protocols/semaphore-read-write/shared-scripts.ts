@@ -1,4 +1,4 @@
-import type { SharedKind } from '../../api/lock-types';
+import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound } from '../format/replies';
@@ -20,8 +20,9 @@ import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
  *                                        tickets
  *   fence     string   the last fencing token, of writers only
  *
- * A kind is semaphore, read or write. An owner that has several permits ends with `*<number>`. The readers of a process share one owner. Each process has one ticket of each kind
- * at a time, so that the queue is short: a script reads all of it. A waiting process polls, which prolongs its ticket.
+ * A kind is semaphore, read or write. An owner that has several permits ends with `*<number>`. The readers of a process
+ * share one owner. Each process has one ticket of each kind at a time, so that the queue is short: a script reads all of
+ * it. A waiting process polls, which prolongs its ticket.
  *
  * A script that makes room lets in those at the front of the queue that may enter. The lock is theirs at once where their
  * process was heard of a moment ago, with the ttl that it asked for then; others are asked to come. All of them hear of
@@ -44,7 +45,7 @@ local function digits(number) return string.format('%.0f', number) end
 
 -- Whether the lowest member is that of a sorted set of the application, of which no script removes anything.
 local function isForeign(lowest)
-  return lowest and not ({ semaphore = 1, read = 1, write = 1 })[string.match(lowest, '^(%a+):')]
+  return lowest and not ({ ${SHARED_KINDS.map((kind) => `${kind} = 1`).join(', ')} })[string.match(lowest, '^(%a+):')]
 end
 
 local function expireWithLastLease()
