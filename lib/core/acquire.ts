@@ -422,7 +422,7 @@ export class Call {
     this.#state = STATES.change(this.#state, state);
   }
 
-  /** The call is suspended: between two attempts, or, of a shared lock, also while one is in flight. */
+  /** The call is suspended, and can be woken: between two attempts, or (a shared lock) while one is in flight. */
   get isAsleep(): boolean {
     return this.wait.step !== undefined;
   }

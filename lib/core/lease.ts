@@ -36,11 +36,11 @@ const STATES = new States('lease', {
   /** Its caller may rely on it, until its deadline. */
   held: ['unlocked', 'lost'],
   /** `unlock` or `detach` was called: its hold goes to the next caller, or is given back. That may find that it was lost. */
-  unlocked: ['lost, unlocked'],
+  unlocked: ['lost and unlocked'],
   /** The hold was lost, or the lease's own ttl ended. Its caller has not called `unlock` yet. */
-  lost: ['lost, unlocked'],
+  lost: ['lost and unlocked'],
   /** The loss was reported by `unlock` too. */
-  'lost, unlocked': [],
+  'lost and unlocked': [],
 });
 
 type LeaseState = keyof typeof STATES.following;
@@ -104,7 +104,7 @@ export class RedisLease implements HeldLease {
   }
 
   get isUnlocked(): boolean {
-    return this.#state === 'unlocked' || this.#state === 'lost, unlocked';
+    return this.#state === 'unlocked' || this.#state === 'lost and unlocked';
   }
 
   /** ms for which its release has not been answered. */
@@ -335,7 +335,7 @@ export class RedisLease implements HeldLease {
   }
 
   #unlockLost(): Promise<void> {
-    this.#become('lost, unlocked');
+    this.#become('lost and unlocked');
     this.#unlocking = Promise.reject(this.lossError());
     // The key may still be there. Others that had the hold too may still run: the last one sees to it.
     if (--this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
@@ -400,7 +400,7 @@ export class RedisLease implements HeldLease {
 
   /** The script that was to end it found that the lock was lost before. */
   #foundLost(reason: LockLostReason): LockLostError {
-    this.#become('lost, unlocked');
+    this.#become('lost and unlocked');
     this.#loss = reason;
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss(reason);

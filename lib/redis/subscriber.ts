@@ -53,7 +53,7 @@ export function isSubscriber(value: unknown): value is RedisSubscriber {
 const STATES = new States('subscription', {
   /** Redis has not confirmed every channel: waiters poll. */
   opening: ['open', 'over'],
-  /** Messages come, also after a reconnect. Ends when there were no listeners for a while, or the client is closed. */
+  /** Messages come, also after a reconnect. Ends without listeners for a while, or with its connection. */
   open: ['over'],
   /** No message comes any more. */
   over: [],
