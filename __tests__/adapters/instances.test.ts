@@ -117,14 +117,14 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
 
   afterAll(() => redis.stop());
 
-  it('An instance of ioredis or iovalkey has one client, and without the adapter the error names it', async () => {
+  it('An instance that an adapter takes has one client, and without the adapter the error names it', async () => {
     const { instance, adapt, end, wrapIt } = await open(redis.address);
     expect(() => new RedisLockRegistry(instance as RedisClient, { registryKey: 'orders' })).toThrow(wrapIt);
     expect(adapt()).toBe(adapt());
     await end();
   });
 
-  it('An instance of ioredis or iovalkey is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
+  it('An instance that an adapter takes is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
     const { instance, adapt, ping, end } = await open(redis.address);
     const emitter = instance as { eventNames?(): unknown[] };
     const state = () => ({ own: Object.keys(instance).sort(), events: emitter.eventNames?.() });
@@ -139,7 +139,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     await end();
   });
 
-  it('An instance of ioredis or iovalkey lists locks, and runs scripts that the server does not know', async () => {
+  it('An instance that an adapter takes lists locks, and runs scripts that the server does not know', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry } = createRegistry(adapt());
     const leases = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
@@ -153,7 +153,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     await end();
   });
 
-  it('An instance of ioredis or iovalkey that the application has closed is reported at once, and not after a silence', async () => {
+  it('An instance that an adapter takes that the application has closed is reported at once, and not after a silence', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry } = createRegistry(adapt());
     await registry.run('key', () => undefined);
@@ -164,7 +164,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
     });
   });
 
-  it('An instance of ioredis or iovalkey passes on what the server says of a key of a wrong type', async () => {
+  it('An instance that an adapter takes passes on what the server says of a key of a wrong type', async () => {
     const { adapt, end } = await open(redis.address);
     const { registry, nameOf } = createRegistry(adapt());
     await admin.lPush(nameOf('key'), 'no lock');
@@ -177,7 +177,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
   });
 
   if (kind === 'valkey-glide') {
-    it('An instance of ioredis or iovalkey has no connection for minReplicas: the constructor says so', async () => {
+    it('An instance that an adapter takes has no connection for minReplicas: the constructor says so', async () => {
       const { adapt, end } = await open(redis.address);
       const options = { registryKey: 'orders', minReplicas: 1 };
       expect(() => new RedisLockRegistry(adapt(), options)).toThrow(/minReplicas 1/);
@@ -204,7 +204,7 @@ describePrivate.each(eachPackage)('An instance of %s with auto-pipelining', (_na
 describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
   const redis = PrivateRedis.install();
 
-  it('An instance of ioredis or iovalkey that is closed while it waits to connect again is reported at once', async () => {
+  it('An instance that an adapter takes that is closed while it waits to connect again is reported at once', async () => {
     const proxy = await redis.proxy();
     const instance = single({ ...ioredisOptions(proxy.address), retryStrategy: () => NEVER });
     (instance as unknown as EventEmitter).on('error', () => undefined);
@@ -220,7 +220,7 @@ describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
     });
   });
 
-  it('An instance of ioredis or iovalkey that connects with its first command takes a lock by a single attempt', async () => {
+  it('An instance that an adapter takes that connects with its first command takes a lock by a single attempt', async () => {
     const instance = single({ ...ioredisOptions(redis.address), lazyConnect: true });
     const { registry } = createRegistry(fromIoredis(instance));
     const lease = await registry.obtain('key').tryLock();
