@@ -1,4 +1,4 @@
-import { beforeEach, expect, it } from '@jest/globals';
+import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
@@ -163,6 +163,34 @@ it.each([
   expect(messages.map(({ isHandedOver }) => isHandedOver)).toEqual([false, true]);
 });
 
+it('A fixed lease that began after a turn of the event loop ends at its deadline', async () => {
+  const { lease, waiting } = await waitedFor(60, { ttl: 1_000 }, { ttl: 1_000 });
+  const [other, last] = [await registry.obtain('other').lock(), lock.lock({ ttl: 1_000 })];
+  const next = registry.obtain('other').lock();
+  await lease.unlock();
+  const second = await waiting;
+  await time.advance(10);
+  void other.unlock();
+  time.now += 6;
+  const { sent } = redis;
+  await second.unlock();
+  const third = await last;
+  expect(redis.sent).toBe(sent);
+  await time.advance(990);
+  expect(third.signal.aborted).toBe(false);
+  await time.advance(20);
+  expect(third.signal.reason).toMatchObject({ reason: 'expired' });
+  await next;
+});
+
+it('A fixed lease for which its hold was confirmed ends at its deadline', async () => {
+  const { lease, waiting } = await waitedFor(60, { ttl: 1_000 }, { ttl: 1_000 });
+  await lease.unlock();
+  const { signal } = await waiting;
+  await time.advance(1_000);
+  expect(signal.reason).toMatchObject({ reason: 'expired' });
+});
+
 it.each([10, 60])('A hold is not passed on %d ms after its confirmation before its minHold ends', async (ms) => {
   const { lease, waiting, sent } = await waitedFor(ms, { minHold: 1_000 });
   redis.evalSha.mockResolvedValueOnce(1).mockResolvedValue(refused(20_000));
@@ -247,6 +275,18 @@ it.each([
   else expect(redis.calls[sent]?.arguments).toContain('UNLINK');
   await next;
   (await waiting).assertHeld();
+});
+
+it('After a turn of the event loop, holds are passed on at once again', async () => {
+  const immediate = jest.spyOn(clock, 'immediate');
+  for (let i = 0; i < 3; i++) {
+    const [lease, ...others] = [await lock.lock(), lock.lock(), lock.lock()];
+    await lease.unlock();
+    for (const next of others) await (await next).unlock();
+    await time.advance(20);
+  }
+  // One for each turn in which holds were passed on, and none for a hold.
+  expect(immediate).toHaveBeenCalledTimes(3);
 });
 
 it('A hold that goes on after a turn of the event loop is given back before close resolves', async () => {
