@@ -146,6 +146,15 @@ it('Two busy segments are contended for, and one more after each 100 ms', async 
   expect(await answer).toMatchObject({ served: true });
 });
 
+it('No busy segment is contended for any more when the time is over, which would be an attempt of its own', async () => {
+  all('busy');
+  const end = time.settled(stockOf().run(serve, { waitTime: 100 }));
+  await time.advance(110);
+  expect(asked).toHaveLength(6);
+  for (const { refuse } of visits) refuse(new LockTimeoutError('stock:1', 100));
+  expect(await end).toMatchObject({ error: { name: 'LockTimeoutError', key: 'stock', waitTime: 100 } });
+});
+
 it('Once a busy segment is entered, no other one is contended for', async () => {
   all('busy');
   const answer = stockOf().run(serve, { waitTime: 1_000 });

@@ -363,7 +363,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     const limit = isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(remaining, LEAST_TIME_TO_ANSWER);
     let entry: Entry<T> | 'busy' | undefined;
     try {
-      entry = await contend([index], task, () => 0, limit);
+      entry = await contend([index], task, 0, limit);
     } catch (error) {
       if (!(error instanceof CannotAcquireLockError) || wait.remaining === 0) throw error;
       // A single attempt fails early while the client has no connection, and this caller waits.
@@ -376,8 +376,9 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
 
   /** Waits for any of these segments and enters the first that is granted. `LockTimeoutError` when the time is over. */
   async function enterAnyOf<T>(indices: readonly number[], task: SegmentTask<T>): Promise<Entry<T>> {
-    if (wait.remaining === 0) throw timeout();
-    const entry = await contend(indices, task, () => wait.remaining, Number.POSITIVE_INFINITY);
+    const { remaining } = wait;
+    if (remaining === 0) throw timeout();
+    const entry = await contend(indices, task, remaining, Number.POSITIVE_INFINITY);
     if (entry === undefined || entry === 'busy') throw timeout();
     return entry;
   }
@@ -394,13 +395,14 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
 
   /**
    * Contends for these segments, for up to `limit` ms, and enters the first that is granted. It leaves the others; a
-   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. `busy`: others
-   * held the segments until the wait was over; `undefined`: the time was over before that was known.
+   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. `waitTime`: what
+   * is left of it, or 0 for one attempt. `busy`: others held the segments until the wait was over; `undefined`: the time was
+   * over before that was known.
    */
   async function contend<T>(
     indices: readonly number[],
     task: SegmentTask<T>,
-    waitTimeOfEach: () => number,
+    waitTime: number,
     limit: number,
   ): Promise<Entry<T> | 'busy' | undefined> {
     // With one segment and no limit the caller's signal suffices; an AbortController would add about 10 % to the cost.
@@ -412,9 +414,9 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     const tasks = new Map<number, Promise<T>>();
     let isOver = false;
     const entered = await wait.suspend<number | 'busy'>(limit, (resume, fail) => {
-      const contendFor = ({ index, lock }: { index: number; lock: DistributedLock }): void => {
+      const contendFor = ({ index, lock }: (typeof others)[number], left: number): void => {
         let isInside = false;
-        const all = { ...options, waitTime: waitTimeOfEach(), signal };
+        const all = { ...options, waitTime: left, signal };
         const running = lock.run((lease) => {
           if (isOver) throw LEFT;
           isInside = true;
@@ -430,11 +432,16 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
         });
       };
       let timer: Timer | undefined;
-      const startNext = (count: number): void => {
-        others.splice(0, count).forEach(contendFor);
-        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, () => startNext(1));
+      const start = (count: number, left: number): void => {
+        for (const one of others.splice(0, count)) contendFor(one, left);
+        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, addOne);
       };
-      startNext(CHOICES);
+      const addOne = (): void => {
+        const { remaining } = wait;
+        // With no time left it would be one attempt, which may take longer.
+        if (remaining > 0) start(1, remaining);
+      };
+      start(CHOICES, waitTime);
       return () => {
         isOver = true;
         timer?.cancel();
