@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
 import type { AcquireMessage, DistributedLock } from '../../lib';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
@@ -57,6 +58,21 @@ it('maxWaiting leaves the callers of another key, and a lock that is free, alone
   expect(results).toEqual(['ran', 'ran']);
   // One has the lock, and one waits for it.
   expect(await Promise.all([1, 2].map(() => ours.run('c', () => 'ran')))).toEqual(['ran', 'ran']);
+});
+
+it('A call for segments waits for those that have room, and rejects when none has', async () => {
+  const { ours, theirs } = two();
+  // Each of its calls tries the segments in this order: 1, 2, 3, 0.
+  const stock = () => ours.segmented('stock', { segments: 4, random: () => 0 });
+  const leases = await Promise.all(stock().names.map((name) => theirs.obtain(name).lock()));
+  const calls = [1, 2].map(() => stock().run(({ index }) => index));
+  await settled();
+  await settled();
+  await expect(stock().run(() => 'never', { waitTime: 500 })).rejects.toMatchObject(FULL);
+  // By now each of them would wait for one more.
+  await sleep(150);
+  for (const lease of leases) await lease.unlock();
+  expect(await Promise.all(calls)).toMatchObject([{ served: true }, { served: true }]);
 });
 
 it('A call that finds the queue full is published as contention, and not as a failure', async () => {

@@ -97,7 +97,7 @@ export class LockTimeoutError extends LockError {
   }
 }
 
-/** `maxWaiting` callers of this registry wait for the lock already: nothing was waited for. Contention, not a failure. */
+/** `maxWaiting` callers of this registry wait for the lock already, so this call did not. Contention, not a failure. */
 export class LockQueueFullError extends LockError {
   readonly code = 'ERR_LOCK_QUEUE_FULL';
   readonly maxWaiting: number;

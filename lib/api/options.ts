@@ -54,7 +54,7 @@ export interface RegistryOptions {
    * How many callers of this registry may wait for one lock (a whole number from 1), as `maxPending` of async-lock. A
    * call that would be one more rejects with `LockQueueFullError`, as soon as it is known that the lock is not free.
    * `tryLock()` without a `waitTime` does not wait. A semaphore, and each side of a read/write lock, counts for itself;
-   * a call for several keys, or for segments, rejects when one of the locks that it waits for is full.
+   * a call for several keys rejects when one that it waits for is full, and a call for segments when all are.
    * @default no limit
    */
   maxWaiting?: number | undefined;

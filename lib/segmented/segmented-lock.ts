@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockSource } from '../api/distributed-lock';
-import { CannotAcquireLockError, LockTimeoutError } from '../api/errors';
+import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '../api/errors';
 import type { SegmentedLockOptions } from '../api/options';
 import { checkedLockOptions } from '../core/request';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
@@ -148,6 +148,7 @@ export class SegmentedLock {
    * @throws the task's own error, or `signal.reason`.
    * @throws LockLostError when the lease was lost, as `DistributedLock.run` does.
    * @throws LockTimeoutError when the time is over and a segment that was not entered is still busy.
+   * @throws LockQueueFullError when it would wait, and `maxWaiting` callers wait for each of the segments already.
    * @throws CannotAcquireLockError when Redis fails for any segment, even if others might serve.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.
@@ -395,9 +396,9 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
 
   /**
    * Contends for these segments, for up to `limit` ms, and enters the first that is granted. It leaves the others; a
-   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. `waitTime`: what
-   * is left of it, or 0 for one attempt. `busy`: others held the segments until the wait was over; `undefined`: the time was
-   * over before that was known.
+   * grant that comes too late is released unused. Once a segment is entered, nothing interrupts the task. A segment for
+   * which as many wait as `maxWaiting` says is left for another one. `waitTime`: what is left of it, or 0 for one attempt.
+   * `busy`: others held the segments until the wait was over; `undefined`: the time was over before that was known.
    */
   async function contend<T>(
     indices: readonly number[],
@@ -426,13 +427,18 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
         tasks.set(index, running);
         running.catch((error: unknown) => {
           // An error inside is reported by the task's promise: it may be the LockTimeoutError of a lock in the task.
-          if (isInside) return;
-          if (!(error instanceof LockTimeoutError)) fail(error);
-          else if (tasks.delete(index) && tasks.size === 0) resume('busy');
+          if (isInside || isOver) return;
+          tasks.delete(index);
+          if (error instanceof LockQueueFullError) {
+            addOne();
+            if (tasks.size === 0) fail(error);
+          } else if (!(error instanceof LockTimeoutError)) fail(error);
+          else if (tasks.size === 0) resume('busy');
         });
       };
       let timer: Timer | undefined;
       const start = (count: number, left: number): void => {
+        timer?.cancel();
         for (const one of others.splice(0, count)) contendFor(one, left);
         if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, addOne);
       };
