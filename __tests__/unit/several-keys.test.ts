@@ -241,6 +241,15 @@ describe('The acquisition of several keys', () => {
     expect(acquisition.wait.holdsOthers).toBe(true);
   });
 
+  it('An acquisition of several keys whose time ends while it gives others back does not go on with one attempt', async () => {
+    const behind = new Part('b');
+    behind[Symbol.asyncDispose].mockImplementation(async () => {
+      time.now += 1_000;
+    });
+    await acquisitionOf([lockOf('a', null), lockOf('b', behind)], { waitTime: 1_000 }).acquire();
+    expect(calls().slice(0, 3)).toEqual(['a 0', 'b 0', 'a 1000']);
+  });
+
   it('An acquisition of several keys holds no others while it waits for the first one', async () => {
     const acquisition = acquisitionOf([lockOf('a', null), lockOf('b')]);
     await acquisition.acquire();

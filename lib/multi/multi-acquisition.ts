@@ -71,14 +71,14 @@ export class MultiAcquisition {
       // All that were asked for were granted.
       if (!failures.has(missing)) continue;
       const part = this.#parts[missing] as RedisLock;
-      if (this.wait.remaining === 0) {
+      const { remaining: waitTime, signal } = this.wait;
+      if (waitTime === 0) {
         const failure = failures.get(missing);
         if (failure !== undefined) throw failure;
         return part;
       }
       const releasing = this.#release(missing + 1);
       this.wait.holdsOthers = missing > 0;
-      const { remaining: waitTime, signal } = this.wait;
       const lease = await part.enter({ ...this.#attempt, waitTime, signal }, false, this.wait);
       if (lease === null) return part;
       this.#leases[missing] = lease;
