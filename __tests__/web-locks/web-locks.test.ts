@@ -228,7 +228,24 @@ function apply(open: Open): void {
   });
 }
 
-describe('The Web Locks API over locks in memory', () => apply(inMemory));
+describe('The Web Locks API over locks in memory', () => {
+  apply(inMemory);
+
+  it('answers a query at any time with a request that has not ended: it waits, or is held', async () => {
+    const [registry, other] = await inMemory();
+    const locks = webLocks(registry);
+    let isCalledBack = false;
+    const looks: ReturnType<WebLocks['query']>[] = [];
+    const request = locks.request('a', () => (isCalledBack = true));
+    while (!isCalledBack) {
+      looks.push(locks.query());
+      await undefined; // the next promise job
+    }
+    for (const { held, pending } of await Promise.all(looks)) expect([...held, ...pending]).toHaveLength(1);
+    await request;
+    await Promise.all([registry.close(), other.close()]);
+  });
+});
 
 describeReal('The Web Locks API over Redis', () => apply(onRedis));
 

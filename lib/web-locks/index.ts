@@ -1,3 +1,4 @@
+import type { Lease } from '../api/distributed-lock';
 import { abortSignal, callback as checkCallback, expected } from '../internal/validation';
 import type { LockRegistry } from '../registry/lock-registry';
 
@@ -80,7 +81,12 @@ export function webLocks(registry: LockRegistry): WebLocks {
     const lock = mode === 'shared' ? read : write;
     const info = { name, mode, clientId };
     pending.add(info);
-    const lease = await (ifAvailable ? lock.tryLock() : lock.lock({ signal })).finally(() => pending.delete(info));
+    let lease: Lease | null;
+    try {
+      lease = await (ifAvailable ? lock.tryLock() : lock.lock({ signal }));
+    } finally {
+      pending.delete(info);
+    }
     if (lease === null) return callback(null);
     held.add(info);
     let result: unknown;
