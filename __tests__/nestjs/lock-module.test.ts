@@ -3,6 +3,7 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { Injectable, Module, SetMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
+import { createClient as createClient5 } from 'redis5';
 import { LockRegistry, RedisLockRegistry, RegistryClosedError } from '../../lib';
 import { Locked, type LockedOptions, LockModule, type LockModuleOptions } from '../../lib/nestjs';
 import { InMemoryLockRegistry } from '../../lib/testing';
@@ -129,6 +130,15 @@ describeReal('LockModule', () => {
     await app.close();
     expect(order).toEqual(['closed', 'disconnected']);
     expect(client.isOpen).toBe(true);
+  });
+
+  it('does not fail at shutdown where the client that it has made is closed by then', async () => {
+    const client = createClient5(); // as after the last try to connect
+    const { app } = await start({ client: () => client });
+    await app.close();
+    const imports = [LockModule.forRoot({ client: () => client, registryKey: 'shop', expireAfter: 0 })];
+    const starting = Test.createTestingModule({ imports: [moduleOf(imports)] }).compile();
+    await expect(starting).rejects.toThrow('Expected `expireAfter` to be a number of milliseconds');
   });
 
   it('takes its options from a factory, with what that has injected', async () => {

@@ -50,7 +50,8 @@ async function make({ client, disconnect, closeTimeout, ...options }: LockModule
   if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
   const made: RedisClient & { destroy?(): unknown } = await (typeof client === 'function' ? client() : client);
   const isOurs = typeof client === 'function';
-  const end = disconnect ?? (() => isOurs && made?.destroy?.());
+  // node-redis 5 throws where the client is closed by then, as after its last try to connect.
+  const end = disconnect ?? (() => isOurs && made?.isOpen !== false && made?.destroy?.());
   try {
     const registry = new RedisLockRegistry(made, options);
     shutdowns.set(registry, { disconnect: end, closeTimeout });
