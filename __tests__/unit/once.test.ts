@@ -44,6 +44,20 @@ describe('Once whose results are slow', () => {
     expect(task).not.toHaveBeenCalled();
   });
 
+  it('A task of once that would wait for its own result is refused, also where its lock was evicted meanwhile', async () => {
+    registry = new InMemoryLockRegistry({ locks: new InMemoryLocks(), cacheCapacity: 1 });
+    const evicted = lock();
+    const nested = new Promise((resolve) => {
+      const task = () => resolve(once.once(lock(), () => 'nested', KEPT));
+      void once.once(evicted, task, KEPT);
+    });
+    registry.obtain('another');
+    expect(lock()).not.toBe(evicted);
+    await answered(undefined);
+    await answered(undefined);
+    await expect(nested).rejects.toThrow('The task of once("key") would wait for its own result: a deadlock');
+  });
+
   it('A task of once does not run when the result is there as soon as its process has the lock', async () => {
     const task = jest.fn(() => 'mine');
     const call = once.once(lock(), task, KEPT);

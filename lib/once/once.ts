@@ -127,7 +127,7 @@ export class Once {
       // All callers may have left since the lock was granted.
       flight.waiting.signal.throwIfAborted();
       flight.isRunning = true;
-      flight.scope = Scope.holding(lock.scopeLock);
+      flight.scope = Scope.current();
       // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
       lease.signal.addEventListener('abort', () => this.#end(key, flight), { signal: flight.waiting.signal });
       const text = checkedText(key, await serialize(await task(lease)));
