@@ -45,6 +45,16 @@ describe('A pool', () => {
     expect(commands.isDisconnected).toBe(true);
   });
 
+  it('A pool has a connection as long as one of its clients has one that it has not destroyed, and makes nothing anew', async () => {
+    const [ready, cutOff, destroyed] = [client(), client(false), { ...client(), isOpen: false }];
+    const commands = poolOf(cutOff, ready, destroyed, cutOff);
+    for (let i = 0; i < 4; i++) await commands.eval('return 1');
+    expect(commands.isDisconnected).toBe(false);
+    ready.isOpen = false;
+    expect(commands.isDisconnected).toBe(true);
+    expect(cutOff.withCommandOptions).toHaveBeenCalledTimes(1);
+  });
+
   it('A pool that has destroyed a client keeps nothing of it once another one comes', async () => {
     const isOpen = jest.fn(() => false);
     const gone = Object.defineProperty(client(), 'isOpen', { get: isOpen });
