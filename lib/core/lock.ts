@@ -98,7 +98,7 @@ export class RedisLock implements DistributedLock {
   /** @internal */
   protected readonly queue = new LocalQueue<Call, RedisLease>();
   #protocol: LockProtocol | undefined;
-  /** The turn of `lease`. */
+  /** The turn of `lease`, and after that lease until the next one. */
   #turn: Turn | undefined;
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
@@ -408,10 +408,8 @@ export class RedisLock implements DistributedLock {
    * attempt.
    */
   protected give(take: (call: Call) => RedisLease | undefined): void {
-    const turn = this.#turn as Turn;
     this.lease = undefined;
-    this.queue.pass(turn, take);
-    if (this.lease === undefined) this.#turn = undefined;
+    this.queue.pass(this.#turn as Turn, take);
   }
 
   /** @internal A lease of a hold that was acquired for another one. */
