@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError } from '../../lib';
+import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, NotLockOwnerError } from '../../lib';
 import type { Pair } from '../semaphore-read-write/shared-fixture';
 import { until } from '../support/until';
 
@@ -105,6 +105,12 @@ export function onceContract(pair: () => Promise<Pair>): void {
     await lease.unlock();
     expect(await other.once('key', () => 2, KEPT)).toBe(2);
     expect(task).not.toHaveBeenCalled();
+  });
+
+  it('A result of once is kept under its lock: a task that has unlocked its lease is told so', async () => {
+    const unlocked = one.once('key', (lease) => lease.unlock(), KEPT);
+    await expect(unlocked).rejects.toThrow(NotLockOwnerError);
+    await expect(unlocked).rejects.toThrow('it was unlocked, or detached');
   });
 
   it('A task of once works on other keys, and rejects at once for its own key, which it would wait for', async () => {

@@ -1,5 +1,5 @@
 import type { Lease } from '../api/distributed-lock';
-import { CannotAcquireLockError, cannotAcquire, LockLostError } from '../api/errors';
+import { CannotAcquireLockError, cannotAcquire, LockLostError, NotLockOwnerError } from '../api/errors';
 import type { OnceOptions } from '../api/options';
 import { noAnswer } from '../core/availability';
 import type { Results } from '../core/backend';
@@ -208,7 +208,8 @@ async function keep(lease: Lease, name: string, text: string, keepFor: number): 
       () => clock.now() + lease.remaining,
     );
   } catch (error) {
-    throw error instanceof LockLostError ? error : mayNotBe('kept', lease.key, error);
+    const isOver = error instanceof LockLostError || error instanceof NotLockOwnerError;
+    throw isOver ? error : mayNotBe('kept', lease.key, error);
   }
 }
 
