@@ -13,7 +13,8 @@ export interface LockOptions {
    */
   renew?: boolean | undefined;
   /**
-   * ms to wait at most, one budget for the local queue and Redis together. 0 is exactly one attempt.
+   * ms to wait at most, one budget for the local queue and Redis together. 0: at most one attempt, and
+   * none where this process has the lock.
    * @default Infinity for `lock` and `run`, 0 for `tryLock` and `tryRun`
    */
   waitTime?: number | undefined;
@@ -164,7 +165,7 @@ export interface Leadership {
   readonly lease: Lease;
 }
 
-/** The task ran under the lock, or another holder had the lock. */
+/** The task ran under the lock, or was not called. */
 export type TryRunResult<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
 
 /** What is known of a lock, all of one moment. */
@@ -217,7 +218,10 @@ export interface DistributedLock {
   readonly key: string;
   /**
    * Waits for the lock.
+   * @throws `signal.reason`.
    * @throws LockTimeoutError when `waitTime` is over.
+   * @throws LockQueueFullError when it would wait, and `maxWaiting` callers do.
+   * @throws LockLostError inside a `run` of the lock whose lease is lost.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.
@@ -231,8 +235,9 @@ export interface DistributedLock {
    */
   lock(options?: LockOptions): Promise<Lease>;
   /**
-   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when the lock is held: by a caller of this
-   * process, or by another owner, as Redis answered.
+   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when the lock is taken, as Redis answered, or a
+   * caller of this process has it or comes first. It is taken too while a `minHold` keeps it.
+   * @throws `signal.reason`, LockQueueFullError and LockLostError as `lock` does.
    * @throws CannotAcquireLockError when Redis failed or was silent. Without `waitTime`, within 300 ms while the client says
    *   that it has no connection, else after `commandTimeout`.
    * @throws RegistryClosedError when the registry is closed.
@@ -246,8 +251,8 @@ export interface DistributedLock {
    * Locks, runs the task, unlocks. Opens a scope: a nested `run` of the same lock re-enters. An error of the task takes
    * precedence over an error of the release, and over a loss that is not its cause.
    * @throws LockLostError when the lease was lost under a task that succeeded, whose value is the `result`; or under one
-   *   that rejected with the signal's reason or an `AbortError`, which is the `cause`.
-   * @throws LockTimeoutError when `waitTime` is over.
+   *   that rejected with the signal's reason or an `AbortError`, which is the `cause`. Also as `lock` does.
+   * @throws `signal.reason`, LockTimeoutError and LockQueueFullError as `lock` does.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.
@@ -257,8 +262,8 @@ export interface DistributedLock {
   run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T>;
   /**
    * Does what `run` does, if the lock is free: makes one attempt, or waits for up to `waitTime`. `{ ran: false }` only
-   * when the lock is held, as for `tryLock`; the task was not called then.
-   * @throws LockLostError as `run` does.
+   * where `tryLock` returns `null`; the task was not called then.
+   * @throws LockLostError as `run` does, and `signal.reason` and LockQueueFullError.
    * @throws CannotAcquireLockError when Redis failed or was silent.
    * @throws RegistryClosedError when the registry is closed.
    * @throws TypeError or RangeError when an option is not valid.
@@ -289,7 +294,7 @@ export interface DistributedLock {
    * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
    */
   forceUnlock(): Promise<LockState>;
-  /** Whether this process holds the lock, as far as it knows: no command is sent. */
+  /** Whether this registry holds the lock, as far as it knows: no command is sent. */
   readonly isAcquiredInThisProcess: boolean;
 }
 

@@ -27,8 +27,8 @@ export abstract class LockError extends Error {
 }
 
 /**
- * The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), or the cache is full of
- * locks in use.
+ * The lock could not be acquired because of a failure: Redis failed or was silent (`cause`), the cache is full of locks
+ * in use, or the call would wait for itself.
  */
 export class CannotAcquireLockError extends LockError {
   readonly code = 'ERR_CANNOT_ACQUIRE_LOCK';
@@ -76,7 +76,7 @@ export function keyEnd(remaining: number): string {
   return `its key expires in ${Math.round(remaining)} ms unless it is renewed`;
 }
 
-/** `waitTime` is over, and another holder still has the lock. Contention, not a failure. */
+/** `waitTime` is over, and others have the lock, or come first. Contention, not a failure. */
 export class LockTimeoutError extends LockError {
   readonly code = 'ERR_LOCK_TIMEOUT';
   /** ms */

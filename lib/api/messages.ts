@@ -30,12 +30,12 @@ export interface AcquireMessage extends LockMessage {
   isHandedOver: boolean;
   /** ms; known at the end, as the rest. */
   waited: number | undefined;
-  /** `aborted`: by the caller's signal, or `close`. `failed`: Redis failed, or was silent. */
+  /** `aborted`: by the caller's signal, or `close`. `failed`: by another error, as of a Redis that is silent. */
   outcome: 'acquired' | 'timed out' | 'aborted' | 'failed' | undefined;
   fencingToken: number | undefined;
   /** The lease, or null when it was not free in time. */
   result?: Lease | null;
-  /** With `aborted` and `failed`. */
+  /** With `aborted` and `failed`; also a `LockQueueFullError`, with `timed out`. */
   error?: unknown;
 }
 

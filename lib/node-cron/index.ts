@@ -12,7 +12,8 @@ export interface RunCoordinator {
  * Decides which of several machines runs a task of node-cron that is `distributed`. The lock of a run is named after the
  * task and the time of the run. It stays taken for the task's `distributedLease` (30 s by default), also after a shorter
  * run: a machine whose clock is behind comes within that time and skips. A longer run is renewed. Where Redis cannot be
- * asked, node-cron skips the run, with a message in its log; where the registry is closed, without one. So it does after the run when the lock was lost meanwhile.
+ * asked, node-cron skips the run, with a message in its log; it also logs after a run that its lock was lost meanwhile.
+ * Where the registry is closed, it skips the run without a message.
  * @example
  * import cron from 'node-cron';
  *

@@ -62,6 +62,7 @@ export abstract class LockRegistry implements LockSource {
    * `undefined` when `signal` has aborted, and the task rejected with its reason or an `AbortError`, or did not run.
    * @throws what the task throws; a loss that it rejects with as `run` says is none.
    * @throws CannotAcquireLockError when Redis refused, or the client is closed.
+   * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.
    * @throws RegistryClosedError when the registry is closed. `close()` waits for a leader: abort `signal` before it.
    * @throws TypeError when an argument is not valid.
    * @example
@@ -127,6 +128,7 @@ export abstract class LockRegistry implements LockSource {
    * @throws TypeError or RangeError when the key or an option is not valid, or the result has no text, or one of over
    *   1 MiB.
    * @throws LockTimeoutError when there is no result within `waitTime`, and somebody has the lock.
+   * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.
    * @throws LockLostError when the lock was lost while the task ran: nothing is kept.
    * @throws CannotAcquireLockError when Redis failed or was silent, and at once inside a task of the same key.
    * @throws Error when this registry keeps no results.
