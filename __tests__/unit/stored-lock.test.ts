@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { InMemoryLocks } from '../../lib/testing';
 import type { StoredKind, StoredLock } from '../../lib/testing/stored-lock';
@@ -96,4 +97,14 @@ it('Locks in memory that are silent refuse at once what a closed registry asks, 
   expect(await Promise.all([sent, late])).toEqual(['closed', 'closed']);
   locks.comeBack();
   expect(execute).toHaveBeenCalledTimes(2);
+});
+
+it('A request in memory that was answered after a silence leaves no listener', async () => {
+  const locks = new InMemoryLocks();
+  const closed = new AbortController();
+  locks.goSilent();
+  const sent = locks.send(() => 'answer', 1_000, closed.signal);
+  locks.comeBack();
+  expect(await sent).toBe('answer');
+  expect(getEventListeners(closed.signal, 'abort')).toEqual([]);
 });

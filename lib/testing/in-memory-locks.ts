@@ -183,8 +183,12 @@ export class InMemoryLocks {
     this.silentSince ??= clock.now();
     this.#silenceTimer.by(clock.now() + SILENT_FOR);
     const reply = new Promise<T>((resolve, reject) => {
-      this.#unanswered.push(() => void executed().then(resolve, reject));
-      cutOff.addEventListener('abort', () => reject(cutOff.reason));
+      const leave = (): void => reject(cutOff.reason);
+      this.#unanswered.push(() => {
+        cutOff.removeEventListener('abort', leave);
+        void executed().then(resolve, reject);
+      });
+      cutOff.addEventListener('abort', leave);
       if (cutOff.aborted) reject(cutOff.reason);
     });
     return answered(reply, timeout);
