@@ -130,6 +130,7 @@ export abstract class LockRegistry implements LockSource {
    * @throws LockTimeoutError when there is no result within `waitTime`, and somebody has the lock.
    * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.
    * @throws LockLostError when the lock was lost while the task ran: nothing is kept.
+   * @throws NotLockOwnerError when the task has unlocked or detached its lease: nothing is kept.
    * @throws CannotAcquireLockError when Redis failed or was silent, and at once inside a task of the same key.
    * @throws Error when this registry keeps no results.
    * @example
