@@ -44,23 +44,30 @@ export class UnlockOrder {
   /** Lost leases that are only counted, and the last of them. */
   #counted = 0;
   #lastCounted: HeldLease | undefined;
+  /** Many that are held are looked at only when they are twice as many as before: each one more would look at all. */
+  #lookAt = 0;
 
   constructor(first?: HeldLease) {
     this.#leases = first === undefined ? [] : [first];
   }
 
   add(lease: HeldLease): void {
-    this.#leases = this.#leases.filter(({ isUnlocked }) => !isUnlocked);
-    if (this.#leases.length > MOST_LOST) this.#countOldestLost();
+    if (this.#leases.length >= this.#lookAt) this.#forgetSome();
     this.#leases.push(lease);
   }
 
-  /** Of a shared lock, all may be held. */
-  #countOldestLost(): void {
-    const oldest = this.#leases.findIndex((lease) => lease.checkLost());
-    if (oldest < 0) return;
-    [this.#lastCounted] = this.#leases.splice(oldest, 1);
-    this.#counted++;
+  /** Forgets the leases that were unlocked, and counts the oldest lost ones. Of a shared lock, all others may be held. */
+  #forgetSome(): void {
+    const open = this.#leases.filter(({ isUnlocked }) => !isUnlocked);
+    let tooMany = open.length - MOST_LOST;
+    this.#leases = open.filter((lease) => {
+      if (tooMany <= 0 || !lease.checkLost()) return true;
+      tooMany--;
+      this.#lastCounted = lease;
+      this.#counted++;
+      return false;
+    });
+    this.#lookAt = this.#leases.length > MOST_LOST ? 2 * this.#leases.length : 0;
   }
 
   get isEmpty(): boolean {
