@@ -247,6 +247,29 @@ it('Readers that are in together are renewed for the one that needs it longest, 
   for (const { signal } of [one, other]) expect(signal.reason).toMatchObject({ reason: 'stolen' });
 });
 
+it.each<[string, LockOptions, lost: number]>([
+  ['their hold', { renew: true }, 4],
+  ['their own ttl', { ttl: 1_000 }, 3],
+])(
+  'Readers that are in together have all lost %s when the first of them hears of it, and may be unlocked there (P4)',
+  async (_, options, lost) => {
+    const leases = await together(options, options, options, { renew: true });
+    const [first, ...others] = leases.slice(0, lost) as [Lease, ...Lease[]];
+    const heard: unknown[] = [];
+    first.signal.addEventListener('abort', () => {
+      for (const lease of others)
+        heard.push(
+          lease.remaining,
+          lease.unlock().catch(({ code }) => code),
+        );
+    });
+    if (lost === 4) redis.evalSha.mockResolvedValueOnce(0);
+    await (lost === 4 ? first.renew().catch(() => undefined) : time.advance(1_000));
+    expect(await Promise.all(heard)).toEqual(others.flatMap(() => [0, 'ERR_LOCK_LOST']));
+    expect(leases.map(({ signal }) => signal.aborted)).toEqual([true, true, true, lost === 4]);
+  },
+);
+
 it('A writer and its caller that reads inside: without a command. Outside, and with another key, they are apart', async () => {
   const { read, write } = registry.readWrite('key');
   const other = registry.readWrite('other');

@@ -219,8 +219,17 @@ export class RedisLease implements HeldLease {
 
   /** Called by its hold, once: it is lost. */
   lost(reason: LockLostReason): void {
+    this.lose(reason);
+    this.tellLoss(reason);
+  }
+
+  /** It is lost, and `tellLoss` follows. Of leases that are lost together, all are before the first listener hears of it. */
+  lose(reason: LockLostReason): void {
     this.#become('lost');
     this.#loss = reason;
+  }
+
+  tellLoss(reason: LockLostReason): void {
     const { givingBack, longHolds } = this.#lock.services;
     longHolds?.remove(this);
     // Its own ttl is over, and the key would outlive it. Others may rely on it still.

@@ -123,16 +123,20 @@ class Group implements LeaseOfHold {
   endSome(now: number): boolean {
     const ended = [...this.leases].filter(({ endsAt }) => endsAt <= now);
     if (ended.length === this.leases.size) return false;
-    for (const lease of ended) {
-      this.leases.delete(lease);
-      lease.lost('expired');
-    }
+    for (const lease of ended) this.leases.delete(lease);
+    loseAll(ended, 'expired');
     return true;
   }
 
   lost(reason: LockLostReason): void {
-    for (const lease of [...this.leases]) lease.lost(reason);
+    loseAll([...this.leases], reason);
   }
+}
+
+/** A listener that hears of one loss may unlock the others. */
+function loseAll(leases: readonly RedisLease[], reason: LockLostReason): void {
+  for (const lease of leases) lease.lose(reason);
+  for (const lease of leases) lease.tellLoss(reason);
 }
 
 /** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
