@@ -206,3 +206,14 @@ it('The waits of a registry are reported after a tenth of a short warnAfter more
   await time.advance(110);
   expect(warnings.map(({ key }) => key)).toEqual(['42', 'inside']);
 });
+
+it('Waits for one lock that become long together are reported together, and are not copied once for each of them', async () => {
+  const lock = free();
+  for (let i = 0; i < 1_000; i++) begin(lock);
+  const copying = jest.spyOn(Array.prototype, Symbol.iterator as never);
+  await time.advance(1_100);
+  const copies = copying.mock.calls.length;
+  copying.mockRestore();
+  expect(said()).toEqual(['1000 callers have waited for lock "42" for 1 s: it is free by now']);
+  expect(copies).toBeLessThan(100);
+});

@@ -99,7 +99,10 @@ export class OpenWaits {
         next = Math.min(next, left > 0 ? left : now - startedAt);
         // Those behind it began later.
         if (left > 0 && reportAt === undefined) break;
-        if (left <= 0) long.set(wait.lock, [...(long.get(wait.lock) ?? []), wait]);
+        if (left > 0) continue;
+        const those = long.get(wait.lock);
+        if (those === undefined) long.set(wait.lock, [wait]);
+        else those.push(wait);
       }
     }
     this.#timer.by(now + next + this.#together, now);
