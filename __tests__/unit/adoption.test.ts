@@ -131,6 +131,32 @@ it.each([
   expect(await fourth).toBe(2);
 });
 
+it.each([
+  ['the last of them', {}, {}, 3_000 + 4_000],
+  ['the one with the longest ttl', { ttl: 30_000 }, {}, 31_000],
+])('An adoption of which two tries had no answer is remembered for as long as %s', async (_, one, other, life) => {
+  const registry = open();
+  redis.evalSha.mockImplementation(silence);
+  const owners = async (options: AdoptOptions) => {
+    await time.settled(registry.adopt(textOf(), options));
+    return new Set(ownersGiven()).size;
+  };
+  const first = owners(one);
+  await time.advance(1_000);
+  const since = time.now;
+  await time.advance(2_000);
+  const second = owners(other);
+  await time.advance(1_000);
+  await time.advance(since + life - 10 - time.now);
+  const third = owners({});
+  await time.advance(1_000);
+  expect(await Promise.all([first, second, third])).toEqual([1, 1, 1]);
+  await time.advance(40_000);
+  const fourth = owners({});
+  await time.advance(1_000);
+  expect(await fourth).toBe(2);
+});
+
 it('A lease that is adopted is waited for by close()', async () => {
   const registry = open();
   const lease = await registry.adopt(textOf());

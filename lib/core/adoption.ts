@@ -16,6 +16,8 @@ interface Adoption {
   readonly owner: string;
   /** The try that is under way. */
   running: Promise<unknown> | undefined;
+  /** Settles when nothing of its tries that have failed can be in Redis any more. */
+  over: Promise<unknown> | undefined;
 }
 
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
@@ -85,15 +87,18 @@ export class Adoptions {
   #failed(adoption: Adoption, { owner: from, ttl }: Passport, given: AdoptOptions): void {
     adoption.running = undefined;
     const life = Math.max(ttl, given.ttl ?? 0) + this.#services.settings.commandTimeout;
-    void backgroundPause(Math.min(life, MAX_DELAY)).then(() => {
-      if (adoption.running === undefined) this.#unanswered.delete(from);
+    const over = Promise.all([adoption.over, backgroundPause(Math.min(life, MAX_DELAY))]);
+    adoption.over = over;
+    void over.then(() => {
+      // Another try may be under way, or have failed since.
+      if (adoption.running === undefined && adoption.over === over) this.#unanswered.delete(from);
     });
   }
 
   #adoptionOf(from: string): Adoption {
     const known = this.#unanswered.get(from);
     if (known !== undefined) return known;
-    const adoption = { owner: this.#services.nextOwner(), running: undefined };
+    const adoption = { owner: this.#services.nextOwner(), running: undefined, over: undefined };
     this.#unanswered.set(from, adoption);
     return adoption;
   }
