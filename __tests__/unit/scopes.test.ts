@@ -340,6 +340,32 @@ it.each(['the same key', 'other keys'])(
   },
 );
 
+it('A scope that goes on for long keeps nothing of the many locks that were taken in it and are gone (P8)', async () => {
+  const client: RedisClient = { eval: async () => 1, evalSha: async () => 1 };
+  const rounds = new RedisLockRegistry(client, { registryKey: 'rounds', cacheCapacity: 2 });
+  const made: WeakRef<object>[] = [];
+  const Native = WeakRef;
+  const Noted = class<T extends WeakKey> extends Native<T> {
+    constructor(target: T) {
+      super(target);
+      made.push(new Native(this));
+    }
+  };
+  await rounds.run('key', async () => {
+    for (let i = 1; i <= 300; i++) {
+      const taken = rounds.obtain(`taken ${i}`);
+      globalThis.WeakRef = Noted;
+      await taken.lock().finally(() => (globalThis.WeakRef = Native));
+      await taken.unlock();
+      if (i % 10 > 0) continue;
+      await new Promise(setImmediate);
+      collectGarbage();
+    }
+    expect(made).toHaveLength(300);
+    expect(made.filter((one) => one.deref() !== undefined).length).toBeLessThan(100);
+  });
+});
+
 it.each(['waits for its turn', 'has got its turn', 'waits for the extension of the lease'])(
   'A nested call that %s gives up with the reason of its signal, and leaves neither its turn nor a listener',
   async (when) => {

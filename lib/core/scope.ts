@@ -31,8 +31,9 @@ export class Scope {
   #parent = storage?.getStore();
   readonly #turns = new LocalQueue();
   readonly #unlockOrders = new WeakMap<object, UnlockOrder>();
-  /** All of `#unlockOrders`. A lock that is gone has nothing to be unlocked. */
-  readonly #orders: WeakRef<UnlockOrder>[] = [];
+  /** All of `#unlockOrders`. A lock that is gone has nothing to be unlocked, and its order is dropped with the next ones. */
+  #orders: WeakRef<UnlockOrder>[] = [];
+  #dropAt = 1;
   #isOver = false;
   #nestedRun: Promise<void> | undefined;
 
@@ -184,7 +185,10 @@ export class Scope {
     if (known !== undefined) return known;
     const order = new UnlockOrder();
     this.#unlockOrders.set(lock, order);
-    this.#orders.push(new WeakRef(order));
+    if (this.#orders.push(new WeakRef(order)) > this.#dropAt) {
+      this.#orders = this.#orders.filter((one) => one.deref() !== undefined);
+      this.#dropAt = 2 * this.#orders.length;
+    }
     return order;
   }
 }
