@@ -150,3 +150,23 @@ it('A single attempt leaves no timer behind', async () => {
   await time.advance(60_000);
   expect(time.pending).toBe(0);
 });
+
+it('A permit of this process goes to its caller that waits, and not to one that does not wait, while the client has no connection', async () => {
+  const semaphore = registry.semaphore('key', { permits: 1 });
+  redis.evalSha.mockResolvedValueOnce([0, 0, 1]);
+  const first = await semaphore.lock();
+  disconnect();
+  const entered: unknown[] = [];
+  void semaphore.lock().then(() => entered.push('waits'));
+  await time.advance(1);
+  const trying = semaphore.tryLock().then(
+    () => entered.push('tries'),
+    (error: unknown) => error,
+  );
+  await time.advance(30);
+  await first.unlock();
+  await time.advance(1);
+  expect(entered).toEqual(['waits']);
+  await time.advance(1_000);
+  expect(await trying).toMatchObject(FAILED);
+});

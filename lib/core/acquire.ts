@@ -410,6 +410,8 @@ export class Call {
 
   /** Meanwhile a lease of this process may end, and its hold go to this caller: by `receive`, or by `exchange`. */
   async #asleep<T>(sleep: Promise<T>): Promise<T> {
+    // One that has no turn is not next.
+    if (!this.#mayQueue) return sleep;
     this.#lock.sleeps(this, true);
     try {
       return await sleep;
