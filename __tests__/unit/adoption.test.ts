@@ -167,6 +167,17 @@ it('A lease that is adopted is waited for by close()', async () => {
   expect(await closed).toMatchObject({ after: 100 });
 });
 
+it('close() ends an adopted lease also where this process has taken the lock since, and that lease has not heard of it (P4)', async () => {
+  const registry = open();
+  const adopted = await registry.adopt(textOf());
+  const own = await registry.obtain('key').lock();
+  const closed = time.settled(registry.close({ timeout: 0 }));
+  await time.advance(10);
+  const reasons = [adopted, own].map(({ signal }) => signal.reason);
+  expect(reasons).toMatchObject([{ reason: 'closed' }, { reason: 'closed' }]);
+  expect(await closed).toMatchObject({ after: 0 });
+});
+
 it('An adoption with the longest ttl that was not answered is remembered too', async () => {
   const registry = open();
   redis.evalSha.mockImplementation(silence);

@@ -453,9 +453,12 @@ export class RedisLock implements DistributedLock {
     return new Promise((resolve) => void this.#whenOver?.push(resolve));
   }
 
-  /** @internal The leases that are held: at most one, but for a `SharedLock`. */
+  /**
+   * @internal The leases that are held, as far as is known: at most one, but for a `SharedLock`. An adopted one may not
+   * have heard yet that it was lost, and that a caller of this process has the lock.
+   */
   get leases(): readonly RedisLease[] {
-    return this.#held === undefined ? [] : [this.#held];
+    return [this.lease, this.services.adopted(this.key)?.lease].filter((lease) => lease !== undefined);
   }
 
   /** That of the turn, or an adopted one, which is held without the turn. */
