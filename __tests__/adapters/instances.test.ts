@@ -220,6 +220,26 @@ describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
     });
   });
 
+  it('An instance that an adapter takes, whose connection was lost while a channel was unsubscribed, listens to it again', async () => {
+    const proxy = await redis.proxy();
+    const instance = single(ioredisOptions(proxy.address));
+    const options = { lockType: 'pub-sub', idleBetweenTries: NEVER / 10 } as const;
+    const { registry, registryKey } = createRegistry(fromIoredis(instance), options);
+    const holder = createRegistry(redis.admin, { ...options, registryKey }).registry.obtain('key');
+    const lease = await holder.lock();
+    const lost = proxy.loseRequest('unsubscribe');
+    expect(await registry.obtain('key').tryLock({ waitTime: 100 })).toBeNull();
+    await lost;
+    const waiting = registry.obtain('key').lock();
+    const listening = async () =>
+      (await redis.admin.pubSubNumSub(`${registryKey}-channel:${registryKey}:key`)) as object;
+    await until(async () => Object.values(await listening())[0] === 1);
+    await lease.unlock();
+    await (await waiting).unlock();
+    await registry.close();
+    instance.disconnect();
+  });
+
   it('An instance that an adapter takes that connects with its first command takes a lock by a single attempt', async () => {
     const instance = single({ ...ioredisOptions(redis.address), lazyConnect: true });
     const { registry } = createRegistry(fromIoredis(instance));

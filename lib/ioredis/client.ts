@@ -235,8 +235,8 @@ export class OwnConnection extends Channels {
   }
 
   protected async removed({ name, isSharded }: Channel): Promise<void> {
-    if (!this.isReady) return;
-    await (isSharded ? this.#redis.sunsubscribe?.(name) : this.#redis.unsubscribe(name))?.catch(ignore);
+    const left = this.isReady && (isSharded ? this.#redis.sunsubscribe?.(name) : this.#redis.unsubscribe(name));
+    if (left) await this.#inFlight.track(left).catch(ignore);
   }
 
   /** Never rejects. */
