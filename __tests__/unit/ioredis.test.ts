@@ -4,7 +4,7 @@ import { OwnConnection, SingleClient, type SingleIoredis } from '../../lib/iored
 import { ClusterClient } from '../../lib/ioredis/cluster';
 import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply } from '../support/mock-redis';
+import { lateReply, silence } from '../support/mock-redis';
 
 const time = FakeClock.install();
 
@@ -92,6 +92,15 @@ it('A cluster of ioredis is listened to once, and by nothing when nobody listens
   await client.unsubscribe('channel');
   await refused;
   expect(cluster.eventNames()).toEqual([]);
+});
+
+it('A command that waits for a connection of our own to ioredis is rejected when that is destroyed', async () => {
+  const { copies, ...original } = instance();
+  const own = new OwnConnection(original as unknown as SingleIoredis);
+  Object.assign(copies[0] as Copy, { call: silence });
+  const rejected = expect(own.sendCommand(['PING'])).rejects.toThrow('connection was lost');
+  own.destroy();
+  await rejected;
 });
 
 it('A connection of our own to ioredis keeps no process alive, and says when it is closed for good', async () => {

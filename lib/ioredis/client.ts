@@ -209,9 +209,10 @@ export class OwnConnection extends Channels {
     return this;
   }
 
-  /** Closes it at once. Nobody waits for its replies any more. */
+  /** Closes it at once. ioredis may never settle what waits for a connection: it is rejected. */
   destroy(): void {
     this.#isDestroyed = true;
+    this.#inFlight.rejectAll();
     this.#redis.disconnect();
     this.#redis.stream?.destroy?.();
     this.#events.emit('closed'); // ioredis does not say so while it waits for its next try
@@ -267,7 +268,7 @@ class InFlight {
     });
     redis.on('close', () => {
       // What was issued while there was no connection waits in ioredis for the next one.
-      if (this.#isUp) this.#rejectAll();
+      if (this.#isUp) this.rejectAll();
       this.#isUp = false;
     });
   }
@@ -279,7 +280,7 @@ class InFlight {
     });
   }
 
-  #rejectAll(): void {
+  rejectAll(): void {
     const rejects = [...this.#rejects];
     this.#rejects.clear();
     for (const reject of rejects) reject(new Error('The connection was lost before Redis replied'));
