@@ -4,8 +4,9 @@ import { codeSpans, tableBelow } from '../readme/pages';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
 import { atTheEnd, describePrivate } from '../support/private-redis';
+import { Program } from '../support/program';
 import { until } from '../support/until';
-import { ask } from './command';
+import { ask, COMMAND } from './command';
 
 const TABLE = tableBelow('docs/operations.md', 'Rights').map((cells) =>
   cells.map((cell) => codeSpans(cell).flatMap((span) => span.split(' '))),
@@ -102,6 +103,30 @@ describePrivate('The rights in docs/operations.md', () => {
       // Another one of this name may be in the part that is not seen.
       const release = await ask(['release', 'fair:key', '--yes'], env);
       expect([release.exitCode, release.stderr]).toEqual([76, expect.stringContaining('Nothing was released')]);
+    }
+  });
+
+  it('that are taken away while `watch` looks make no lock free', async () => {
+    const owner = `web-7:${'A'.repeat(22)}:1`;
+    for (const name of ['fair:a', 'fair:b', 'other:c']) await server.send('SET', name, owner, 'PX', '600000');
+    const rules = LOOKING.filter((rule) => rule !== '~*');
+    const env = await permit(server, 'watching', ['~*', ...rules]);
+    const watch = new Program([...COMMAND, 'watch', '--json', '--interval', '50ms'], env);
+    const frees = () => watch.lines.map((line) => JSON.parse(line)).filter(({ what }) => what === 'free');
+    const missed = () => watch.stderr.split('NOPERM').length - 1;
+    const looks = async () =>
+      Number(/cmdstat_time:calls=(\d+)/.exec(String(await server.send('INFO', 'commandstats')))?.[1]);
+    try {
+      await until(async () => (await looks()) > 1, { within: 20_000 });
+      await server.send('ACL', 'SETUSER', 'watching', 'resetkeys', '~fair:*');
+      await until(() => missed() > 0, { within: 20_000 });
+      await server.send('ACL', 'SETUSER', 'watching', '~*');
+      await server.send('DEL', 'fair:a');
+      await until(() => frees().some(({ lock }) => lock === 'fair:a'), { within: 20_000 });
+      expect(frees().map(({ lock }) => lock)).toEqual(['fair:a']);
+    } finally {
+      watch.child.kill('SIGINT');
+      await watch.ended;
     }
   });
 

@@ -107,7 +107,7 @@ describePrivate('The command of redis-locks run', () => {
     process.on('SIGTERM', () => setTimeout(() => { console.log('cleaned up'); process.exit(); }, 300));
     process.on('SIGINT', () => console.log('interrupted'));
     process.on('SIGHUP', () => undefined);
-    setTimeout(() => undefined, 60_000);
+    setTimeout(() => console.log('at its own end'), 60_000);
     console.log('pid ' + process.pid);`;
   const node = (program: string) => `'${process.execPath}' -e "${program.replaceAll('\n', ' ')}"`;
   const pidIn = async (run: Program): Promise<number> => {
@@ -152,6 +152,7 @@ describePrivate('The command of redis-locks run', () => {
     if (what === 'SIGTERM') run.child.kill('SIGTERM');
     expect(await run.ended).toBe(143);
     expect([isAlive(pid), run.stdout.includes('next'), await isHeld()]).toEqual([false, false, false]);
+    expect(run.stdout).not.toContain('at its own end');
   });
 
   it.each([

@@ -1,3 +1,4 @@
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { type RedisServer, startRedis } from '../../support/redis';
@@ -5,6 +6,9 @@ import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { atTheEnd, describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
+
+/** The machine may have none. */
+const HAS_IPV6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === '::1'));
 
 ifBuilt(describePrivate)('redis-locks ui', () => {
   const main = join(BUILT_PACKAGE, 'dist/cli/main.js');
@@ -49,6 +53,13 @@ ifBuilt(describePrivate)('redis-locks ui', () => {
     const headers = { authorization: 'Bearer a token of 16 characters' };
     const view = await fetch(`${origin.replace('0.0.0.0', '127.0.0.1')}/?view=locks`, { headers });
     expect(await view.json()).toMatchObject({ actions: true });
+  });
+
+  (HAS_IPV6 ? it : it.skip)('prints a URL that a browser takes, also of an IPv6 address', async () => {
+    const { text } = await start('--host', '::1', '--json');
+    const { url } = JSON.parse(text) as { url: string };
+    expect(url).toMatch(/^http:\/\/\[::1\]:\d+\/#token=[\w-]{22}$/);
+    expect(await (await fetch(url)).text()).toContain('<title>Locks</title>');
   });
 
   it('refuses a port that is none', async () => {
