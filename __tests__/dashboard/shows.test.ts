@@ -114,6 +114,27 @@ describePrivate('The page shows', () => {
     expect((await looks()) - before).toBe(1);
   });
 
+  it('a look that took long again only after twice that time', async () => {
+    let looks = 0;
+    let took = 3_000;
+    const sendCommand = async (command: string[]) => {
+      if (command[0] === 'TIME') {
+        looks++;
+        skip(took);
+      }
+      return tested.client.sendCommand(command);
+    };
+    tested.create({}, Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } }));
+    await tested.view();
+    skip(5_000);
+    await tested.view();
+    expect(looks).toBe(1);
+    took = 0;
+    skip(2_000);
+    await tested.view();
+    expect(looks).toBe(2);
+  });
+
   it.each(['__proto__', 'valueOf', 'constructor', 'nonsense'])(
     'the locks as by default, when asked to sort by %s',
     async (sort) => {

@@ -17,6 +17,7 @@ interface ShownLock {
   readonly heldFor: number | null;
   readonly isHere: boolean;
   readonly isSure: boolean;
+  readonly isOlder: boolean;
   readonly renewed: boolean | null;
   readonly longestWait: number | null;
   readonly isLeast: boolean;

@@ -76,6 +76,19 @@ describePrivate('What is urgent comes first on the page', () => {
     expect(await ofLock('a')).toMatchObject({ isLong: true, isOverdue: true });
   });
 
+  it('but a hold that began before the page first looked says nothing of what is usual', async () => {
+    const ofNumber = (number: number) => hold('a', 0, [], `web-1:${'x'.repeat(22)}:${number}`);
+    await ofNumber(1);
+    await ofLock('a');
+    skip(1_000);
+    expect(await ofLock('a')).toMatchObject({ isOlder: true });
+    for (const [i, usual] of [null, null, null, expect.any(Number)].entries()) {
+      skip(1_000);
+      await ofNumber(i + 2);
+      expect(await ofLock('a')).toMatchObject({ usual });
+    }
+  });
+
   it('by the time for which waiters were seen with one holder, where Redis does not say how long they have waited', async () => {
     const channel = `${registryKey}-channel:${registryKey}:a`;
     await (await tested.redis.connect()).subscribe(channel, () => undefined);
