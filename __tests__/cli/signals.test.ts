@@ -133,6 +133,8 @@ describePrivate('The command of redis-locks run', () => {
     async (_by, options, end, code) => {
       const run = start('run', 'nightly', ...options, '--', 'sh', '-c', `echo shell $$; ${node(PROGRAM)}; echo next`);
       const pid = await pidIn(run);
+      // What asks is connected by then: the lock is soon free.
+      await isHeld();
       end(run);
       const wasHeld = until(() => run.stdout.includes('cleaned up'), LIMIT).then(isHeld);
       expect(await run.ended).toBe(code);
