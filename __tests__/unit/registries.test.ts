@@ -327,6 +327,16 @@ describe('A registry on Redis', () => {
     expect(scan.mock.calls).toEqual([['0', { MATCH: 'or\\*ers:a*', COUNT: 1_000 }]]);
   });
 
+  it('A registry lists a lock once that SCAN returns several times, in one answer or in two', async () => {
+    const answers = [['orders:a', 'orders:a'], ['orders:b', 'orders:a'], []];
+    const scan = async () => ({ keys: answers.shift() ?? [], cursor: String(answers.length) });
+    const registry = open({ registryKey: 'orders' }, { scan });
+    redis.evalSha.mockResolvedValue(['web-7:1:h0pCmsO5S7mSQpHDOZJ1Sw:1700000000123456', 500, '', -1]);
+    const found: string[] = [];
+    for await (const { key } of registry.list()) found.push(key);
+    expect(found).toEqual(['a', 'b']);
+  });
+
   it('A registry that is closed on a silent client ends within its commandTimeout, and 500 ms at least', async () => {
     for (const [options, timeout, ms] of [
       [{ commandTimeout: 2_000 }, 0, 500],

@@ -54,8 +54,7 @@ export class Inspection {
     const steps = this.#backend.keys(prefix, match, count, this.#timeout);
     try {
       for await (const names of steps) {
-        const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name));
-        for (const name of unseen) seen.add(name);
+        const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name) && seen.add(name));
         const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
         for (const lock of found) if (lock !== undefined) yield lock;
       }
