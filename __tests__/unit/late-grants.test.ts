@@ -1,8 +1,9 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
-import { granted, mockRedis, refused } from '../support/mock-redis';
+import { granted, lateReply, mockRedis, refused } from '../support/mock-redis';
+import { createRegistry } from '../support/test-registry';
 
 /** A client whose commands are answered by hand. `hasEpoch`: it says that it has one connection. */
 function answeredByHand(hasEpoch: boolean) {
@@ -113,3 +114,29 @@ it('A script that stopped half-way since its slot moves is run again under the s
   expect(first).toBeDefined();
   expect(second).toBe(first);
 });
+
+it.each([1_000, 740, 725])(
+  'A grant by a message after a silence is requested once more, with time for the answer, also at the end of a wait of %d ms (P1)',
+  async (waitTime) => {
+    const client = Object.assign(mockRedis(), {
+      subscribe: jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined),
+      unsubscribe: async () => undefined,
+    });
+    const { registry } = createRegistry(client, { lockType: 'fair' });
+    const refusal = lateReply();
+    client.evalSha.mockReturnValueOnce(refusal.promise).mockResolvedValue(1);
+    const call = registry.obtain('key').lock({ waitTime });
+    await time.advance(600);
+    refusal.resolve([20_000, '7', '', '', 'another:1']);
+    await time.advance(1);
+    client.subscribe.mock.calls[0]?.[1](`grant ${client.calls[0]?.arguments?.[0]}@1 1000 `);
+    await time.advance(1);
+    const { length } = client.calls;
+    client.evalSha.mockImplementation(
+      () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), 45)),
+    );
+    await time.advance(200);
+    expect(client.calls.slice(length).map((one) => one?.arguments?.[0])).toEqual([client.calls[0]?.arguments?.[0]]);
+    (await call).assertHeld();
+  },
+);

@@ -267,7 +267,15 @@ export class Call {
       }
       wait.throwIfInterrupted();
       const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, asked);
-      if (grant !== undefined || this.#received !== undefined) return grant;
+      if (this.#received !== undefined) return undefined;
+      if (grant !== undefined) {
+        if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {
+          await this.#pauseBeforeRepetition(asked.hold, Promise.resolve());
+          continue;
+        }
+        if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+        return grant;
+      }
       if (wait.remaining === 0) {
         this.#assertContended(asked);
         return undefined;
@@ -388,11 +396,6 @@ export class Call {
     this.#become('granted');
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
-    if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {
-      await this.#pauseBeforeRepetition(asked.hold, Promise.resolve());
-      return undefined;
-    }
-    if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     return result;
   }
 
