@@ -131,3 +131,28 @@ it('A call that failed says why where locks could not be listed', async () => {
   registry = new RedisLockRegistry(scanning, { registryKey: 'reasons' });
   expect((await errorOf(list())).message).toBe(`Locks could not be listed: the client failed: ${REFUSED.message}`);
 });
+
+it.each([
+  ['inspect', inspect, /^Lock "key" could not be inspected: Redis did not answer/],
+  ['forceUnlock', forceUnlock, /^It is not known whether lock "key" was unlocked by force: Redis did not answer/],
+  ['list', list, /^Lock "key" could not be inspected: Redis did not answer/],
+])('A call that failed says why where Redis is asked once more, as of a shared lock: %s', async (_, call, message) => {
+  const scan = async () => ({ cursor: '0', keys: ['reasons:key'] });
+  registry = new RedisLockRegistry(Object.assign(redis, { scan }), { registryKey: 'reasons' });
+  redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockImplementation(silence);
+  expect((await errorOf(call())).message).toMatch(message);
+});
+
+it.each(['WRONGTYPE not this one', 'NOPERM this user has no permissions'])(
+  'A key that is no shared lock, as far as its user may know, is not listed, and is of a wrong type: %s',
+  async (answer) => {
+    const scan = async () => ({ cursor: '0', keys: ['reasons:key'] });
+    registry = new RedisLockRegistry(Object.assign(redis, { scan }), { registryKey: 'reasons' });
+    const answerTwice = () =>
+      redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockRejectedValueOnce(new Error(answer));
+    answerTwice();
+    expect((await errorOf(inspect())).message).toBe('Lock "key" could not be inspected: WRONGTYPE no');
+    answerTwice();
+    expect(await list()).toMatchObject({ done: true });
+  },
+);

@@ -91,8 +91,8 @@ export class Inspection {
     } catch (error) {
       const shared = this.#backend.shared?.inspector;
       if (shared === undefined || serverErrorCode(error) !== 'WRONGTYPE') throw error;
-      return await question(shared).catch(() => {
-        throw error;
+      return await question(shared).catch((failure: unknown) => {
+        throw isNoSharedLock(failure) ? error : failure;
       });
     }
   }
@@ -110,6 +110,11 @@ export class Inspection {
       ...(holders === undefined ? {} : { holders }),
     };
   }
+}
+
+/** The key is of another type, or no shared lock has its name. Whoever may not ask has no shared locks. */
+function isNoSharedLock(failure: unknown): boolean {
+  return failure instanceof RangeError || ['WRONGTYPE', 'NOPERM'].includes(serverErrorCode(failure) ?? '');
 }
 
 /** A replica refuses the first write of the script. A user without the right to scripts has called none. */
