@@ -451,6 +451,32 @@ it.each([
   },
 );
 
+it('Looks after a search that saw only a part see only a part too, until the next search', async () => {
+  const { client, servers } = clusterOf({ a: string(OURS) }, { b: string(OURS) });
+  const [one, other] = servers as [FakeServer, FakeServer];
+  one.answers = {
+    EVAL: () => {
+      time.now += 5;
+      return ['0', 10_001, '', 'a', 'string'];
+    },
+  };
+  const next = finderOf(client, {});
+  const seen = async () => {
+    const { locks, missing } = await next();
+    return [locks.map(({ lock }) => lock), missing];
+  };
+  expect(await seen()).toEqual([['a', 'b'], []]);
+  time.now += 1_000;
+  other.answers = { ...other.answers, TIME: new Error('Socket closed') };
+  const cut = ['h:2 could not be asked: Socket closed'];
+  expect(await seen()).toEqual([['a'], cut]);
+  expect(await seen()).toEqual([['a'], cut]);
+  delete other.answers.TIME;
+  expect(await seen()).toEqual([['a'], cut]);
+  time.now += 1_000;
+  expect(await seen()).toEqual([['a', 'b'], []]);
+});
+
 it.each<[string, Partial<FoundLock>, keys: string[], channel: string]>([
   ['both parts', { registryKey: 'a:b', key: 'c' }, ['a:b:c'], 'a:b-channel'],
   ['no registryKey', { registryKey: null, key: null, lock: 'ab:b:c' }, ['ab:b:c'], 'ab-channel'],

@@ -82,12 +82,18 @@ const TIMES_LONGER = 20;
  */
 export function finderOf(client: RedisClient, search: Search): () => Promise<Found> {
   let names: readonly string[] = [];
+  let unseen: readonly string[] = [];
   let searchAt = Number.NEGATIVE_INFINITY;
   return async () => {
     const startedAt = clock.now();
-    if (startedAt < searchAt) return findLocks(client, { ...search, names });
+    if (startedAt < searchAt) {
+      const found = await findLocks(client, { ...search, names });
+      // What the search did not see is not among the names.
+      return { ...found, missing: [...new Set([...unseen, ...found.missing])] };
+    }
     const found = await findLocks(client, search);
     names = found.locks.map(({ lock }) => lock);
+    unseen = found.missing;
     const now = clock.now();
     searchAt = found.keys > MANY_KEYS ? now + TIMES_LONGER * (now - startedAt) : now;
     return found;
