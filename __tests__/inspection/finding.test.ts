@@ -11,6 +11,7 @@ import {
   redis6Pool,
   redis6Sentinel,
 } from '../support/client-kinds';
+import { startCluster } from '../support/cluster';
 import { glideClient, glideCluster } from '../support/glide-kinds';
 import { ioredisClient, ioredisCluster, ioredisSentinel } from '../support/ioredis-kinds';
 import { packageNamed } from '../support/ioredis-packages';
@@ -77,6 +78,30 @@ it('Through a cluster of valkey-glide, nothing is found, which says so', async (
   const { locks, missing } = await findLocks(opened.clients[0]);
   await opened.close();
   expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
+});
+
+describePrivate('A look at a cluster', () => {
+  it('A look does not take the locks of a slot that is moving to another server for free', async () => {
+    const cluster = await startCluster();
+    atTheEnd(() => cluster.stop());
+    const name = 'orders:1';
+    const client = await cluster.connect();
+    await client.set(name, `web-7:1:${'A'.repeat(22)}:1`, { PX: 600_000 });
+    const look = async () => {
+      const { locks, missing } = await findLocks(client as never);
+      return [locks.map(({ lock }) => lock), missing];
+    };
+    expect(await look()).toEqual([[name], []]);
+    const { slot, master: source } = await cluster.ownersOf(name);
+    const target = cluster.masters.find((node) => node !== source) as Node;
+    const { host, port } = target.address;
+    const ids = await Promise.all([source, target].map(async (node) => String(await node.send('CLUSTER', 'MYID'))));
+    await target.send('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', ids[0] as string);
+    await source.send('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', ids[1] as string);
+    await source.send('MIGRATE', host, String(port), name, '0', '5000');
+    const moving = `${host}:${port} could not be asked about everything: a slot of the cluster is moving`;
+    expect(await look()).toEqual([[], [moving]]);
+  });
 });
 
 describePrivate('A look', () => {

@@ -477,6 +477,19 @@ it('Looks after a search that saw only a part see only a part too, until the nex
   expect(await seen()).toEqual([['a', 'b'], []]);
 });
 
+it('A key that a server lists, and says that another one has, is not taken for free', async () => {
+  server.answers = { ...server.answers, 'GETRANGE r:k': new Error('MOVED 1 h:2') };
+  const { locks, missing } = await find({ 'r:k': string(OURS), 'r:l': string(OURS) });
+  expect(locks.map(({ lock }) => lock)).toEqual(['r:l']);
+  const moving = ['h:1 could not be asked about everything: a slot of the cluster is moving'];
+  expect(missing).toEqual(moving);
+  server.answers = { ...server.answers, 'TYPE r:k': new Error('ASK 1 h:2') };
+  expect(await find({}, { key: 'r:k' })).toMatchObject({ locks: [], missing: moving });
+  // A name is asked for at every server.
+  server.answers = { ...server.answers, 'TYPE r:k': new Error('MOVED 1 h:2') };
+  expect(await find({}, { key: 'r:k' })).toMatchObject({ locks: [], missing: [] });
+});
+
 it.each<[string, Partial<FoundLock>, keys: string[], channel: string]>([
   ['both parts', { registryKey: 'a:b', key: 'c' }, ['a:b:c'], 'a:b-channel'],
   ['no registryKey', { registryKey: null, key: null, lock: 'ab:b:c' }, ['ab:b:c'], 'ab-channel'],

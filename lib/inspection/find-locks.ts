@@ -140,6 +140,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   const locks: FoundLock[] = [];
   /** Why commands were not executed. */
   const refused = new Set<string>();
+  /** The keys that the server has listed last. */
+  const listed = new Set<string>();
   let heard = listenersOf([]);
   let keys = 0;
   /** What is added to the monotonic clock for the server's time, in ms. */
@@ -169,6 +171,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     for await (const { looked, keys: names, refused: why } of candidates(server, { pattern, prefix })) {
       keys += looked;
       if (why !== undefined) refused.add(why);
+      listed.clear();
+      for (const [name] of names) listed.add(name);
       yield await Promise.all(names.map(([name, type]) => lockOf(name, type, isWanted)));
     }
   }
@@ -310,7 +314,10 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);
   }
 
-  /** `null`: there is no such key; it is something else by now, or on another server. Other errors are noted. */
+  /**
+   * `null`: there is no such key; it is something else by now, or on another server. Other errors are noted, and that a
+   * key which the server lists is on another one: its slot is moving, and none of the two may show it.
+   */
   async function ask(...command: string[]): Promise<unknown> {
     if (command[1] === '') return null;
     try {
@@ -318,7 +325,9 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     } catch (error) {
       const code = serverErrorCode(error);
       if (code === undefined) throw error;
-      if (code !== 'WRONGTYPE' && code !== 'MOVED') refused.add(messageOf(error));
+      const isMoving = code === 'ASK' || (code === 'MOVED' && listed.has(command[1] ?? ''));
+      if (isMoving) refused.add('a slot of the cluster is moving');
+      else if (code !== 'WRONGTYPE' && code !== 'MOVED') refused.add(messageOf(error));
       return null;
     }
   }
