@@ -1,9 +1,12 @@
+import type { LookupFunction } from 'node:net';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { createClient } from 'redis';
 import { CannotAcquireLockError, type Lease, NotReplicatedError } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { callsOf } from '../support/server-load';
+import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { ReplicaFixture } from './replica-fixture';
 
@@ -117,5 +120,29 @@ describePrivate('a lock with minReplicas', () => {
       keys.map((key) => (key === 'key 3' ? 'fulfilled' : 'rejected')),
     );
     await held.unlock();
+  });
+
+  it('A lock with minReplicas leaves no connection behind that is made when its registry is closed already', async () => {
+    const { port } = fixture.master.address;
+    let resolved = (): void => undefined;
+    let isSlow = false;
+    const lookup: LookupFunction = (_host, _options, callback) => {
+      const resolve = () => callback(null, [{ address: '127.0.0.1', family: 4 }]);
+      if (isSlow) resolved = resolve;
+      else resolve();
+    };
+    const options = { name: 'slowly-resolved', maintNotifications: 'disabled' } as const;
+    const client = createClient({ ...options, socket: { host: 'master.test', port, lookup } });
+    await client.on('error', () => {}).connect();
+    const admin = await fixture.connect();
+    const connections = async () => String(await admin.sendCommand(['CLIENT', 'LIST'])).split(options.name).length - 1;
+    isSlow = true;
+    const { registry } = createRegistry(client, { minReplicas: 1, replicaTimeout: 10, commandTimeout: 100 });
+    await tryToTake(registry.obtain('key').tryLock());
+    await registry.close();
+    resolved();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await connections()).toBe(1);
+    client.destroy();
   });
 });

@@ -54,6 +54,7 @@ class ReplicatingConnection {
   #next: Promise<number> | undefined;
   #connecting: Promise<unknown> | undefined;
   #lost = 0;
+  #isOver = false;
 
   /** `isWanted`: asked when the connection is lost; it is not made again otherwise. */
   constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean) {
@@ -65,6 +66,10 @@ class ReplicatingConnection {
     const madeAt = handOffs.epoch;
     client.on('reconnecting', () => {
       if (!isWanted() || handOffs.epoch !== madeAt) this.close();
+    });
+    // node-redis leaves a socket open that connects after `destroy`.
+    client.on('ready', () => {
+      if (this.#isOver) this.close();
     });
     client.unref?.();
   }
@@ -80,6 +85,7 @@ class ReplicatingConnection {
   }
 
   close(): void {
+    this.#isOver = true;
     void destroy(this.#client);
   }
 
