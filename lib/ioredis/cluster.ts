@@ -105,12 +105,12 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   // Channels
 
-  protected override added(): void {
+  protected override added(channel: Channel): void {
     if (this.channels.size === 1) {
       this.#cluster.on('refresh', this.place);
       this.#cluster.on('end', this.#onEnd);
     }
-    super.added();
+    super.added(channel);
   }
 
   protected override async removed(channel: Channel): Promise<void> {

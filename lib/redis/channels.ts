@@ -172,8 +172,8 @@ export abstract class PlacedChannels extends Channels {
     return this.#places.has(address);
   }
 
-  protected added(): void {
-    inBackground(this.place);
+  protected added(channel: Channel): void {
+    inBackground(() => this.#place(channel));
   }
 
   protected async removed(channel: Channel): Promise<void> {
@@ -188,12 +188,14 @@ export abstract class PlacedChannels extends Channels {
 
   /** Subscribes all channels that are not subscribed where they should be. */
   protected readonly place = (): void => {
-    for (const channel of this.channels.values()) {
-      const address = this.addressFor(channel);
-      if (address === undefined) this.#tryLater(channel);
-      else if (address !== channel.place?.address) void this.#subscribe(channel, address);
-    }
+    for (const channel of this.channels.values()) this.#place(channel);
   };
+
+  #place(channel: Channel): void {
+    const address = this.addressFor(channel);
+    if (address === undefined) this.#tryLater(channel);
+    else if (address !== channel.place?.address) void this.#subscribe(channel, address);
+  }
 
   async #subscribe(channel: Channel, address: string): Promise<void> {
     const before = channel.place;
