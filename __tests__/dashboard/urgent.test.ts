@@ -89,6 +89,26 @@ describePrivate('What is urgent comes first on the page', () => {
     }
   });
 
+  it('and a lock of Java is held by the same holder while others listen to its release, and while none does', async () => {
+    tested.create();
+    const lock = `${registryKey}:java`;
+    const subscriber = await tested.redis.connect();
+    const look = async () => {
+      skip(1_000);
+      return (await view()).rows.find((row) => row.lock === lock);
+    };
+    await look();
+    await tested.client.set(lock, '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', { PX: 600_000 });
+    for (let i = 0; i < 3; i++) {
+      await subscriber.subscribe(`${registryKey}-channel:${lock}`, () => undefined);
+      expect(await look()).toMatchObject({ isSure: true, usual: null });
+      await look();
+      await subscriber.unsubscribe();
+      expect(await look()).toMatchObject({ isSure: false, usual: null });
+    }
+    expect((await view()).changes.filter((change) => change.lock === lock)).toHaveLength(1);
+  });
+
   it('by the time for which waiters were seen with one holder, where Redis does not say how long they have waited', async () => {
     const channel = `${registryKey}-channel:${registryKey}:a`;
     await (await tested.redis.connect()).subscribe(channel, () => undefined);

@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { finderOf, findLocks, forceUnlock, type Search } from '../../lib/inspection/find-locks';
 import type { FoundLock } from '../../lib/inspection/found-lock';
+import { History } from '../../lib/inspection/history';
 import { globPattern } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis } from '../support/mock-redis';
@@ -167,6 +168,23 @@ it.each<[string, Key, channels: Record<string, number>, expected: object]>([
 ])('Those that listen are counted: %s', async (_, key, channels, expected) => {
   server.channels = channels;
   expect(await found({ 'r:k': key })).toMatchObject([expected]);
+});
+
+it('A lock of Java has the same holder while it is shown as one and while it is not, and another one after a change', async () => {
+  const history = new History();
+  const changes = async (owner: string, listeners: number) => {
+    server.channels = listeners > 0 ? { 'r-channel:r:k': listeners } : {};
+    time.now += 1_000;
+    const news = history.update(await found({ 'r:k': string(owner) }), time.now);
+    const [{ heldFor, holder } = {}] = history.seen(time.now);
+    return [...news.map(({ what }) => what), holder, heldFor];
+  };
+  expect(await changes(JAVA, 0)).toEqual(['not shown', null]);
+  expect(await changes(JAVA, 1)).toEqual([JAVA, 1_000]);
+  expect(await changes(JAVA, 0)).toEqual(['not shown', 2_000]);
+  const other = JAVA.replace('0b', '0c');
+  expect(await changes(other, 0)).toEqual(['taken', 'not shown', 0]);
+  expect(await changes(other, 1)).toEqual([other, 1_000]);
 });
 
 it('Who listens is not known where a server does not say it', async () => {

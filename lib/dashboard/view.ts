@@ -1,4 +1,5 @@
 import { type Found, finderOf } from '../inspection/find-locks';
+import { ownerOf } from '../inspection/found-lock';
 import { History, type SeenLock } from '../inspection/history';
 import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
@@ -118,10 +119,11 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
 
   /** How long the holds took that have ended since the last look. Of those of this process, `activity` knows more. */
   const noteEnded = (found: Found): void => {
-    const owners = new Set(found.locks.flatMap(({ holders }) => holders.map(({ owner }) => owner)));
+    const values = new Set(found.locks.flatMap(({ holders }) => holders.map(ownerOf)));
     for (const { holders, lock } of locks) {
-      for (const { heldFor, holder, isKept, isOlder = false, owner } of holders) {
-        if (owners.has(owner) || heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
+      for (const one of holders) {
+        const { heldFor, holder, isKept, isOlder = false } = one;
+        if (values.has(ownerOf(one)) || heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
         activity.holdTimes.add(lock, heldFor);
       }
     }

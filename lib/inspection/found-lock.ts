@@ -79,11 +79,28 @@ export interface Known extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure
 export type Owner = { readonly owner: string; readonly remaining: number | null };
 
 /** The values that are not shown. */
-const values = new WeakMap<FoundLock, string>();
+const values = new WeakMap<Holder, string>();
+
+/** The owner value, also where it is not shown: to compare it with others. */
+export function ownerOf(holder: Holder): string {
+  return values.get(holder) ?? holder.owner;
+}
+
+/** The holder with other times. */
+export function withTimes(holder: Holder, times: Pick<Holder, 'heldFor' | 'isOlder'>): Holder {
+  const copy = { ...holder, ...times };
+  values.set(copy, ownerOf(holder));
+  return copy;
+}
+
+/** The owner value of the first holder; `undefined`: nobody holds it. */
+export function firstOwnerOf({ holders: [first] }: FoundLock): string | undefined {
+  return first && ownerOf(first);
+}
 
 /** Whether somebody else has what was looked at twice. A shared lock may have other holders then, and still the first ones. */
 export function hasOtherOwner(one: FoundLock, other: FoundLock): boolean {
-  return one.format !== 'shared' && (values.get(one) ?? one.owner) !== (values.get(other) ?? other.owner);
+  return one.format !== 'shared' && firstOwnerOf(one) !== firstOwnerOf(other);
 }
 
 /** `undefined`: nobody holds it, or waits for it in a queue. */
@@ -100,7 +117,11 @@ export function foundLock(
     const remaining = left === -1 ? null : left;
     const acquiredAt = acquiredAtIn(owner) ?? null;
     const times = { remaining, acquiredAt, heldFor: elapsed(acquiredAt, now) };
-    if (!isSure) return { holder: NOT_SHOWN, owner: NOT_SHOWN, isKept: false, permits: 1, ...times };
+    if (!isSure) {
+      const hidden: Holder = { holder: NOT_SHOWN, owner: NOT_SHOWN, isKept: false, permits: 1, ...times };
+      values.set(hidden, owner);
+      return hidden;
+    }
     return { holder: nameOf(owner), owner, isKept: isKept(owner), permits: permitsIn(owner), ...times };
   });
   const [first] = holders;
@@ -109,7 +130,7 @@ export function foundLock(
   const typeName =
     owners[0] === undefined || nameIn(owners[0].owner) ? listed(types) : othersType(owners[0].owner, types);
   const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
-  const found: FoundLock = {
+  return {
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
@@ -120,8 +141,6 @@ export function foundLock(
     ...{ permits: null, waiting: listeners === undefined ? queue.length : listeners, fencingToken: null, ...known },
     queue: queue.length === 0 ? null : queue.map((waiter, i) => waiterOf(waiter, i + 1, now)),
   };
-  if (!isSure) values.set(found, owners[0]?.owner ?? '');
-  return found;
 }
 
 function waiterOf({ owner, kind, since }: NonNullable<Known['queue']>[number], position: number, now: number): Waiter {

@@ -1,5 +1,5 @@
 import { holderOf } from '../api/owner-name';
-import type { FoundLock, Holder } from './found-lock';
+import { type FoundLock, firstOwnerOf, type Holder, ownerOf, withTimes } from './found-lock';
 
 /** One change between two lists of locks. */
 export interface Change {
@@ -56,7 +56,7 @@ export class History {
       const renewed = isNew ? null : (isLonger && found.owner === last.lock.owner) || last.lock.renewed;
       const lock = { ...found, renewed };
       const first: Seen = { since: now, isOlder: before === undefined };
-      const owners = lock.holders.map(({ owner }) => holderOf(owner));
+      const owners = lock.holders.map((holder) => holderOf(ownerOf(holder)));
       const holders = new Map(owners.map((owner) => [owner, last?.holders.get(owner) ?? first]));
       known.set(lock.lock, { lock, seenAt: now, holders });
       if (before !== undefined) changes.push(...news.map(([what, holder]) => ({ at, lock: lock.lock, what, holder })));
@@ -72,11 +72,11 @@ export class History {
   seen(now: number): SeenLock[] {
     return [...(this.#known?.values() ?? [])].map(({ lock, holders: seen }) => {
       const holders = lock.holders.map((holder) => {
-        const { since, isOlder } = seen.get(holderOf(holder.owner)) as Seen;
+        const { since, isOlder } = seen.get(holderOf(ownerOf(holder))) as Seen;
         if (holder.heldFor !== null) return holder;
         // The first list says nothing of how long.
         const heldFor = isOlder && since === now ? null : Math.round(now - since);
-        return { ...holder, heldFor, isOlder };
+        return withTimes(holder, { heldFor, isOlder });
       });
       const { heldFor = null, isOlder = false } = (holders[0] ?? {}) as Partial<Holder>;
       return { ...lock, holders, heldFor, isOlder };
@@ -101,7 +101,8 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
     const came = others.map((one, i): News => [i < gone.length ? 'passed on' : 'entered', one]);
     return [...again, ...came, ...gone.slice(others.length).map((one): News => ['left', one])];
   }
-  if (owner === last.owner) return [];
+  // A lock of Java is shown as one, and not shown, in turn: while somebody listens to its releases it is.
+  if (firstOwnerOf(lock) === firstOwnerOf(last)) return [];
   if (lock.isKept && holderOf(owner) === last.owner) return [['kept', holder]];
   return [[holder === last.holder ? 'taken' : 'passed on', holder]];
 }
