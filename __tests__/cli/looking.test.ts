@@ -85,6 +85,23 @@ describePrivate('redis-locks', () => {
     expect(await watch.ended).toBe(0);
   });
 
+  it('watch --type does not call a lock free whose waiters show that it is of another type', async () => {
+    const owner = (number: number) => `web-7:${'A'.repeat(22)}:${number}`;
+    for (const name of ['locks:fair', 'locks:spin']) await send('SET', name, owner(1), 'PX', '600000');
+    await send('CONFIG', 'RESETSTAT');
+    const watch = start('watch', '--json', '--interval', '20ms', '--type', 'spin');
+    const looks = async () => Number(/cmdstat_time:calls=(\d+)/.exec(String(await send('INFO', 'commandstats')))?.[1]);
+    await until(async () => (await looks()) > 1, LIMIT);
+    await send('ZADD', '{locks:fair}:queue', String(Date.now() * 1_000), owner(2));
+    const before = await looks();
+    await until(async () => (await looks()) > before + 1, LIMIT);
+    await send('DEL', 'locks:spin');
+    await until(() => watch.lines.some((line) => line.includes('locks:spin')), LIMIT);
+    expect(watch.lines.map((line) => JSON.parse(line))).toMatchObject([{ lock: 'locks:spin', what: 'free' }]);
+    watch.child.kill('SIGINT');
+    expect(await watch.ended).toBe(0);
+  });
+
   (hasScript() ? it : it.skip)('watch is a live table in a pseudo-terminal, and ends with Ctrl-C', async () => {
     const holder = await hold(['--type', 'redisson'], 'read end');
     const watch = inTerminal(['watch', '--interval', '100ms']);

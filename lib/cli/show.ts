@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
-import { type FoundLock, hasOtherOwner } from '../inspection/found-lock';
+import { type FoundLock, hasOtherOwner, mayBeOf } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import {
@@ -106,12 +106,14 @@ export async function release(args: Arguments): Promise<number> {
   });
 }
 
-/** The locks that `--longer-than` and `--waiting` leave, in the order of `--sort`. */
+/** The locks that `--type`, `--longer-than` and `--waiting` leave, in the order of `--sort`. */
 function chosen<T extends FoundLock>(locks: readonly T[], values: Values): readonly T[] {
   const least = durationOf(values, 'longer-than', -1);
   const order = orderOf(values);
-  const left = locks.filter(({ heldFor, waiting }) => {
-    return (heldFor ?? -1) >= least && (!values.waiting || (waiting ?? 0) > 0);
+  const type = lockTypeOf(values);
+  const left = locks.filter((lock) => {
+    const { heldFor, waiting } = lock;
+    return mayBeOf(lock, type) && (heldFor ?? -1) >= least && (!values.waiting || (waiting ?? 0) > 0);
   });
   const ranks = {
     held: ({ heldFor }: FoundLock) => -(heldFor ?? -1),
@@ -144,7 +146,8 @@ export async function watch(args: Arguments): Promise<number> {
   let isCostSaid = false;
   return using(values, async (connection) => {
     const stopped = once(stop.signal, 'abort').then(() => undefined);
-    const find = finderOf(connection.client, searchOf(values));
+    // Of every type: that of a held lock may show later, and the lock is not free then.
+    const find = finderOf(connection.client, { ...searchOf(values), type: undefined });
     while (!stop.signal.aborted) {
       const askedAt = performance.now();
       const found = await Promise.race([find(), stopped]);

@@ -9,7 +9,7 @@ import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
 import { candidates, type KeyType } from './candidates';
-import { type FoundLock, foundLock, type Known, type Owner } from './found-lock';
+import { type FoundLock, foundLock, type Known, mayBeOf, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -273,8 +273,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
     const { registryKey = heard.registryKeyOf(lock), type } = search;
     const found = foundLock(lock, format, registryKey, owners, known, now());
-    const isOfType = type === undefined || format === 'shared' || found?.types.includes(type);
-    return isOfType ? found : undefined;
+    return found && mayBeOf(found, type) ? found : undefined;
   }
 
   /** Their positions are the times at which they came, in microseconds. */
