@@ -128,6 +128,16 @@ describePrivate('What redis-locks shows', () => {
     expect(heldFor).toEqual([...heldFor].sort((one, other) => other - one));
     expect(locks(older)).toEqual([]);
     expect([none.exitCode, none.stdout]).toEqual([0, expect.stringMatching(/No lock under "typo:".*every registry/)]);
+    const [long, awaitedLong] = await Promise.all([
+      ask(['ls', '--longer-than', '1h'], env),
+      ask(['ls', '--longer-than', '1h', '--waiting', '--match', 'key:*'], env),
+    ]);
+    expect([long.stdout, awaitedLong.stdout]).toEqual([
+      expect.stringMatching(/^No lock in any registry is held for longer than 1h\.\n/),
+      expect.stringMatching(
+        /^No lock that matches key:\* in any registry is held for longer than 1h and waited for\.\n/,
+      ),
+    ]);
   });
 
   it('is the lock of that name, or the candidates where a key is that of several', async () => {

@@ -340,7 +340,9 @@ function searched(values: Values): string {
 }
 
 function noneHeld(values: Values): string {
-  return printable(`No lock${searched(values)} is held.`);
+  const least = values['longer-than'];
+  const held = `is held${least === undefined ? '' : ` for longer than ${least}`}${values.waiting ? ' and waited for' : ''}`;
+  return printable(`No lock${searched(values)} ${held}.`);
 }
 
 function noneNamed(key: string, { missing }: Found, values: Values): string {
