@@ -156,6 +156,15 @@ it.each([CUT, new Error('The command UNBLOCKED nothing')])(
   },
 );
 
+it.each(['OK', undefined, {}])(
+  'An acquisition with minReplicas fails where WAIT answers with nonsense: %p',
+  async (reply) => {
+    const own = ownClient();
+    own.wait.mockResolvedValue(reply);
+    expect(await outcomeOver(own)).toMatchObject([{ name: 'UnexpectedReplyError' }]);
+  },
+);
+
 it('An acquisition with minReplicas of a batch lacks them for those that were granted, and others were refused', async () => {
   const own = ownClient();
   const { run } = opened(plainClient(own));

@@ -5,7 +5,7 @@ import { describeValue, destroy, type OwnConnection, type RedisClient, type Redi
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { type Command, evaluate } from './command';
 import { ConnectionMonitor } from './connection';
-import { ClientClosedError, isErrorLike, messageOf, NotSentError } from './failure';
+import { ClientClosedError, isErrorLike, messageOf, NotSentError, UnexpectedReplyError } from './failure';
 import { handOffs } from './hand-offs';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';
@@ -112,7 +112,9 @@ class ReplicatingConnection {
   async #wait(): Promise<number> {
     const { minReplicas, replicaTimeout } = this.#replication;
     try {
-      return Number(await this.commands.wait(minReplicas, Math.ceil(replicaTimeout)));
+      const reply = await this.commands.wait(minReplicas, Math.ceil(replicaTimeout));
+      if (!(Number(reply) >= 0)) throw new UnexpectedReplyError('WAIT', reply);
+      return Number(reply);
     } catch (cause) {
       // The master became a replica, before WAIT or during it.
       const isOfReplica = /^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause));
