@@ -1,7 +1,8 @@
 import type { LookupFunction } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { createClient } from 'redis';
-import { CannotAcquireLockError, type Lease, NotReplicatedError } from '../../lib';
+import { CannotAcquireLockError, type Lease, LockLostError, NotReplicatedError } from '../../lib';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
@@ -94,6 +95,37 @@ describePrivate('a lock with minReplicas', () => {
       await fixture.follow();
       await (await next).unlock();
     });
+  });
+
+  it('A lease ends without a warning where its script gives a waiting caller a grant that the replica does not have', async () => {
+    const options = { lockType: 'fair', minReplicas: 1, replicaTimeout: 50, idleBetweenTries: 1_000 } as const;
+    const { registry, warnings } = await fixture.registry(options);
+    for (const lock of [registry.obtain('key'), registry.semaphore('permit', { permits: 1 })]) {
+      const held = await lock.lock();
+      const next = lock.lock();
+      await sleep(200);
+      fixture.holdUp();
+      await held.unlock();
+      await fixture.follow();
+      await (await next).unlock();
+    }
+    expect(new Set(warnings.map(({ code }) => code))).toEqual(new Set(['NOT_REPLICATED']));
+  });
+
+  it('A lease that was lost is reported lost, though its script gives a waiting caller a grant that the replica does not have', async () => {
+    // The waiting caller does not poll meanwhile.
+    const options = { minReplicas: 1, replicaTimeout: 50, idleBetweenTries: 1_000 };
+    const { registry, nameOf, warnings } = await fixture.registry(options);
+    const semaphore = registry.semaphore('permit', { permits: 1 });
+    const held = await semaphore.lock();
+    const next = semaphore.lock();
+    await sleep(200);
+    fixture.holdUp();
+    await (await fixture.connect()).del(nameOf('permit'));
+    await expect(held.unlock()).rejects.toBeInstanceOf(LockLostError);
+    await fixture.follow();
+    await (await next).unlock();
+    expect(warnings.map(({ code }) => code)).toEqual(['NOT_REPLICATED']);
   });
 
   it('A lock with minReplicas says so to each caller of a batch, but not to those that were refused', async () => {

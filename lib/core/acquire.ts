@@ -167,7 +167,10 @@ export class Call {
     this.#become('asking');
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
-    asked.attempt = exchange.then(({ answer }) => answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt)));
+    asked.attempt = exchange.then(({ answer }) => {
+      if (answer instanceof NotReplicatedError) throw answer;
+      return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
+    });
     protocol.availability.attemptInFlight = asked.attempt;
     return exchange.then(({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.

@@ -1,3 +1,4 @@
+import type { NotReplicatedError } from '../api/errors';
 import { clock } from '../internal/clock';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
@@ -63,10 +64,13 @@ export interface Confirmed extends Tokens {
   readonly until: number;
 }
 
-/** What became of a hold, and of the first attempt of the next local caller; `undefined`: it has to make another one. */
+/**
+ * What became of a hold, and of the first attempt of the next local caller; `undefined`: it has to make another one. An
+ * error: too few replicas have its grant.
+ */
 export interface Exchange {
   readonly found: Released;
-  readonly answer: Grant | Refusal | undefined;
+  readonly answer: Grant | Refusal | NotReplicatedError | undefined;
 }
 
 /** How long a lock is to stay taken after it was unlocked before its `minHold` ended; in whole ms. */

@@ -42,6 +42,19 @@ const SENTINEL = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true, p
 /** After one of these a sentinel client may have another connection to the master than before. */
 const SENTINEL_LOST = ['error', 'client-error', 'topology-change'];
 
+/** How many replicas have what was written; and why not more, where that is known. */
+interface Acknowledged {
+  readonly replicas: number;
+  readonly options?: ErrorOptions;
+}
+
+const replies = new WeakMap<Error, unknown>();
+
+/** What the script replied whose grant too few replicas have: it may have ended another lease too. */
+export function replyOfNotReplicated(error: unknown): unknown {
+  return error instanceof NotReplicatedError ? replies.get(error) : undefined;
+}
+
 /**
  * A connection over which locks are acquired, and replicas waited for. WAIT is about what its own connection has seen:
  * on a new one, or on a new master, it would count replicas that have not got the lock.
@@ -51,7 +64,7 @@ class ReplicatingConnection {
   readonly #client: OwnClient;
   readonly #replication: ReplicationSettings;
   /** The WAIT that is about to be sent, for all acquisitions whose replies came at the same time. */
-  #next: Promise<number> | undefined;
+  #next: Promise<Acknowledged> | undefined;
   #connecting: Promise<unknown> | undefined;
   #lost = 0;
   #isOver = false;
@@ -90,35 +103,41 @@ class ReplicatingConnection {
   }
 
   /**
-   * Resolves when enough replicas have what this connection has written so far. To be called when the reply of what was
-   * written has just arrived. Rejects with `NotReplicatedError`, or an error that leaves the outcome unknown.
+   * Resolves when enough replicas have what this connection has written so far, or to what makes the error of each grant
+   * that too few have. To be called when the reply of what was written has just arrived. Rejects with an error that
+   * leaves the outcome unknown.
    */
-  async replicated(): Promise<void> {
+  async replicated(): Promise<((reply: unknown) => NotReplicatedError) | undefined> {
     const { minReplicas, replicaTimeout } = this.#replication;
     const before = this.#epoch;
     this.#next ??= Promise.resolve().then(() => {
       this.#next = undefined;
       return this.#wait();
     });
-    const acknowledged = await this.#next;
+    const { replicas, options } = await this.#next;
     if (this.#epoch !== before) throw new Error('The connection was lost before the replicas acknowledged the lock');
-    if (acknowledged < minReplicas) throw new NotReplicatedError(minReplicas, acknowledged, replicaTimeout);
+    if (replicas >= minReplicas) return undefined;
+    return (reply) => {
+      const error = new NotReplicatedError(minReplicas, replicas, replicaTimeout, options);
+      replies.set(error, reply);
+      return error;
+    };
   }
 
   get #epoch(): number {
     return (this.#client.socketEpoch ?? this.#lost) + handOffs.epoch;
   }
 
-  async #wait(): Promise<number> {
+  async #wait(): Promise<Acknowledged> {
     const { minReplicas, replicaTimeout } = this.#replication;
     try {
       const reply = await this.commands.wait(minReplicas, Math.ceil(replicaTimeout));
       if (!(Number(reply) >= 0)) throw new UnexpectedReplyError('WAIT', reply);
-      return Number(reply);
+      return { replicas: Number(reply) };
     } catch (cause) {
       // The master became a replica, before WAIT or during it.
-      const isOfReplica = /^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause));
-      throw isOfReplica ? new NotReplicatedError(minReplicas, 0, replicaTimeout, { cause }) : cause;
+      if (/^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause))) return { replicas: 0, options: { cause } };
+      throw cause;
     }
   }
 }
@@ -269,14 +288,16 @@ export class ReplicatedScripts {
 
 async function answer(connection: ReplicatingConnection, command: Command, reply: unknown): Promise<void> {
   const isGrant = (one: unknown): boolean => !isErrorLike(one) && command.script.grants?.(one) !== false;
-  const replies = command.script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
+  const many = command.script instanceof ScriptForMany && Array.isArray(reply) ? (reply as unknown[]) : undefined;
+  let notReplicated: ((reply: unknown) => NotReplicatedError) | undefined;
   try {
-    if (replies?.some(isGrant) ?? isGrant(reply)) await connection.replicated();
+    if (many?.some(isGrant) ?? isGrant(reply)) notReplicated = await connection.replicated();
   } catch (error) {
-    // Others of the batch were refused: that stays true.
-    if (replies === undefined || !(error instanceof NotReplicatedError)) command.fail(error);
-    else command.answer(replies.map((one) => (isGrant(one) ? error : one)));
+    command.fail(error);
     return;
   }
-  command.answer(reply);
+  if (notReplicated === undefined) command.answer(reply);
+  else if (many === undefined) command.fail(notReplicated(reply));
+  // Others of the batch were refused: that stays true.
+  else command.answer(many.map((one) => (isGrant(one) ? notReplicated(one) : one)));
 }

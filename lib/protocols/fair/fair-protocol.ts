@@ -17,6 +17,7 @@ import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock'
 import { isClientClosed, isServerAnswer, NotSentError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
+import { exchanged } from '../format/replies';
 import { keepArguments, STRING_HELD } from '../format/script-parts';
 import { inspectorOf } from '../inspector';
 import type { LockTypeDefinition } from '../registry-parts';
@@ -204,10 +205,20 @@ export class FairProtocol implements LockProtocol {
     this.presence.listen(true);
     // Where each of them takes a script, its token comes with that.
     const tokens = this.hearsOfOthers ? this.#format.tokensFor() : 1;
-    return this.end(owner, { ticket, tokens }, keep, timeout, to.sentAt, (reply) => {
-      if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
-      return { found: reply.found, answer: this.enter(ticket, reply) };
-    });
+    const exchange = this.end(
+      owner,
+      { ticket, tokens },
+      keep,
+      timeout,
+      to.sentAt,
+      (reply): Exchange | Promise<Exchange> => {
+        if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
+        return { found: reply.found, answer: this.enter(ticket, reply) };
+      },
+    );
+    const format = this.#format;
+    if (!format.parts.redis.isReplicated) return exchange;
+    return exchanged(exchange, (reply) => format.read(HAND_OVER, reply, ticket, to.sentAt, to.drift).found);
   }
 
   /** The lock went to another process: the next caller has a position in the queue, if it was ours. */

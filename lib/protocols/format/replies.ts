@@ -1,7 +1,9 @@
-import type { Ownership, Released } from '../../core/protocol';
+import type { NotReplicatedError } from '../../api/errors';
+import type { Exchange, Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
 import { CommandTimeoutError, UnexpectedReplyError } from '../../redis/failure';
 import type { Redis } from '../../redis/redis';
+import { replyOfNotReplicated } from '../../redis/replicas';
 import type { Script } from '../../redis/script';
 
 /** A number in a reply. Tokens and times come as text, since they are too large for the numbers of Lua. */
@@ -75,6 +77,15 @@ export function renew(
   const sentAt = clock.now();
   const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
   redis.send(script, [lock], args, timeout, read, settle, (cause) => settle(unknownOwnership(cause, read)));
+}
+
+/** `exchange`; where too few replicas have what it granted, its reply still says what became of the hold. */
+export function exchanged(exchange: Promise<Exchange>, foundIn: (reply: unknown) => Released): Promise<Exchange> {
+  return exchange.catch((error: unknown) => {
+    const reply = replyOfNotReplicated(error);
+    if (reply === undefined) throw error;
+    return { found: foundIn(reply), answer: error as NotReplicatedError };
+  });
 }
 
 /** For a `LockScript`: whether the reply says that the lock is the owner's now: 1 or its token. Else it is a table. */

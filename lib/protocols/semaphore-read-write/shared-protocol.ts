@@ -20,7 +20,7 @@ import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { LockScript } from '../../redis/script';
-import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../format/replies';
+import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../format/replies';
 import { keepArguments } from '../format/script-parts';
 import { heldScripts } from '../held-scripts';
 import { inspectorOf } from '../inspector';
@@ -88,7 +88,8 @@ class SharedProtocol implements LockProtocol {
 
   /** The lock goes to the first in the queue. That may be the next caller. A hold that is to be kept has none. */
   exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
-    return this.#enter(to, owner, timeout, (found, answer) => ({ found, answer }));
+    const exchange = this.#enter(to, owner, timeout, (found, answer): Exchange => ({ found, answer }));
+    return this.#parts.redis.isReplicated ? exchanged(exchange, (reply) => this.#found(ENTER, reply)) : exchange;
   }
 
   async wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
