@@ -547,8 +547,6 @@ export class Call {
     return isAnswered;
   }
 
-  // Time
-
   /** What is left of the time for an answer. */
   get #timeLeft(): number {
     return this.#answerBy - clock.now();
