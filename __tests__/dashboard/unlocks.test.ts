@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import { LockLostError } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 import { describePrivate } from '../support/private-redis';
+import { until } from '../support/until';
 import { TestedPage } from './tested-page';
 
 describePrivate('The page unlocks by force', () => {
@@ -20,6 +21,31 @@ describePrivate('The page unlocks by force', () => {
     // The page does not show what it saw before.
     expect(await rows()).not.toContainEqual(expect.objectContaining({ lock }));
     await expect(lease.renew()).rejects.toThrow(LockLostError);
+  });
+
+  it('and shows that it is free, though a look that began before is under way', async () => {
+    let goOn: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (goOn = resolve));
+    let isHeldBack = false;
+    const sendCommand = async (command: string[]) => {
+      const answer = await tested.client.sendCommand(command);
+      if (command[0] === 'PTTL' && isHeldBack) {
+        isHeldBack = false;
+        await held;
+      }
+      return answer;
+    };
+    const slow = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
+    tested.create({ actions: true }, slow);
+    const { lock, owner } = await tested.held('key');
+    isHeldBack = true;
+    const before = tested.view();
+    await until(() => !isHeldBack);
+    expect((await tested.unlock(lock, owner)).status).toBe(200);
+    const next = tested.view();
+    goOn();
+    expect((await next).rows.filter((row) => row.lock === lock)).toEqual([]);
+    await before;
   });
 
   it('nothing that somebody else holds by now, or that is free', async () => {

@@ -72,7 +72,16 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
   let problem: string | null = null;
   let freshUntil = 0;
   let startedAt = 0;
+  let isExpired = false;
   let looking: Promise<void> | undefined;
+
+  /** Looks, and once more if `expire` was called meanwhile. */
+  const lookAnew = async (): Promise<void> => {
+    do {
+      isExpired = false;
+      await look();
+    } while (isExpired);
+  };
 
   const look = async (): Promise<void> => {
     startedAt = clock.now();
@@ -130,8 +139,8 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
   };
 
   const read = async (query: URLSearchParams): Promise<object> => {
-    if (clock.now() >= freshUntil) {
-      looking ??= look()
+    if (isExpired || clock.now() >= freshUntil) {
+      looking ??= lookAnew()
         .catch((error: unknown) => {
           problem = messageOf(error);
         })
@@ -174,9 +183,9 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     };
   };
 
-  /** The next one that asks gets a new look. */
+  /** The next one that asks gets a look that begins after this. */
   const expire = (): void => {
-    freshUntil = 0;
+    isExpired = true;
   };
   return { read, expire };
 }
