@@ -2,6 +2,7 @@ import { expect, it, jest } from '@jest/globals';
 import { LockLostError } from '../../lib';
 import { mockRedis } from '../support/mock-redis';
 import { describePrivate } from '../support/private-redis';
+import { callsOf } from '../support/server-load';
 import { until } from '../support/until';
 import { TestedPage } from './tested-page';
 
@@ -46,6 +47,23 @@ describePrivate('The page unlocks by force', () => {
     goOn();
     expect((await next).rows.filter((row) => row.lock === lock)).toEqual([]);
     await before;
+  });
+
+  it('and names the holder whose owner value was given, where a semaphore has several', async () => {
+    tested.create({ actions: true });
+    const lock = `${Math.random()}:jobs`;
+    const owners = ['web-1', 'web-2'].map((name) => `${name}:${'x'.repeat(22)}:1`) as [string, string];
+    const members = owners.map((owner, i) => ({ score: Date.now() + 600_000 + i, value: `semaphore:${owner}` }));
+    await tested.client.zAdd(lock, members);
+    expect((await tested.unlock(lock, owners[0])).status).toBe(200);
+    expect(tested.actions).toMatchObject([{ lock, owner: owners[0], holder: 'web-1' }]);
+  });
+
+  it('without a search for other locks, which may take long on a large server', async () => {
+    tested.create({ actions: true });
+    const before = await callsOf(tested.client, 'scan');
+    expect((await tested.unlock('no:lock', 'owner')).status).toBe(409);
+    expect(await callsOf(tested.client, 'scan')).toBe(before);
   });
 
   it('nothing that somebody else holds by now, or that is free', async () => {

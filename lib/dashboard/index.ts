@@ -111,17 +111,18 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
 
   const unlock = async (request: Request, lock: string, owner: string): Promise<Response> => {
     const prefix = registryKey === undefined ? '' : `${registryKey}:`;
-    const { locks, missing } = await findLocks(client, { registryKey, key: lock.slice(prefix.length) });
-    const found = locks.find((one) => one.lock === lock);
+    const names = lock.startsWith(prefix) ? [lock] : [];
+    const { locks, missing } = await findLocks(client, { registryKey, names });
+    const [found] = locks;
     if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
     if (found?.isSure === false) {
       const how = `redis-locks release ${JSON.stringify(lock)} --may-be-data`;
       return json(409, { message: `Nothing was unlocked: it may be data of an application. To delete it: ${how}` });
     }
-    if (!found?.holders.some((one) => one.owner === owner)) {
+    const holder = found?.holders.find((one) => one.owner === owner)?.holder;
+    if (found === undefined || holder === undefined) {
       return json(409, { message: `Nothing was unlocked: by now ${found?.holder ?? 'nobody'} holds it` });
     }
-    const holder = found.holder ?? owner;
     try {
       await forceUnlock(client, found);
     } catch (error) {
