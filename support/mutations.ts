@@ -630,7 +630,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'too-few-replicas': {
     finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',
     simulation: ['spin', 'fair', 'semaphore'],
-    replacements: [['if (acknowledged < minReplicas) throw', 'if (acknowledged < 0) throw']],
+    replacements: [['if (replicas >= minReplicas) return', 'if (replicas >= 0) return']],
   },
 
   // Several keys, force, scripts
