@@ -81,6 +81,26 @@ describePrivate('The page unlocks by force', () => {
     expect(tested.actions).toEqual([]);
   });
 
+  it('nothing that has become free since it was looked at, and says so', async () => {
+    const { lease, lock, owner } = await tested.held('key');
+    let isFree = false;
+    const sendCommand = async (command: string[]) => {
+      if (command[0] === 'EVALSHA') {
+        isFree = true;
+        await lease.unlock();
+      }
+      return tested.client.sendCommand(command);
+    };
+    const late = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
+    tested.create({ actions: true }, late);
+    const response = await tested.unlock(lock, owner);
+    expect([response.status, await response.json()]).toEqual([
+      409,
+      { message: 'Nothing was unlocked: by now nobody holds it' },
+    ]);
+    expect([isFree, tested.actions]).toEqual([true, []]);
+  });
+
   it('nothing that cannot be read, and says so', async () => {
     const sendCommand = () => Promise.reject(new Error('no answer'));
     tested.create({ actions: true }, { ...mockRedis(), sendCommand } as never);

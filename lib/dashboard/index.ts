@@ -120,11 +120,10 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
       return json(409, { message: `Nothing was unlocked: it may be data of an application. To delete it: ${how}` });
     }
     const holder = found?.holders.find((one) => one.owner === owner)?.holder;
-    if (found === undefined || holder === undefined) {
-      return json(409, { message: `Nothing was unlocked: by now ${found?.holder ?? 'nobody'} holds it` });
-    }
+    const isAnother = (by = 'nobody') => json(409, { message: `Nothing was unlocked: by now ${by} holds it` });
+    if (found === undefined || holder === undefined) return isAnother(found?.holder ?? undefined);
     try {
-      await forceUnlock(client, found);
+      if (!(await forceUnlock(client, found))) return isAnother();
     } catch (error) {
       return json(502, { message: messageOf(error) });
     }
