@@ -299,4 +299,16 @@ describe('The columns', () => {
     Object.assign(process.stdout, { isTTY: false });
     expect(columns(['LOCK', 'KIND', 'HELD FOR', 'HOLDER'], rows)[1]?.endsWith(':4711')).toBe(true);
   });
+
+  it('are cut to the terminal also where a name is very long, or where there are very many', () => {
+    Object.assign(process.stdout, { columns: 40, isTTY: true });
+    const long = `orders:${'x'.repeat(100_000)}:42`;
+    const startedAt = performance.now();
+    expect(columns(['LOCK'], [[long]])[1]).toBe(`orders:${'x'.repeat(13)}\u2026${'x'.repeat(16)}:42`);
+    // It takes longer by far where each letter that is left out costs the length of the text.
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    Object.assign(process.stdout, { isTTY: false });
+    const rows = Array.from({ length: 200_000 }, () => ['a']);
+    expect(columns(['LOCK'], rows)).toHaveLength(200_001);
+  });
 });

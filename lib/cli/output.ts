@@ -63,12 +63,12 @@ function widthOf(text: string): number {
 function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   const letters = [...text];
-  const end = letters.splice(Math.ceil(letters.length / 2));
-  while (letters.length > 0 && widthOf([...letters, ...end].join('')) >= width) {
-    if (letters.length > end.length) letters.pop();
-    else end.shift();
+  let [first, last] = [Math.ceil(letters.length / 2), Math.ceil(letters.length / 2)];
+  for (let left = widthOf(text); first > 0 && left >= width; ) {
+    const dropped = first > letters.length - last ? --first : last++;
+    left -= widthOf(letters[dropped] ?? '');
   }
-  return `${letters.join('')}\u2026${end.join('')}`;
+  return `${letters.slice(0, first).join('')}\u2026${letters.slice(last).join('')}`;
 }
 
 /** A column that is too wide for the terminal gets as narrow as this at most. */
@@ -81,7 +81,7 @@ const NARROWEST = 8;
 export function columns(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
   const isUsed = head.map((_, i) => rows.some((row) => row[i] !== ''));
   const all = [head, ...rows.map((row) => row.map(printable))].map((row) => row.filter((_, i) => isUsed[i]));
-  const widths = (all[0] ?? []).map((_, i) => Math.max(...all.map((row) => widthOf(row[i] ?? ''))));
+  const widths = (all[0] ?? []).map((_, i) => all.reduce((most, row) => Math.max(most, widthOf(row[i] ?? '')), 0));
   const room = process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   const isTooWide = (): boolean => widths.reduce((sum, width) => sum + width, 2 * (widths.length - 1)) > room;
   for (let widest = Math.max(...widths); widest > NARROWEST && isTooWide(); widest = Math.max(...widths)) {
