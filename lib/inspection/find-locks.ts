@@ -335,7 +335,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const [seconds, microseconds] = (await server.send('TIME')) as [string, string];
     ahead = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - clock.now();
     heard = await listening;
-    for await (const found of batches()) locks.push(...found.filter((lock) => lock !== undefined));
+    // There may be more than a function takes as arguments.
+    for await (const found of batches()) for (const lock of found) if (lock !== undefined) locks.push(lock);
   };
   let what = ' about everything';
   try {
