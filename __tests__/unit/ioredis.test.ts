@@ -173,6 +173,21 @@ it('A cluster of ioredis has failed over when it has other masters than before',
   expect(client.masterOf(0)).toEqual({ host: '::1', port: 1 });
 });
 
+it('A cluster of ioredis that was connected before anybody listened has failed over when it has other masters than then', () => {
+  const [a, b, c] = [instance('h', 1), instance('h', 2), instance('h', 3)];
+  const { cluster, client } = clusterOf(a, b);
+  const heard = jest.fn();
+  client.on('node-ready', heard);
+  cluster.masters = [c, b];
+  cluster.emit('refresh');
+  expect(heard).toHaveBeenCalledTimes(1);
+  client.off('node-ready', heard);
+  cluster.masters = [a, b];
+  client.on('node-ready', heard);
+  cluster.emit('refresh');
+  expect(heard).toHaveBeenCalledTimes(1);
+});
+
 it('Plain channels of a cluster of ioredis share a connection to a master, and leave one that is none any more', async () => {
   const [a, b, c] = [instance('h', 1), instance('h', 2), instance('h', 3)];
   const { cluster, client } = clusterOf(a, b);

@@ -33,6 +33,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly #events = new EventEmitter().setMaxListeners(0);
   readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
   #listeners = 0;
+  /** Those of the last refresh, or when the first listener came; empty until the cluster is connected. */
   #masters = '';
   /** One for each node: it may listen to its events. */
   readonly #nodes = new WeakMap<SingleIoredis, SingleClient>();
@@ -69,6 +70,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   on(event: string, listener: () => void): void {
     this.#events.on(event, listener);
     if (++this.#listeners > 1) return;
+    this.#masters = this.isReady ? this.#mastersNow() : '';
     for (const [name, forward] of this.#forwards) this.#cluster.on(name, forward);
     this.#cluster.on('refresh', this.#onRefresh);
   }
@@ -87,10 +89,14 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   /** The slots were read again. Other masters mean a failover: its new master may not have all locks. */
   readonly #onRefresh = (): void => {
-    const masters = this.#cluster.nodes('master').map(addressOf).sort().join();
+    const masters = this.#mastersNow();
     if (masters !== this.#masters && this.#masters !== '') this.#events.emit('node-ready');
     this.#masters = masters;
   };
+
+  #mastersNow(): string {
+    return this.#cluster.nodes('master').map(addressOf).sort().join();
+  }
 
   protected async command(words: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
