@@ -146,7 +146,7 @@ export async function watch(args: Arguments): Promise<number> {
   let isCostSaid = false;
   return using(values, async (connection) => {
     const stopped = once(stop.signal, 'abort').then(() => undefined);
-    // Of every type: that of a held lock may show later, and the lock is not free then.
+    // All types: that of a held lock may show later, and the lock is not free then.
     const find = finderOf(connection.client, { ...searchOf(values), type: undefined });
     while (!stop.signal.aborted) {
       const askedAt = performance.now();

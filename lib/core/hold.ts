@@ -27,7 +27,7 @@ const STATES = new States('hold', {
   asked: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
   held: ['held', 'unlocked', 'lost'],
-  /** It is released, detached, or confirmed for the next caller. Given up where the answer to that is uncertain. */
+  /** The hold is released, detached, or confirmed for the next caller. Given up where the answer to that is uncertain. */
   unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],

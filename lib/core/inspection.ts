@@ -112,7 +112,7 @@ export class Inspection {
   }
 }
 
-/** The key is of another type, or no shared lock has its name. Whoever may not ask has no shared locks. */
+/** The key is of another type, or no shared lock has its name. A user without the right to ask has no shared locks. */
 function isNoSharedLock(failure: unknown): boolean {
   return failure instanceof RangeError || ['WRONGTYPE', 'NOPERM'].includes(serverErrorCode(failure) ?? '');
 }

@@ -223,7 +223,7 @@ export class RedisLease implements HeldLease {
     this.tellLoss(reason);
   }
 
-  /** It is lost, and `tellLoss` follows. Of leases that are lost together, all are before the first listener hears of it. */
+  /** The lease is lost; `tellLoss` follows. Leases that are lost together all are before the first listener hears of it. */
   lose(reason: LockLostReason): void {
     this.#become('lost');
     this.#loss = reason;
