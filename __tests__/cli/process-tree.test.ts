@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, jest } from '@jest/globals';
+import { Command } from '../../lib/cli/command';
 import { fromPs, type Listed, ProcessTree, processes } from '../../lib/cli/process-tree';
 import { until } from '../support/until';
 
@@ -103,5 +105,20 @@ describe('A tree of processes', () => {
     await until(() => tree.members()[0]?.isStopped);
     tree.send('SIGTERM');
     expect(await once(root, 'exit')).toEqual([null, 'SIGTERM']);
+  });
+});
+
+describe('A command', () => {
+  it('gets SIGKILL for what it left after a signal when the grace since its end is over, though a loss came meanwhile', async () => {
+    const grace = 2_000;
+    const words = ['sh', '-c', "trap '' TERM; sleep 60 & sleep 0.3; exit 3"];
+    const command = (await Command.start(words, { LOCK_OWNER: 'me:1' }, grace)) as Command;
+    const startedAt = performance.now();
+    command.expect('SIGTERM');
+    command.pass('SIGTERM', false);
+    await setTimeout(1_800);
+    command.end();
+    expect(await command.exitCode).toBe(3);
+    expect(performance.now() - startedAt).toBeLessThan(1_800 + grace - 300);
   });
 });

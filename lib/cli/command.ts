@@ -58,7 +58,7 @@ export class Command {
   /** SIGTERM for all of it, and after the grace SIGKILL. */
   end(): void {
     this.#isEnding = true;
-    this.#killAt = performance.now() + this.#grace;
+    this.#killAt = Math.min(this.#killAt, performance.now() + this.#grace);
     this.#tree.send('SIGTERM');
     this.#killing = setTimeout(() => this.#tree.send('SIGKILL'), this.#grace);
   }
