@@ -102,6 +102,21 @@ describePrivate('redis-locks', () => {
     expect(await watch.ended).toBe(0);
   });
 
+  (hasScript() ? it : it.skip)('watch keeps the head of its table on a small terminal, whatever changes', async () => {
+    const words = [...COMMAND, 'watch', '--interval', '20ms'].map((word) => `'${word}'`).join(' ');
+    const watch = launch(['script', '-qec', `stty rows 8 cols 60; exec ${words}`, '/dev/null']);
+    // The last part may be incomplete.
+    const screen = () => watch.stdout.split('\u001b[H\u001b[2J').at(-2)?.split('\r\n') ?? [];
+    await until(() => screen().length > 0, LIMIT);
+    for (let i = 0; i < 9; i++) await send('SET', `locks:${i}`, `web-7:${'A'.repeat(22)}:1`, 'EX', '60');
+    await until(() => /and \d+ more/.test(screen().join()), LIMIT);
+    expect(screen().length).toBeLessThanOrEqual(8);
+    expect(screen()[0]).toMatch(/LOCK .*LEFT/);
+    expect(screen().at(-1)).toMatch(/locks:\d: taken by web-7$/);
+    watch.child.stdin?.write('\u0003');
+    expect(await watch.ended).toBe(0);
+  });
+
   (hasScript() ? it : it.skip)('watch is a live table in a pseudo-terminal, and ends with Ctrl-C', async () => {
     const holder = await hold(['--type', 'redisson'], 'read end');
     const watch = inTerminal(['watch', '--interval', '100ms']);

@@ -185,7 +185,8 @@ function screenOf({ locks, missing }: Found, history: History, changes: readonly
   const [head = '', ...rows] = tableOf(chosen(missing.length > 0 ? locks : history.seen(performance.now()), values));
   // A terminal without a size says 0.
   const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
-  const rest = ['', ...missing, ...changes].map((line) => printable(line).slice(0, width));
+  const below = ['', ...missing, ...changes].slice(0, Math.max(0, height - 3));
+  const rest = below.map((line) => printable(line).slice(0, width));
   const room = Math.max(1, height - 2 - rest.length);
   const isCut = rows.length > room;
   if (rows.length === 0 && missing.length === 0) rows.push(noneHeld(values));
