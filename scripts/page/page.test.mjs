@@ -360,6 +360,20 @@ describe('The page', () => {
     assert.deepEqual(actions, []);
   });
 
+  test('says that it is not known whether it was unlocked, as long as the lock is open', async () => {
+    await registryOf().obtain('order:42').lock();
+    const { url } = await serve({ actions: true });
+    const { page } = await show(`${url}`);
+    await page.route('**/*act=unlock*', (route) => route.abort());
+    await rowOf(page, 'shop:order:42').getByRole('link').click();
+    await page.getByRole('button', { name: 'Force unlock' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Unlock by force' }).click();
+    await page.locator('#problems').getByText('It is not known whether it was unlocked').waitFor();
+    const before = await page.locator('#updated').innerText();
+    await until(() => page.locator('#updated').innerText(), (text) => text !== before);
+    assert.match(await page.locator('#problems:visible').innerText(), /It is not known whether it was unlocked/);
+  });
+
   test('shows nothing of a key that may be data of an application, and does not unlock it', async () => {
     const secret = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
     await client.set('session:7', secret, { PX: 600_000 });

@@ -27,7 +27,7 @@ let view;
 /** When the view came, on the monotonic clock: times go on from there. */
 let cameAt = 0;
 let isPaused = false;
-/** Why the last unlock was refused, as long as its lock is open. */
+/** Why the last unlock was refused, or may have failed, as long as its lock is open. */
 let refusals = [];
 let failures = 0;
 let timer;
@@ -486,7 +486,9 @@ async function unlock(lock, owner) {
     announce(message);
     refusals = response.ok ? [] : [message];
   } catch (error) {
-    showState('away', [`It is not known whether it was unlocked: ${error.message}`]);
+    // The page shows it beside what the next look finds.
+    refusals = [`It is not known whether it was unlocked: ${error.message}`];
+    announce(refusals[0]);
   }
   byId('force').disabled = false;
   byId('details-title').focus();
