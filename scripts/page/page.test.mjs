@@ -374,6 +374,16 @@ describe('The page', () => {
     assert.match(await page.locator('#problems:visible').innerText(), /It is not known whether it was unlocked/);
   });
 
+  test('does not say for how long somebody has a permit where that is not known', async () => {
+    const members = ['web-1', 'web-2'].map((name) => ({ score: Date.now() + 600_000, value: `semaphore:${ownerOf(name, 1)}` }));
+    await client.zAdd('shop:jobs', members);
+    const { url } = await serve();
+    const { page } = await show(url);
+    await page.goto(`${url}#lock=shop%3Ajobs`);
+    const holders = () => page.locator('#holders').innerText();
+    assert.doesNotMatch(await until(holders, (text) => /web-1/.test(text)), /for ,/);
+  });
+
   test('shows nothing of a key that may be data of an application, and does not unlock it', async () => {
     const secret = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
     await client.set('session:7', secret, { PX: 600_000 });

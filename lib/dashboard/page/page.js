@@ -292,8 +292,9 @@ function showDetails() {
   const many = holders.length > 1 ? holders : [];
   const listed = many.map((one) => {
     const more = one.permits > 1 ? `, ${count(one.permits, 'permit')}` : '';
+    const held = heldFor(one);
     const left = one.remaining === null ? 'no expiry' : `${shown(one.remaining)} left`;
-    return `${printable(one.holder)}${more}, for ${heldFor(one)}, ${left}`;
+    return `${printable(one.holder)}${more}${held === '' ? '' : `, for ${held}`}, ${left}`;
   });
   const waiters = (queue ?? []).map(({ waiter, kind, waitingFor }) => {
     const what = kind === 'lock' || kind === found.kind ? '' : ` to ${kind}`;
