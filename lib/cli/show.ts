@@ -136,7 +136,7 @@ export async function watch(args: Arguments): Promise<number> {
   const end = (): void => stop.abort();
   process.on('SIGINT', end);
   process.on('SIGTERM', end);
-  // The reader has gone away: see main.ts.
+  // The reader has gone away: see program.ts.
   process.stdout.on('error', end);
   const isLive = process.stdout.isTTY && !values.json;
   const history = new History();
