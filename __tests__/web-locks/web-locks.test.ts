@@ -217,7 +217,9 @@ function apply(open: Open): void {
       pending: [{ name: 'a', mode: 'exclusive', clientId }],
     };
     expect(await one.query()).toEqual(expected);
-    (await one.query()).held.splice(0);
+    const { held, pending } = await one.query();
+    for (const info of [...held, ...pending]) info.name = 'changed';
+    held.splice(0);
     expect(await one.query()).toEqual(expected);
     expect(await other.query()).toEqual({ held: [], pending: [] });
     first.end();

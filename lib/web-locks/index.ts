@@ -106,7 +106,7 @@ export function webLocks(registry: LockRegistry): WebLocks {
       return request(String(name), options as WebLockOptions, callback as never) as Promise<never>;
     },
     async query() {
-      return { held: [...held], pending: [...pending] };
+      return structuredClone({ held: [...held], pending: [...pending] });
     },
   };
 }
