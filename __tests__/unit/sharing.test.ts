@@ -121,6 +121,13 @@ it('A time slice of a process that waits has shorter slices while it misses seve
   expect(used).toEqual([400, 120, 120, 400, 120, 120, 400]);
 });
 
+it('A time slice is as long as usual when nobody waited since the turns that were missed', () => {
+  const slice = new TimeSlice(IDLE);
+  intervals(slice, 'abc');
+  time.now += 3 * IDLE + 1;
+  expect(use(slice)).toBe(400);
+});
+
 it('A time slice of a process that waits begins anew when it had a turn, or when nobody waited for a while', () => {
   const slice = new TimeSlice(IDLE);
   expect(intervals(slice, 'abc')).toEqual([100, 50, 25]);

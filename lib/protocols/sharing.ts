@@ -99,8 +99,9 @@ export class TimeSlice {
 
   #nextSlice(sentAt: number): number {
     const sincePause = sentAt - this.#standBackUntil;
-    const areSeveral = this.#missedTurns > 1;
-    const isShort = areSeveral || this.#sharedWithSeveral;
+    const isRecent = this.#hasLooked(sentAt);
+    const areSeveral = isRecent && this.#missedTurns > 1;
+    const isShort = areSeveral || (isRecent && this.#sharedWithSeveral);
     this.#sharedWithSeveral = areSeveral;
     // Without a whole pause before it, or long after one, nothing is known of others.
     if (this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < POLLED_SLICE) {
@@ -117,8 +118,7 @@ export class TimeSlice {
   /** This owner held the lock at an attempt of this process. */
   refused(owner: string | undefined, now: number): void {
     this.#isUncontested = false;
-    // Long after the last look nothing is known of the turns in between: nobody here waited.
-    const isKnown = this.#holder !== undefined && now - this.#seenAt <= 3 * this.#idleBetweenTries;
+    const isKnown = this.#holder !== undefined && this.#hasLooked(now);
     if (!isKnown) this.#missedTurns = 0;
     else if (owner !== this.#holder) this.#missedTurns++;
     this.#sees(owner, now);
@@ -129,6 +129,11 @@ export class TimeSlice {
     this.#standBackUntil = Math.ceil(answeredAt + 1.1 * this.#idleBetweenTries);
     this.#isUncontested = true;
     this.#sees('this process', answeredAt);
+  }
+
+  /** False: long after the last look nothing is known of the turns in between, since nobody here waited. */
+  #hasLooked(now: number): boolean {
+    return now - this.#seenAt <= 3 * this.#idleBetweenTries;
   }
 
   #sees(holder: string | undefined, now: number): void {
