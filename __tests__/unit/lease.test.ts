@@ -98,6 +98,18 @@ it('Leases that follow each other have the tokens of a block, one after the othe
   expect(seen.join(' ')).toBe('7,1 20,2 21,2 22,2 30,3');
 });
 
+it('A lease that is not renewed aborts its signal at its own end, though the hold was renewed for longer before (P4)', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const [first, waiting] = [await lock.lock({ ttl: 1_000 }), lock.lock({ ttl: 1_000 })];
+  await first.renew(60_000);
+  await first.unlock();
+  const { signal } = await waiting;
+  await time.advance(990);
+  expect(signal.aborted).toBe(false);
+  await time.advance(10);
+  expect(signal.reason).toMatchObject({ reason: 'expired' });
+});
+
 it('A lease is not lost, nor suspect again, by what comes late for a renewal of before: an error, or an answer from before a suspension', async () => {
   for (const isSuspended of [false, true]) {
     const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();

@@ -249,7 +249,8 @@ export class Hold implements Timed {
     this.#asks(lease.ttl);
     this.ttl = lease.ttl;
     this.#become('held', lease);
-    const isScheduled = isWatched && isSameTtl && (this.renewAt !== undefined || !this.mayRenewAt(now));
+    // A lease that is not renewed may end before the one that was.
+    const isScheduled = isWatched && isSameTtl && this.renewAt !== undefined;
     this.#wasPassedOn = true;
     if (!isScheduled) this.#watchdog?.add(this, now);
   }
