@@ -207,6 +207,25 @@ it('A nested call whose scope ends while it extends the lease acquires the lock 
   );
 });
 
+it('A nested call whose scope ends while it extends the lease has the next holder keep no minHold', async () => {
+  const reply = lateReply();
+  let nested: Promise<Lease> | undefined;
+  const running = lock.run(() => {
+    redis.evalSha.mockReturnValueOnce(reply.promise);
+    nested = lock.lock({ ttl: 100_000, minHold: 50_000 });
+  });
+  const next = lock.lock();
+  await running;
+  const lease = await next;
+  reply.resolve(1);
+  await time.advance(1);
+  const { sent } = redis;
+  await lease.unlock();
+  // One command confirms the hold for the nested call.
+  (await nested)?.assertHeld();
+  expect(redis.sent).toBe(sent + 1);
+});
+
 it.each(['run', 'tryRun'] as const)('A run waits for a nested %s() that its task did not wait for', async (how) => {
   const { open, opened } = gate();
   let nested: Promise<unknown> | undefined;

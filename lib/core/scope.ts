@@ -139,14 +139,17 @@ export class Scope {
       // Also for a `minHold`, which a process that crashes leaves to the ttl.
       const needed = Math.max(request.explicitTtl ? request.ttl : 0, request.minHold);
       if (needed > lease.remaining) await this.#extend(lease, needed, wait);
-      if (request.minHold > 0) lease.holdAtLeast(request.minHold);
     } catch (error) {
       await lease[Symbol.asyncDispose]();
       throw error;
     }
-    if (isRun ? !held.isUnlocked : this.#isOpen) return { outcome: 'entered', lease };
-    await lease.unlock();
-    return { outcome: 'scope ended' };
+    // Then the next caller may have the hold already.
+    if (isRun ? held.isUnlocked : !this.#isOpen) {
+      await lease.unlock();
+      return { outcome: 'scope ended' };
+    }
+    if (request.minHold > 0) lease.holdAtLeast(request.minHold);
+    return { outcome: 'entered', lease };
   }
 
   async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
