@@ -226,6 +226,21 @@ it('A nested call whose scope ends while it extends the lease has the next holde
   expect(redis.sent).toBe(sent + 1);
 });
 
+it('A lock is not evicted while a nested call enters it, though its scope is over', async () => {
+  const reply = lateReply();
+  let nested: Promise<Lease> | undefined;
+  await lock.run(() => {
+    redis.evalSha.mockReturnValueOnce(reply.promise);
+    nested = lock.lock({ ttl: 100_000 });
+  });
+  registry.expireUnusedOlderThan(-1);
+  expect(registry.obtain('key')).toBe(lock);
+  reply.resolve(1);
+  (await nested)?.assertHeld();
+  await lock.unlock();
+  expect(lock.isInUse).toBe(false);
+});
+
 it.each(['run', 'tryRun'] as const)('A run waits for a nested %s() that its task did not wait for', async (how) => {
   const { open, opened } = gate();
   let nested: Promise<unknown> | undefined;

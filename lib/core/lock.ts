@@ -87,7 +87,7 @@ export class RedisLock implements DistributedLock {
   usedAt = 0;
   /** @internal The registry has removed this lock from its cache. Its callers use the one that is cached. */
   evicted = false;
-  /** @internal Runs under it, also those that lost their lease. */
+  /** @internal Runs under it, also those that lost their lease, and calls that enter again or adopt. */
   runs = 0;
   /** @internal Callers that wait while another one has the lock, here or elsewhere. */
   waiting = 0;
@@ -497,6 +497,8 @@ export class RedisLock implements DistributedLock {
   private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
     const { waits } = this.services;
     waits.beginReentry(wait);
+    // The run around it may end first. If the lock was evicted then, `close` would not find the lease.
+    this.runs++;
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
         const entry = await scope.reenter(request, wait, isRun);
@@ -506,6 +508,7 @@ export class RedisLock implements DistributedLock {
       waits.endReentry(wait);
       return await this.acquire(request, wait, isRun);
     } finally {
+      this.runs--;
       waits.endReentry(wait);
       wait.end();
     }
