@@ -155,13 +155,18 @@ export class RedisLock implements DistributedLock {
 
   async unlock(): Promise<void> {
     const lock = this.cached();
+    const own = this.#orderOfCaller;
     // An evicted lock may still have unreported losses.
-    const own = this.evicted && !this.#unlockOrder?.isEmpty ? this.#unlockOrder : undefined;
-    const order = own ?? Scope.unlockOrderFor(lock) ?? lock.#unlockOrder;
+    const order = own?.isEmpty === false ? own : lock.#orderOfCaller;
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
     if (!(await order?.unlockNext())) throw notHeld(this.key, 'here through lock() or tryLock()');
+  }
+
+  /** The leases that an `unlock` of the caller may end. */
+  get #orderOfCaller(): UnlockOrder | undefined {
+    return Scope.unlockOrderFor(this) ?? this.#unlockOrder;
   }
 
   inspect(): Promise<LockState> {
