@@ -167,6 +167,24 @@ it('A lease that is adopted is waited for by close()', async () => {
   expect(await closed).toMatchObject({ after: 100 });
 });
 
+it('close() right after the answer to an adoption refuses it, or waits for its lease, which is renewed', async () => {
+  for (let jobs = 0; jobs < 12; jobs++) {
+    const registry = open();
+    const reply = lateReply();
+    redis.evalSha.mockReturnValueOnce(reply.promise);
+    const adopting = time.settled(registry.adopt(textOf()));
+    await time.advance(1);
+    reply.resolve(1);
+    for (let i = 0; i < jobs; i++) await null;
+    const closed = registry.close({ timeout: 5_000 });
+    await time.advance(3_000);
+    const { value, error } = (await adopting) ?? {};
+    if (value === undefined) expect(error).toMatchObject({ name: 'RegistryClosedError' });
+    else await (value as Lease).renew().then(() => (value as Lease).unlock());
+    await closed;
+  }
+});
+
 it('close() ends an adopted lease also where this process has taken the lock since, and that lease has not heard of it (P4)', async () => {
   const registry = open();
   const adopted = await registry.adopt(textOf());
@@ -227,4 +245,20 @@ it('A lock is not evicted while a lease of it is being adopted', async () => {
   await time.advance(1_000);
   expect(await adopting).toBe('CannotAcquireLockError');
   registry.obtain('other');
+});
+
+it('A lock is not evicted between two tries to adopt a lease of it', async () => {
+  const registry = open();
+  const lock = registry.obtain('key');
+  const reply = lateReply();
+  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const [first, second] = [registry.adopt(textOf()), registry.adopt(textOf())];
+  await time.advance(1);
+  reply.reject(new Error('NOPERM no rights'));
+  for (const isOver = first.catch(() => undefined).then(() => 'over'); ; await null) {
+    registry.expireUnusedOlderThan(-1);
+    if ((await Promise.race([isOver, null])) === 'over') break;
+  }
+  await second;
+  expect(registry.obtain('key')).toBe(lock);
 });

@@ -40,16 +40,22 @@ export class Adoptions {
   /** One text adopts once. So a call waits for the try before it, and is another try if that was not answered. */
   async adopt(lock: RedisLock, passport: Passport, options: AdoptOptions): Promise<Lease> {
     const { owner: from } = passport;
-    let adoption = this.#adoptionOf(from);
-    for (; adoption.running !== undefined; adoption = this.#adoptionOf(from)) await adoption.running;
-    const adopting = this.#try(lock, passport, adoption, options);
-    adoption.running = adopting.then(
-      () => this.#unanswered.delete(from),
-      () => this.#failed(adoption, passport, options),
-    );
-    const answer = await adopting;
-    if (typeof answer === 'string') throw new LockLostError(lock.key, answer);
-    return answer;
+    // Else the lock may be evicted meanwhile, and `close` would not find the lease.
+    lock.runs++;
+    try {
+      let adoption = this.#adoptionOf(from);
+      for (; adoption.running !== undefined; adoption = this.#adoptionOf(from)) await adoption.running;
+      const adopting = this.#try(lock, passport, adoption, options);
+      adoption.running = adopting.then(
+        () => this.#unanswered.delete(from),
+        () => this.#failed(adoption, passport, options),
+      );
+      const answer = await adopting;
+      if (typeof answer === 'string') throw new LockLostError(lock.key, answer);
+      return answer;
+    } finally {
+      lock.runs--;
+    }
   }
 
   async #try(
@@ -72,15 +78,8 @@ export class Adoptions {
       adopted: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isLeft),
     };
-    const adopted = new AdoptedLock(lock.key, services, protocol, this.#locks);
-    // Else the lock may be evicted meanwhile, and `close` would not find the lease.
-    lock.runs++;
-    const lease = await adopted.tryLock({ ttl, renew, minHold }).finally(() => lock.runs--);
-    if (lease === null) return reason;
-    // What this process had of the key was lost before: another one has detached what is adopted.
-    for (const { hold } of lock.leases) hold.lose('stolen');
-    this.#locks.set(lock.key, adopted);
-    return lease;
+    const adopted = new AdoptedLock(lock, services, protocol, this.#locks);
+    return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 
   /** An adoption without an answer is remembered while the lease may be in Redis. */
@@ -109,12 +108,14 @@ export class Adoptions {
  * wait in Redis. So callers of this process wait for it there, as those of every other process do.
  */
 class AdoptedLock extends RedisLock {
+  readonly #lock: RedisLock;
   readonly #protocol: LockProtocol;
   readonly #held: Map<string, RedisLock>;
 
-  /** `protocol`: that of its hold, once it is adopted. `held`: where it is removed when its lease is over. */
-  constructor(key: string, services: LockServices, protocol: LockProtocol, held: Map<string, RedisLock>) {
-    super(key, services);
+  /** `lock`: that of its key. `protocol`: that of its hold, once it is adopted. `held`: where it is while it has a lease. */
+  constructor(lock: RedisLock, services: LockServices, protocol: LockProtocol, held: Map<string, RedisLock>) {
+    super(lock.key, services);
+    this.#lock = lock;
     this.#protocol = protocol;
     this.#held = held;
   }
@@ -122,6 +123,10 @@ class AdoptedLock extends RedisLock {
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     hold.protocol = this.#protocol;
     super.recordLease(lease, hold, turn);
+    const { leases } = this.#lock;
+    this.#held.set(this.key, this);
+    // What this process had of the key was lost before: another one has detached what is adopted.
+    for (const { hold: before } of leases) before.lose('stolen');
   }
 
   /** @internal */
