@@ -1,5 +1,6 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { AdoptOptions, Lease, LockError } from '../../lib';
+import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, released, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -183,6 +184,19 @@ it('close() right after the answer to an adoption refuses it, or waits for its l
     else await (value as Lease).renew().then(() => (value as Lease).unlock());
     await closed;
   }
+});
+
+it('Messages about a key are for what has taken it last: an adopted lease, or a caller of this process since', async () => {
+  const registry = open();
+  const lock = registry.obtain('key');
+  const own = await lock.lock();
+  const { hold } = (await registry.adopt(textOf())) as RedisLease;
+  const protocol = lock.openProtocol();
+  expect([own.signal.aborted, protocol.holder === hold]).toEqual([true, true]);
+  await lock.lock();
+  const { holder } = protocol;
+  hold.lose('stolen');
+  expect([holder === hold, protocol.holder === holder]).toEqual([false, true]);
 });
 
 it('close() ends an adopted lease also where this process has taken the lock since, and that lease has not heard of it (P4)', async () => {

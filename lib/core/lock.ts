@@ -442,7 +442,9 @@ export class RedisLock implements DistributedLock {
   /** @internal Called when a lease has ended. */
   leaseOver(lease: RedisLease): void {
     if (this.lease === lease) {
-      lease.hold.protocol.holder = undefined;
+      const { hold } = lease;
+      // Else an adopted lease of the key has the lock since, or the next caller after one.
+      if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
       this.#turn?.release();
       this.lease = this.#turn = undefined;
     }
