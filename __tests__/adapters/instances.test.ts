@@ -285,6 +285,20 @@ describePrivate('A cluster of ioredis', () => {
     await registry.close();
   });
 
+  it.each(eachPackage)(
+    'A cluster of %s with auto-pipelining locks keys of all its nodes at once',
+    async (_name, of) => {
+      const nodes = servers.masters.map(({ address }) => ({ ...address }));
+      const pipelining = of.cluster(nodes, { enableAutoPipelining: true });
+      const { registry } = createRegistry(fromIoredis(pipelining));
+      const keys = Array.from({ length: 12 }, (_, i) => `key-${i}`);
+      const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock({ waitTime: 2_000 })));
+      await Promise.all(leases.map((lease) => lease.unlock()));
+      await registry.close();
+      pipelining.disconnect();
+    },
+  );
+
   it('A cluster of ioredis subscribes again after its connection for messages was lost', async () => {
     const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
     const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });

@@ -17,6 +17,7 @@ export interface IoredisOptions {
   readonly stringNumbers?: boolean;
   readonly monitor?: boolean;
   readonly autoResendUnfulfilledCommands?: boolean;
+  readonly enableAutoPipelining?: boolean;
   /** The host of a node of a cluster. */
   readonly host?: string;
   readonly port?: number;
@@ -40,17 +41,39 @@ export interface SingleIoredis extends Omit<Ioredis, keyof Internals>, Internals
   sunsubscribe?(channel: string): Promise<unknown>;
 }
 
+/** Commands that are sent together. */
+interface Pipeline {
+  call(name: string, ...args: string[]): Pipeline;
+  exec(): Promise<readonly (readonly [error: unknown, reply: unknown])[]>;
+}
+
 /** `Cluster` of ioredis. */
 export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internals {
   readonly options: IoredisOptions;
   /** For each slot `host:port` of its master, then of its replicas. */
   readonly slots: readonly (readonly string[] | undefined)[];
   nodes(role: 'master'): SingleIoredis[];
+  pipeline(): Pipeline;
 }
 
 /** Sends a command. ioredis knows the keys of those in small letters. */
 export function send(redis: Internals, [name = '', ...args]: readonly string[]): Promise<unknown> {
   return redis.call(name.toLowerCase(), ...args);
+}
+
+/**
+ * Sends a command to a cluster, alone also with auto-pipelining. A pipeline follows no redirection of one command of
+ * several, and iovalkey's finds the node of a script by its digest: it refuses scripts about keys of several nodes.
+ */
+export async function sendAlone(cluster: ClusterIoredis, words: readonly string[]): Promise<unknown> {
+  if (cluster.options.enableAutoPipelining !== true) return send(cluster, words);
+  const [name = '', ...args] = words;
+  const [[error, reply] = []] = await cluster
+    .pipeline()
+    .call(name.toLowerCase(), ...args)
+    .exec();
+  if (error) throw error;
+  return reply;
 }
 
 /** Its connection can be used. With `lazyConnect` the first command makes it. */

@@ -10,7 +10,7 @@ import {
   OwnConnection,
   SingleClient,
   type SingleIoredis,
-  send,
+  sendAlone,
 } from './client';
 
 /** What is listened to in ioredis, and what the registry calls it. */
@@ -100,7 +100,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   protected async command(words: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
-    return send(this.#cluster, words);
+    return sendAlone(this.#cluster, words);
   }
 
   #masterAt(address: string): SingleIoredis {
