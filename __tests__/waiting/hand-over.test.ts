@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistryOptions } from '../../lib';
 import { Oracle } from '../support/oracle';
@@ -64,6 +65,28 @@ describePrivate('A hand-over from one process to another', () => {
     const requests: number[] = [];
     for (let i = 0; i < 15; i++) requests.push(await handOver());
     expect(requests).toEqual(Array(15).fill(2));
+  });
+});
+
+describePrivate('Two registries that listen over one connection', () => {
+  const fixture = RedisFixture.install();
+
+  it('Two registries that listen over one connection have a lock in turn, though one of them is always busy', async () => {
+    const options = { subscriber: await fixture.connect() };
+    const [busy, other] = [await fixture.process(options), await fixture.process(options)];
+    const lease = await other.registry.obtain('key').lock();
+    let [turns, isOver] = [0, false];
+    const callers = [1, 2].map(async () => {
+      while (!isOver) await busy.registry.run('key', () => sleep(5).then(() => turns++));
+    });
+    await until(async () => (await fixture.channels()).length === 1);
+    await fixture.untilIdle();
+    await lease.unlock();
+    await until(() => turns > 0);
+    await other.registry.run('key', () => undefined);
+    isOver = true;
+    expect(turns).toBeLessThan(50); // a slice has 10
+    await Promise.all(callers);
   });
 });
 

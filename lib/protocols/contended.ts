@@ -202,7 +202,8 @@ class ContendedProtocol implements LockProtocol {
     const args = [owner, String(ttl)];
     if (isSliceOver || format.isFencing) args.push(String(format.tokensFor(callers)));
     if (isSliceOver) {
-      args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
+      const ownListeners = this.#subscriber?.isShared ? 0 : (this.#waiting?.ownListeners ?? 0);
+      args.push(String(ownListeners), format.deleteCommand, ...format.notification(names));
     }
     const { CONFIRM_OR_RELEASE: script } = format.scripts;
     const readRelease = this.#readRelease(script, now, true);

@@ -188,6 +188,11 @@ export class Subscriber {
     return pollInterval === undefined && (socketEpoch !== undefined || isSubscriber(this.#client));
   }
 
+  /** Whether other registries may listen over the same connection, which the server counts once. */
+  get isShared(): boolean {
+    return this.#connection?.isOwn === false;
+  }
+
   /**
    * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
    * next waiter may find it open again. Always for a client that gets no messages.
