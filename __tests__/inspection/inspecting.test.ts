@@ -1,14 +1,17 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { createSentinel } from 'redis';
 import { type ListedLock, LockInspectionError, type LockType, type RedisLockRegistry } from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
 import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { startCluster } from '../support/cluster';
+import { connected } from '../support/connected';
 import { packageNamed } from '../support/ioredis-packages';
 import { silence } from '../support/mock-redis';
-import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { atTheEnd, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
+import { startSentinel } from '../support/sentinel';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -163,6 +166,21 @@ describePrivate('Inspecting', () => {
       client.destroy();
       await cluster.stop();
     }
+  });
+
+  it('Inspecting a list has the locks of the master, through a sentinel client that reads from replicas', async () => {
+    const servers = await startSentinel({ replicas: 2 });
+    atTheEnd(() => servers.stop());
+    const { name, sentinel } = servers;
+    const client = await connected(createSentinel({ name, sentinelRootNodes: [sentinel], replicaPoolSize: 1 }));
+    atTheEnd(() => client.destroy());
+    const { registry } = createRegistry(client);
+    const names = Array.from({ length: 100 }, (_, i) => `key-${i}`);
+    await Promise.all(names.map((key) => registry.obtain(key).lock()));
+    const keys = new Set<string>();
+    for await (const { key } of registry.list({ count: 10 })) keys.add(key);
+    expect([...keys].sort()).toEqual(names.sort());
+    await registry.close({ timeout: 0 });
   });
 
   it('Inspecting a list of a cluster rejects while a master is away, whose locks would seem to be free', async () => {

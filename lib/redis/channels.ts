@@ -2,6 +2,7 @@ import type { MessageListener, RedisSubscriber } from '../api/options';
 import { clock, inBackground } from '../internal/clock';
 import { Backoff } from '../internal/timers';
 import type { EvalOptions, RedisCommands } from './client';
+import { type Page, type ScanOptions, scanPage } from './cluster';
 import { isServerAnswer } from './failure';
 
 /** A client that takes commands as lists of words. */
@@ -21,10 +22,8 @@ export abstract class WordsClient implements RedisCommands {
     return this.command(words);
   }
 
-  protected async scanPage(cursor: string, { MATCH, COUNT }: { MATCH: string; COUNT: number }) {
-    const page = await this.command(['SCAN', cursor, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
-    const [next, keys] = page as [cursor: string, keys: string[]];
-    return { cursor: next, keys };
+  protected scanPage(cursor: string, options: ScanOptions): Promise<Page> {
+    return scanPage((words) => this.command(words), cursor, options);
   }
 
   #run(name: string, script: string, { keys = [], arguments: args = [] }: EvalOptions = {}): Promise<unknown> {

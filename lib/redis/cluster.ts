@@ -54,9 +54,30 @@ export function hashSlot(key: string): number {
   return remainder % SLOTS;
 }
 
+export interface ScanOptions {
+  readonly MATCH: string;
+  readonly COUNT: number;
+}
+
+export interface Page {
+  readonly cursor: unknown;
+  readonly keys: readonly unknown[];
+}
+
 /** node-redis: what SCAN needs. */
 interface ScanningClient {
-  scan(cursor: string, options: { MATCH: string; COUNT: number }): Promise<{ cursor: unknown; keys: unknown[] }>;
+  scan(cursor: string, options: ScanOptions): Promise<Page>;
+}
+
+/** One page, over a client that takes commands as lists of words. */
+export async function scanPage(
+  command: (words: string[]) => Promise<unknown>,
+  from: string,
+  { MATCH, COUNT }: ScanOptions,
+): Promise<Page> {
+  const page = await command(['SCAN', from, 'MATCH', MATCH, 'COUNT', String(COUNT)]);
+  const [cursor, keys] = page as [cursor: unknown, keys: unknown[]];
+  return { cursor, keys };
 }
 
 export function canScan(client: RedisClient): boolean {
@@ -83,6 +104,18 @@ export async function* scan(
   }
 }
 
+/** A client that is no cluster. That of sentinels has replicas too, and would ask another one for each page. */
+interface OneServer extends ScanningClient {
+  getMasterNode?(): unknown;
+  sendCommand(isReadonly: boolean, words: string[]): Promise<unknown>;
+}
+
+function oneServerOf(client: OneServer): ScanningClient {
+  if (client.getMasterNode === undefined) return client;
+  const ofMaster = (words: string[]): Promise<unknown> => client.sendCommand(false, words);
+  return { scan: (cursor, options) => scanPage(ofMaster, cursor, options) };
+}
+
 /** ms between two looks at the masters of a cluster. */
 const INTERVAL = 20;
 
@@ -92,7 +125,7 @@ const INTERVAL = 20;
  */
 async function serversOf(client: RedisClient, timeout: number): Promise<ScanningClient[]> {
   // SCAN is about one server.
-  if (!isClusterClient<ScanningClient>(client)) return [client as RedisClient & ScanningClient];
+  if (!isClusterClient<ScanningClient>(client)) return [oneServerOf(client as RedisClient & OneServer)];
   for (const endsAt = clock.now() + timeout; ; await pause(INTERVAL)) {
     const masters = new Set(client.masters.map(addressOf));
     let slot = 0;
