@@ -92,6 +92,20 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await second.unlock();
     for (const lease of await Promise.all([...waiters, later])) if (lease !== second) await lease.unlock();
   });
+
+  it('The number of permits that was given while nobody waited counts for a caller that waits later with an earlier one', async () => {
+    const [one, other] = await pair(RARELY);
+    const earlier = semaphore(other, 1);
+    await sleep(50);
+    const later = semaphore(one, 2);
+    const lease = await later.lock();
+    await sleep(110); // until then the permit is passed on
+    const waiter = earlier.lock();
+    await queued(later, 1);
+    expect(await later.tryLock()).toBeNull();
+    await (await waiter).unlock();
+    await lease.unlock();
+  });
 }
 
 describeReal('The number of permits that was given last', () => {

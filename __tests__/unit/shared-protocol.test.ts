@@ -113,17 +113,22 @@ it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, l
 });
 
 it.each([
-  ['just now', 10, Number.NEGATIVE_INFINITY, ['3', '10', '1']],
-  ['some time ago', 10.7, 900, ['3', '10', '1']],
-  ['and told', 10, 990, ['3', '10', '0']],
-  ['after the attempt was made', -5, 0, ['3', '0', '1']],
-])('An attempt says how many permits there are: given %s', async (_, ago, toldAt, said) => {
+  ['just now', 10, 3, ['3', '10', '1']],
+  ['some time ago', 10.7, 3, ['3', '10', '1']],
+  ['by another process', 10, 5, ['3', '10', '0']],
+  ['after the attempt was made', -5, 3, ['3', '0', '1']],
+])('An attempt says how many permits there are: given %s', async (_, ago, own, said) => {
   const protocol = protocolOf('semaphore');
-  const permits = Object.assign(new Permits(), { count: 3, givenAt: time.now - ago, toldAt });
+  const permits = new Permits();
+  permits.give(own);
+  permits.givenAt = time.now - ago;
+  // What was asked before the number was given says nothing of it.
+  permits.told(permits.givenAt - 1, 7);
+  permits.told(permits.givenAt, 3);
   protocol.permits = permits;
   await ask(protocol, holdOf(protocol), [0, 0, 2]);
   expect(sent()[0]?.args.slice(4, 7)).toEqual(said);
-  expect(permits).toMatchObject({ known: 2, count: 2 });
+  expect(permits).toMatchObject({ known: 2, count: 2, isOthers: true });
   await ask(protocol, holdOf(protocol), [0, 0, 0, 500, '', ARRIVAL, 7, '777']);
   expect(permits).toMatchObject({ known: 7, changedAt: time.now });
 });

@@ -85,10 +85,10 @@ export interface Keep {
 /** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
 export class Permits {
   count = 0;
-  /** When it was given last, on the monotonic clock. */
+  /** When one was given here last, on the monotonic clock. */
   givenAt = 0;
-  /** When the number was given that the lock was told last. */
-  toldAt = Number.NEGATIVE_INFINITY;
+  /** The number is not that one: the lock has said that another process gave it later. */
+  isOthers = false;
   /** The number that the lock had when it answered last. */
   known: number | undefined;
   /** When this process learned that it is another number than before: on the monotonic clock. */
@@ -99,21 +99,23 @@ export class Permits {
   give(count: number): void {
     this.count = count;
     this.givenAt = clock.now();
+    this.isOthers = false;
     if (this.isNews) this.waiting?.wake();
   }
 
   /** The lock answered an attempt that told it the number given then; it has this number. */
   told(givenAt: number, known: number): void {
-    this.toldAt = Math.max(this.toldAt, givenAt);
     if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
+    if (givenAt < this.givenAt || !this.isNews) return;
     // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
-    if (givenAt >= this.givenAt) this.count = known;
+    this.count = known;
+    this.isOthers = true;
   }
 
   /** The lock is not known to have this number. */
   get isNews(): boolean {
-    return this.givenAt > this.toldAt && this.count !== this.known;
+    return this.count !== this.known;
   }
 }
 

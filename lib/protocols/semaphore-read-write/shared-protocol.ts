@@ -194,8 +194,8 @@ class SharedProtocol implements LockProtocol {
     }
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
-    const { count, givenAt, toldAt } = permits ?? { count: 0, givenAt: sentAt, toldAt: sentAt };
-    const number = [String(count), String(Math.max(0, Math.floor(sentAt - givenAt))), givenAt > toldAt ? '1' : '0'];
+    const { count, givenAt, isOthers } = permits ?? { count: 0, givenAt: sentAt, isOthers: true };
+    const number = [String(count), String(Math.max(0, Math.floor(sentAt - givenAt))), isOthers ? '0' : '1'];
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
     const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
