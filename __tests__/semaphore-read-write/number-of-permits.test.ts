@@ -106,6 +106,20 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
     await (await waiter).unlock();
     await lease.unlock();
   });
+
+  it('The number of permits of another process counts for the next caller too, though nobody waits any more', async () => {
+    const [one, other] = await pair(RARELY);
+    const earlier = semaphore(one, 1);
+    await sleep(50);
+    const later = semaphore(other, 2);
+    const leases = [await later.lock(), await later.lock()];
+    const waiter = later.lock({ waitTime: 300 });
+    await queued(later, 1);
+    expect(await earlier.tryLock()).toBeNull();
+    await expect(waiter).rejects.toMatchObject({ name: 'LockTimeoutError' });
+    for (const lease of leases) await lease.unlock();
+    await (await earlier.lock({ permits: 2 })).unlock();
+  });
 }
 
 describeReal('The number of permits that was given last', () => {

@@ -349,7 +349,9 @@ function inMemoryProtocol(
       const { ticket, ttl, waits, since, permits: takes } = hold;
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
-        return lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);
+        const said = lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);
+        if (permits !== undefined) protocol.permits?.told(permits.at, lock().permits);
+        return said;
       }, timeout);
       return answered(answer);
     },

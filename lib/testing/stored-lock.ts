@@ -85,6 +85,11 @@ export class StoredLock {
     return this.#queue.size > 0;
   }
 
+  /** How many may hold it, as a semaphore. */
+  get permits(): number {
+    return this.#permits.count;
+  }
+
   /** Its owner is the one whose lease lasts longest, and `kind` is that of this lease. */
   get state(): Inspected & { readonly kind: StoredKind | undefined; readonly holders: number } {
     this.expireAndGrant();
