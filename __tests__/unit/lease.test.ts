@@ -219,6 +219,19 @@ it('unlock() of a lease whose renewal was answered while the process was blocked
   await Promise.all([renewing, unlocked]);
 });
 
+it('unlock() that finds the deadline past reports the loss, though a listener to the loss unlocks too', async () => {
+  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 1_000 });
+  const unlocks: Promise<void>[] = [];
+  lease.signal.addEventListener('abort', () => void unlocks.push(lease.unlock()));
+  // The event loop was blocked: no timer has run.
+  time.now += 2_000;
+  unlocks.push(lease.unlock());
+  expect(await Promise.allSettled(unlocks)).toMatchObject([
+    { status: 'rejected', reason: { name: 'LockLostError', reason: 'expired' } },
+    { status: 'fulfilled' },
+  ]);
+});
+
 it('The end of a block with `await using` warns of a release that failed, and not of a loss', async () => {
   const { registry, warnings } = createRegistry(redis);
   const refused = new Error("NOPERM User locks has no permissions to run the 'evalsha' command");

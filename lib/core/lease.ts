@@ -242,10 +242,11 @@ export class RedisLease implements HeldLease {
   }
 
   unlock(): Promise<void> {
+    const now = clock.now();
+    // A listener to a loss that is found now may unlock it too.
+    this.#hold.loseIfDue(now);
     // The first call reports how it ended. A second call only waits for it.
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    const now = clock.now();
-    this.#hold.loseIfDue(now);
     const { reading } = this.#hold;
     if (this.#loss !== undefined) return this.#unlockLost();
     if (reading !== undefined) return reading.then(() => this.unlock());
