@@ -158,6 +158,24 @@ describe('The lease of several keys', () => {
     expect(leaseOf(new Part('c'), b).signal.aborted).toBe(true);
   });
 
+  it('unlock() of the lease of several keys ends its section by a loss that it finds, also where a listener to the loss unlocks too', async () => {
+    for (const find of [() => a.checkLost(), () => undefined]) {
+      const ends = jest.fn();
+      [a, b] = [new Part('a'), new Part('b')];
+      lease = leaseOf(a, b);
+      lease.endHold = ends;
+      lease.signal.addEventListener('abort', () => void lease.unlock());
+      a.checkLost = () => {
+        if (!a.isLost) a.lose();
+        return true;
+      };
+      find();
+      await lease.unlock();
+      expect([ends.mock.calls, log.splice(0)]).toEqual([[[expect.any(LockLostError)]], ['unlock a', 'unlock b']]);
+      expect(lease.signal.aborted).toBe(true);
+    }
+  });
+
   it('The signal of the lease of several keys does not listen from unlock() on', async () => {
     const ends = jest.fn();
     lease.endHold = ends;

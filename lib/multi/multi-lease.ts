@@ -98,16 +98,19 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   unlock(): Promise<void> {
-    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
     return this.#unlockEach((lease) => lease.unlock());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#unlocking === undefined) await this.#unlockEach((lease) => lease[Symbol.asyncDispose]());
+    await this.#unlockEach((lease) => lease[Symbol.asyncDispose]());
   }
 
+  /** The first call reports how it ended. A second call only waits for it. */
   #unlockEach(unlock: (lease: HeldLease) => PromiseLike<void>): Promise<void> {
-    this.#end();
+    // A listener to a loss that is found now may unlock it too.
+    const loss = this.checkLost() ? this.lossError() : undefined;
+    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
+    this.#end(loss);
     this.#unlocking = settled(this.leases.map(unlock));
     return this.#unlocking;
   }
