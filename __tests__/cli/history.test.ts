@@ -50,7 +50,7 @@ describe('What `watch` saw', () => {
   };
   const [a, b] = [`a:${RANDOM}:1`, `b:${RANDOM}:1`];
 
-  const [c, again] = [`c:${RANDOM}:1`, `a:${RANDOM}:2`];
+  const [c, again, third] = [`c:${RANDOM}:1`, `a:${RANDOM}:2`, `a:${RANDOM}:3`];
   const shared = (...owners: string[]) => [held('sem', ...owners)];
   const key = (owner: string) => [held('key', owner)];
   const WAITED = [{ ...held('key'), holder: null, owner: null }];
@@ -72,6 +72,16 @@ describe('What `watch` saw', () => {
       'that a holder of a shared lock has it again, and not that it was passed on or left',
       [shared(b, a), shared(b, again), shared(a), shared(b, again)],
       [[], ['taken a'], ['taken a', 'left b'], ['taken a', 'entered b']],
+    ],
+    [
+      'how many leases of a shared lock one process took and left',
+      [shared(a, again), shared(third), shared(a, again)],
+      [[], ['taken a', 'left a'], ['taken a', 'entered a']],
+    ],
+    [
+      'that a permit is kept after an unlock, and not that it was taken',
+      [shared(a, again), shared(`kept@${again}`, third), shared(third)],
+      [[], ['kept a', 'taken a'], ['left a']],
     ],
     [
       'another owner of a lock, and not what is kept after an unlock',

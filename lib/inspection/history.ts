@@ -94,12 +94,18 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   if (holder === null || owner === null) return last?.holder ? [['free', last.holder]] : [];
   if (last === undefined || last.holder === null || last.owner === null) return [['taken', holder]];
   if (lock.format === 'shared' && last.format === 'shared') {
-    const [entered, left] = [newIn(lock, last), newIn(last, lock)];
-    const others = entered.filter((one) => !left.includes(one));
-    const gone = left.filter((one) => !entered.includes(one));
-    const again = entered.filter((one) => left.includes(one)).map((one): News => ['taken', one]);
+    const isKeptNow = ({ isKept, owner }: Holder): boolean =>
+      isKept && last.holders.some((one) => one.owner === holderOf(owner));
+    const kept = lock.holders.filter(isKeptNow).map(({ holder: one }): News => ['kept', one]);
+    const gone = newIn(last, lock);
+    const again: News[] = [];
+    const others = newIn(lock, last).filter((one) => {
+      const at = gone.indexOf(one);
+      if (at >= 0) again.push(...gone.splice(at, 1).map((name): News => ['taken', name]));
+      return at < 0;
+    });
     const came = others.map((one, i): News => [i < gone.length ? 'passed on' : 'entered', one]);
-    return [...again, ...came, ...gone.slice(others.length).map((one): News => ['left', one])];
+    return [...kept, ...again, ...came, ...gone.slice(others.length).map((one): News => ['left', one])];
   }
   // A lock of Java is shown as one, and not shown, in turn: while somebody listens to its releases it is.
   if (firstOwnerOf(lock) === firstOwnerOf(last)) return [];
@@ -107,8 +113,8 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   return [[holder === last.holder ? 'taken' : 'passed on', holder]];
 }
 
-/** The holders of `one` that `other` does not have. */
+/** The holders of `one` that `other` does not have, kept or not. */
 function newIn(one: FoundLock, other: FoundLock): string[] {
-  const others = new Set(other.holders.map(({ owner }) => owner));
-  return one.holders.filter(({ owner }) => !others.has(owner)).map(({ holder }) => holder);
+  const others = new Set(other.holders.map(({ owner }) => holderOf(owner)));
+  return one.holders.filter(({ owner }) => !others.has(holderOf(owner))).map(({ holder }) => holder);
 }
