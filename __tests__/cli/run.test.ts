@@ -1,15 +1,23 @@
 import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
+import { COMMAND } from './command';
 import { commandLine } from './command-line';
 
 describePrivate('redis-locks run', () => {
-  const { start, hold, isHeld, send } = commandLine();
+  const { start, launch, hold, isHeld, send } = commandLine();
 
   it('run gives the exit code of the command, its environment, and the lock back', async () => {
     const ran = start('run', 'nightly', '--', 'sh', '-c', 'echo "$LOCK_KEY $LOCK_OWNER $LOCK_FENCING_TOKEN"; exit 7');
     expect(await ran.ended).toBe(7);
     expect(ran.stdout).toMatch(new RegExp(`^nightly .+:${ran.child.pid}:[\\w-]{22}:\\d{16} \\d+\n$`));
     expect(await isHeld()).toBe(false);
+  });
+
+  it('a command under a lock without a fencing token has not that of a run around it', async () => {
+    const words = ['run', 'nightly', '--permits', '2', '--', 'sh', '-c', 'echo "$LOCK_KEY <$LOCK_FENCING_TOKEN>"'];
+    const ran = launch([...COMMAND, ...words], { LOCK_KEY: 'around', LOCK_FENCING_TOKEN: '7' });
+    expect(await ran.ended).toBe(0);
+    expect(ran.stdout).toBe('nightly <>\n');
   });
 
   it('run --min-hold keeps the lock after the command has ended, for at most the ttl', async () => {

@@ -36,10 +36,13 @@ export class Command {
     });
   }
 
-  /** `environment`: an addition to that of this process, which no other process has. Resolves to an exit code if it fails. */
+  /**
+   * `environment`: an addition to that of this process, which no other process has; `undefined`: the command does not
+   * have it. Resolves to an exit code if it fails.
+   */
   static async start(
     [program = '', ...args]: readonly string[],
-    environment: Readonly<Record<string, string>>,
+    environment: Readonly<Record<string, string | undefined>>,
     grace: number,
   ): Promise<Command | number> {
     try {

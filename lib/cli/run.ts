@@ -124,8 +124,10 @@ function describedHolder(owner: string | undefined): string {
 /** Runs the command to its end. When the lock is lost, all of the command is ended. */
 async function exitCodeOf(words: readonly string[], lease: Lease, grace: number, signals: Signals): Promise<number> {
   const { key, fencingToken, owner, signal } = lease as Lease & { readonly owner: string };
-  const token = fencingToken === undefined ? {} : { LOCK_FENCING_TOKEN: String(fencingToken) };
-  const command = await Command.start(words, { LOCK_OWNER: owner, LOCK_KEY: key, ...token }, grace);
+  // Without one, also not that of a `run` around this one.
+  const token = fencingToken === undefined ? undefined : String(fencingToken);
+  const environment = { LOCK_OWNER: owner, LOCK_KEY: key, LOCK_FENCING_TOKEN: token };
+  const command = await Command.start(words, environment, grace);
   if (typeof command === 'number') return command;
   signals.passOnTo(command);
   const onLoss = (): void => {
