@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { expect, it } from '@jest/globals';
 import { describePrivate } from '../support/private-redis';
+import type { Program } from '../support/program';
 import { until } from '../support/until';
 import { COMMAND, hasScript } from './command';
 import { commandLine, LIMIT } from './command-line';
@@ -70,6 +71,16 @@ describePrivate('redis-locks', () => {
     release.child.stdin?.write('y\r');
     expect([await release.ended, await send('GET', 'session:7')]).toEqual([75, later]);
     expect(release.stdout).toContain('Nothing was released: by now it is another one');
+  });
+
+  it('does not say that a registryKey shows the value of a key where one was given', async () => {
+    await send('SET', 'locks:count', '5');
+    const [list, inspect] = ['ls', 'inspect count'].map((words) => {
+      return inTerminal([...words.split(' '), '--registry-key', 'locks']);
+    }) as [Program, Program];
+    expect([await list.ended, await inspect.ended]).toEqual([0, 0]);
+    expect(list.stdout).toMatch(/locks:count .* not shown .*\n\?: may be data of an application\.\r\nSearched/s);
+    expect(inspect.stdout).toMatch(/may be data of an application\.\r\nholder +not shown\r\nleft +no expiry\r\n/);
   });
 
   it('kill -9 frees the lock when its ttl ends, and watch shows that of a lock that was held for long', async () => {

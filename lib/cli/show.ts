@@ -25,7 +25,7 @@ import {
 import { columns, complain, EXIT, ExitError, print, printable, printJson, shown, usageError } from './output';
 import { type Connection, connectTo } from './servers';
 
-const UNSURE = '?: may be data of an application. --registry-key KEY shows the holders.';
+const UNSURE = '?: may be data of an application.';
 
 /** `redis-locks ls` */
 export async function list(args: Arguments): Promise<number> {
@@ -37,7 +37,9 @@ export async function list(args: Arguments): Promise<number> {
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
       else if (found.missing.length === 0) print(noneHeld(args.values));
-      if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) print(UNSURE);
+      if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) {
+        print(registryKeyOf(args.values) === undefined ? `${UNSURE} --registry-key KEY shows the holders.` : UNSURE);
+      }
       if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addressesOf(found, connection)}.`);
     }
     return endOf(found, EXIT.ok);
@@ -53,7 +55,7 @@ export async function inspect(args: Arguments): Promise<number> {
     if (args.values.json) for (const lock of locks) printJson(lock);
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
-    else if (locks[0] !== undefined) print(detailsOf(locks[0]));
+    else if (locks[0] !== undefined) print(detailsOf(locks[0], args.values));
     if (locks.length === 0) complain(noneNamed(key, found, args.values));
     return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.free);
   });
@@ -246,21 +248,25 @@ function tableOf(locks: readonly SeenLock[]): string[] {
   return columns(['LOCK', 'TYPE', 'HOLDER', 'HELD', 'LEFT', 'RENEWED', 'WAITING'], rows);
 }
 
-function detailsOf(lock: FoundLock): string {
+function detailsOf(lock: FoundLock, values: Values): string {
+  const isShownWithKey = !lock.isSure && registryKeyOf(values) === undefined;
   const rows = [
     ['lock', lock.lock],
     ['registryKey', lock.registryKey ?? 'not known'],
     ['kind', kindOf(lock)],
     ['type', lock.typeName],
     ['', lock.isSure ? '' : ONLY_ITS_FORM],
-    ['', lock.isSure ? '' : '--registry-key shows its value, if its name begins with that.'],
+    ['', isShownWithKey ? '--registry-key shows its value, if its name begins with that.' : ''],
     ['holder', lock.holder === null ? 'nobody' : ''],
     ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor }) => [
       [isKept ? 'unlocked by' : 'holder', holder],
       ['owner', lock.isSure ? owner : ''],
       ['permits', permits > 1 ? String(permits) : ''],
       ['held for', heldFor === null ? '' : shown(heldFor)],
-      ['left', isKept ? `${shown(remaining)}: its minimum hold` : `${shown(remaining)}, unless it is renewed`],
+      [
+        'left',
+        `${shown(remaining)}${remaining === null ? '' : isKept ? ': its minimum hold' : ', unless it is renewed'}`,
+      ],
     ]),
     ['waiting', waitingFor(lock) ?? 'not known'],
     ...(lock.queue ?? []).map(({ position, waiter, kind, waitingFor }) => [
