@@ -89,6 +89,18 @@ it('Commands, options and lock types are completed, as bash asks for them', asyn
 describePrivate('The words of redis-locks', () => {
   const { start, launch, isHeld, send } = commandLine();
 
+  it('takes an empty variable of the environment for none, and says which one has no URL in it', async () => {
+    const [empty, keyless, none] = [
+      launch([...COMMAND, 'ls'], { REDIS_URL: '' }),
+      launch([...COMMAND, 'run', 'nightly', '--', 'true'], { REDIS_LOCKS_REGISTRY_KEY: '' }),
+      launch([...COMMAND, 'ls'], { REDIS_URL: 'localhost:6379' }),
+    ] as const;
+    expect([await keyless.ended, await none.ended]).toEqual([0, 64]);
+    await empty.ended;
+    expect(empty.stderr).not.toContain('is not a URL');
+    expect(none.stderr).toMatch(/^redis-locks: REDIS_URL is not a URL such as/);
+  });
+
   it.each([
     [64, 'unknown lock type', ['ls', '--type', 'foo'], /spin, pub-sub.*"foo"/],
     [64, 'order that is none', ['ls', '--sort', 'hold'], /--sort is one of held, waiting, left.*did you mean held\?/],

@@ -157,7 +157,7 @@ function oneOf<T extends string>(values: Values, option: 'sort' | 'type', words:
 
 /** `undefined`: none was given. */
 export function registryKeyOf(values: Values): string | undefined {
-  return values['registry-key'] ?? process.env.REDIS_LOCKS_REGISTRY_KEY;
+  return values['registry-key'] ?? (process.env.REDIS_LOCKS_REGISTRY_KEY || undefined);
 }
 
 /** The one key that a command is about. */

@@ -127,7 +127,7 @@ function maker(url: URL): (topology: Topology) => Connection {
 
 /** Connects to what the URL names: a server, or by way of it a cluster, or a master that sentinels watch. */
 export async function connectTo(values: Values): Promise<Connection> {
-  const url = urlOf(values.url ?? process.env.REDIS_URL ?? 'redis://localhost:6379');
+  const url = urlOf(values);
   const make = maker(url);
   const seed = await opened(make('server'));
   const info = await infoOf(seed.client);
@@ -168,7 +168,8 @@ function masterIn(info: string, wanted: string | undefined, sentinel: string): s
   throw usageError(`--sentinel takes the name of a master; the sentinel at ${sentinel} knows ${known}`);
 }
 
-function urlOf(text: string): URL {
+function urlOf({ url: given }: Values): URL {
+  const text = given ?? (process.env.REDIS_URL || 'redis://localhost:6379');
   try {
     const url = new URL(text);
     // Throws for a "%" that escapes nothing.
@@ -176,7 +177,8 @@ function urlOf(text: string): URL {
     if (/^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)) return url;
   } catch {}
   // The URL is not quoted: it may have a password.
-  throw usageError('--url is not a URL such as redis://localhost:6379/0');
+  const name = given === undefined ? 'REDIS_URL' : '--url';
+  throw usageError(`${name} is not a URL such as redis://localhost:6379/0`);
 }
 
 function portOf({ port }: URL): number {
