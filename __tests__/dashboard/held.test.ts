@@ -28,6 +28,27 @@ describe('What this process holds', () => {
     expect(activity.held.size).toBe(0);
   });
 
+  it('is there while a reader has it, though another one leaves that came before a second page was made', async () => {
+    const { read } = registry.readWrite('page');
+    const early = await read.lock();
+    const second = new Activity();
+    const late = await read.lock();
+    await early.unlock();
+    expect([activity.held.size, second.held.size]).toEqual([1, 1]);
+    await late.unlock();
+    expect([activity.held.size, second.held.size]).toEqual([0, 0]);
+    second.stop();
+  });
+
+  it('is not there after a task that could not detach its lease', async () => {
+    const impatient = new InMemoryLockRegistry({ commandTimeout: 20 });
+    await impatient.run('report', async (lease) => {
+      impatient.locks.goSilent();
+      await expect(lease.detach()).rejects.toThrow('was not detached');
+    });
+    expect(activity.held.size).toBe(0);
+  });
+
   it('is each key of a lease of several, without those that it entered again', async () => {
     await registry.run('a', async () => {
       await registry.multi(['a', 'b']).run(async () => {

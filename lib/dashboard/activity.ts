@@ -76,6 +76,8 @@ export class Activity {
   /** Whether the process has called a lock: a viewer never does. */
   wasCalled = false;
   readonly #waits = new Map<AcquireMessage, number>();
+  /** The owner values of each section that has begun: a lease that could not be detached gets another one. */
+  readonly #sections = new Map<HoldMessage, readonly string[]>();
   #calls = new Map<string, Calls>();
   #before = new Map<string, Calls>();
   #countedSince = clock.now();
@@ -163,8 +165,10 @@ export class Activity {
     this.#countedSince += age;
   }
 
-  #began({ leases }: HoldMessage): void {
-    for (const owner of ownersOf(leases)) {
+  #began(message: HoldMessage): void {
+    const owners = ownersOf(message.leases);
+    this.#sections.set(message, owners);
+    for (const owner of owners) {
       const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
       one.leases++;
       this.held.set(owner, one);
@@ -176,7 +180,9 @@ export class Activity {
     const { held = 0, leases } = message;
     // Several keys have a name of their own.
     if (leases.length === 1) this.holdTimes.add(nameOf(message), held);
-    for (const owner of ownersOf(leases)) {
+    const owners = this.#sections.get(message) ?? [];
+    this.#sections.delete(message);
+    for (const owner of owners) {
       const one = this.held.get(owner);
       if (one !== undefined && --one.leases === 0) this.held.delete(owner);
     }
