@@ -49,6 +49,20 @@ describe('What this process holds', () => {
     expect(activity.held.size).toBe(0);
   });
 
+  it('is not there after a lease that was lost before its caller had it', async () => {
+    const lost: boolean[] = [];
+    for (let turns = 0; turns < 12; turns++) {
+      const closed = new InMemoryLockRegistry({ onWarning: () => undefined });
+      const locking = closed.obtain('key').lock();
+      const isLost = locking.then(({ signal }) => signal.aborted).catch(() => false);
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      await closed.close({ timeout: 0 });
+      lost.push(await isLost);
+    }
+    expect(lost).toContain(true);
+    expect(activity.held.size).toBe(0);
+  });
+
   it('is each key of a lease of several, without those that it entered again', async () => {
     await registry.run('a', async () => {
       await registry.multi(['a', 'b']).run(async () => {

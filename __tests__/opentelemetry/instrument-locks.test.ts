@@ -2,8 +2,9 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import { metrics, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
-import { type AcquireMessage, LockLostError } from '../../lib';
+import { type AcquireMessage, LockLostError, RegistryClosedError } from '../../lib';
 import { type InstrumentLocksOptions, instrumentLocks, type LockInstrumentation } from '../../lib/opentelemetry';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import packageJson from '../../package.json';
 import { block } from '../support/block';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -360,6 +361,21 @@ describePrivate('Instrumented locks', () => {
     end();
     expect(sections()).toHaveLength(1);
     await unlocking;
+  });
+
+  it('Instrumented locks end the section of a run whose lease was lost before its task began', async () => {
+    instrument();
+    const ends: unknown[] = [];
+    for (let turns = 0; turns < 12; turns++) {
+      const registry = new InMemoryLockRegistry({ onWarning: () => undefined });
+      const running = registry.run('key', () => undefined).catch((error: unknown) => error);
+      for (let i = 0; i < turns; i++) await Promise.resolve();
+      await registry.close({ timeout: 0 });
+      ends.push(await running);
+    }
+    expect(ends.filter((end) => end instanceof LockLostError)).not.toEqual([]);
+    const begun = ends.filter((end) => !(end instanceof RegistryClosedError));
+    expect(exported.spans('hold test')).toHaveLength(begun.length);
   });
 
   it('Instrumented locks count warnings by code', async () => {

@@ -47,7 +47,7 @@ export interface HoldMessage extends LockMessage {
   readonly isReentry: boolean;
   /** The owner value in Redis. A re-entry has that of the lease that it enters; several keys have that of the first one. */
   readonly owner: string;
-  /** The leases that were acquired for it: of several keys one each. What is published of them names them. */
+  /** The leases that were acquired for it, and not lost before: of several keys one each. What is published of them names them. */
   readonly leases: readonly Lease[];
   readonly fencingToken: number | undefined;
   /** ms; known at the end. */

@@ -536,7 +536,8 @@ export class RedisLock implements DistributedLock {
 
   /** For `lock` and `tryLock`: `unlock` will find the lease, in the caller's scope, or here outside all scopes. */
   private noted(lease: HeldLease): HeldLease {
-    if (isTraced(holdChannel) && !lease.isReentry) lease.endHold = traceHold(this.labels, lease);
+    // A lease that was lost on the way to its caller has no section: nothing would end it.
+    if (isTraced(holdChannel) && !lease.isReentry && !lease.checkLost()) lease.endHold = traceHold(this.labels, lease);
     const lock = this.cached();
     const scope = Scope.current();
     const order = scope === undefined ? lock.#unlockOrder : scope.unlockOrderOf(lock);

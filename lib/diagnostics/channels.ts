@@ -116,18 +116,20 @@ interface TracedLease extends Lease {
   readonly owner: string;
   readonly isReentry: boolean;
   readonly leases?: readonly TracedLease[];
+  checkLost(): boolean;
 }
 
 function holdMessage(lock: LockMessage, lease: TracedLease): HoldMessage {
   const { fencingToken, isReentry, leases: all = [lease], owner } = lease;
-  const leases = all.filter((one) => !one.isReentry);
+  // Of a lease that was lost before, nothing else is published.
+  const leases = all.filter((one) => !one.isReentry && !one.checkLost());
   return { ...lock, isReentry, owner, leases, fencingToken, held: undefined, outcome: undefined };
 }
 
 /** Runs the task of `run` as a section: what it starts belongs to it. */
 export function traceRun<T>(
   lock: LockMessage,
-  lease: TracedLease & { checkLost(): boolean; lossError(): Error },
+  lease: TracedLease & { lossError(): Error },
   task: () => Promise<T>,
 ): Promise<T> {
   const message = holdMessage(lock, lease);
