@@ -77,7 +77,8 @@ function opened(client: object, minReplicas = 1) {
   const line = new Line(new Silence(true), () => undefined);
   /** Its outcome so far, and whether its time is over. */
   const run = (key = 'key', script: LockScript | LockScript['forMany'] = acquire) => {
-    const command = { script, options: { keys: [key] }, isOver: false, answer: jest.fn(), fail: jest.fn() };
+    const options = { keys: [key], arguments: [] };
+    const command = { script, options, isOver: false, answer: jest.fn(), fail: jest.fn() };
     scripts.run(command, line);
     const outcome = async () => {
       await time.advance(0);
@@ -181,6 +182,12 @@ it('An acquisition with minReplicas of a batch lacks them for those that were gr
   expect(own.wait).not.toHaveBeenCalled();
 });
 
+it('An acquisition with minReplicas that is granted by a reply of several values lacks them too', async () => {
+  const own = ownClient({ evalSha: async () => ['granted', GRANTED], wait: async () => 0 });
+  const fair = new LockScript('acquire', 'return 1', undefined, (reply) => Array.isArray(reply));
+  expect(await opened(plainClient(own)).run('key', fair).outcome()).toEqual([expect.any(NotReplicatedError)]);
+});
+
 it('An acquisition with minReplicas is not sent by a client that is closed', async () => {
   const client = Object.assign(plainClient(ownClient()), { isOpen: false });
   expect(await opened(client).run().outcome()).toMatchObject([
@@ -233,7 +240,8 @@ it('A connection for minReplicas that was closed is followed by another one', as
   const { run } = opened(client);
   await run().outcome();
   (owns[0] as Own).isOpen = false;
-  expect([await run('a').outcome(), await run('b').outcome()]).toEqual([[GRANTED], [GRANTED]]);
+  const both = [run('a'), run('b')];
+  for (const one of both) expect(await one.outcome()).toEqual([GRANTED]);
   expect([client.duplicate.mock.calls.length, sentOver(owns[1] as Own)]).toEqual([2, 2]);
 });
 
