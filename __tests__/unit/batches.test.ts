@@ -94,6 +94,16 @@ it('Where the keys are on a cluster is decided by hash tags, and nothing is aske
   expect(client.eval).not.toHaveBeenCalled();
 });
 
+it('A batch has keys of one slot once the server has refused those of several', async () => {
+  await acquaint();
+  client.evalSha.mockRejectedValueOnce(new Error('CROSSSLOT Keys in request'));
+  await Promise.all(together(release, 2));
+  client.evalSha.mockClear();
+  const keys = ['{a}1', '{a}2', '{b}1'];
+  await Promise.all(keys.map((key) => redis.run(release, [key], [], 1_000, asItIs)));
+  expect(sizes(client.evalSha)).toEqual([2, 1]);
+});
+
 it('A batch sends the last arguments once where all calls have the same', async () => {
   await acquaint();
   const run = (key: string, ...args: string[]) => redis.run(release, [key], args, 1_000, asItIs);
