@@ -391,11 +391,12 @@ it('A connection that seems dead is renewed once in 5 s', async () => {
 
 it('A connection of our own is not made again for a client that was closed, which is no fault', async () => {
   const owns = [connection(), connection()];
-  const { listen, reasons, plain } = opened(owns);
+  const { listen, reasons, plain, subscriber } = opened(owns);
   const subscription = await listen('x');
   plain.isOpen = false;
   owns[0]?.emit('reconnecting');
   await time.advance(0);
+  expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
   expect([subscription.isOver, owns[0]?.told.includes('destroy'), reasons()]).toEqual([true, true, []]);
   plain.isOpen = true;
   expect((await listen('x')).isOpen).toBe(true);
@@ -478,6 +479,13 @@ it('A subscriber that is closed leaves no channel at the connection that was giv
   await listen('y');
   await subscriber.close();
   expect([client.told, client.eventNames()]).toEqual([['+x', '+y', '-x', '-y'], []]);
+});
+
+it('A subscriber that is closed as it warns wakes those that have listened', async () => {
+  const own = connection({ subscribe: failing(REFUSED) });
+  const { listen, subscriber, woken } = opened([own], { onWarning: () => void subscriber.close() });
+  await listen('x');
+  expect(woken).toEqual(['x']);
 });
 
 it('A subscriber that is closed waits for a second for the connection of an application to be unsubscribed', async () => {
