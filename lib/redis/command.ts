@@ -1,15 +1,15 @@
 import { clock } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
 import { WakeTimer } from '../internal/timers';
-import type { EvalOptions, RedisCommands } from './client';
+import type { RedisCommands } from './client';
 import { CommandTimeoutError, isErrorLike, isNoScript, NOT_ASKED, NotSentError, UnexpectedReplyError } from './failure';
-import type { LockScript, Script } from './script';
+import type { LockScript, RunOptions, Script } from './script';
 import { type Line, SILENT_FOR } from './silence';
 
 /** A command that runs a script, and receives the answer of Redis. */
 export interface Command {
   readonly script: Script;
-  readonly options: EvalOptions;
+  readonly options: RunOptions;
   /** Nobody waits for the answer any more: sending something now would only do harm. */
   readonly isOver: boolean;
   answer(reply: unknown): void;
@@ -38,7 +38,7 @@ export function evaluate(
   const isText = asText || missing.get(commands)?.delete(script) === true;
   const known = loading.get(commands) ?? new Set();
   loading.set(commands, known);
-  const keys = options.keys?.length ?? 0;
+  const keys = options.keys.length;
   const sentAt = clock.now();
   const failed = (error: unknown): void => {
     line.settled(keys, sentAt, error);
@@ -64,7 +64,7 @@ export function evaluate(
 /** One run of a script. It settles once: with the answer of Redis or at its deadline, whichever comes first. */
 export class ScriptCommand implements Command, Linked<ScriptCommand> {
   readonly script: Script;
-  readonly options: Readonly<Required<EvalOptions>>;
+  readonly options: RunOptions;
   /** Its deadline, on the monotonic clock. */
   readonly at: number;
   previous: ScriptCommand | undefined;
@@ -161,7 +161,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
 /** Calls of one script that go to Redis as one command. */
 export class Batch implements Command {
   readonly script: Script;
-  readonly options: EvalOptions;
+  readonly options: RunOptions;
   readonly #calls: ScriptCommand[];
   /** Called with all calls of the command. */
   readonly #failed: (calls: readonly ScriptCommand[], error: unknown) => void;

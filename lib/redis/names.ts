@@ -80,10 +80,10 @@ const MEMBERS = /\\(.)|(.)-(.)|./gs;
 
 /** The pattern of the texts that a glob of Redis matches. */
 export function globPattern(glob: string): RegExp {
-  const literal = (text = ''): string => text.replace(/\W/g, '\\$&');
+  const literal = (text: string): string => text.replace(/\W/g, '\\$&');
   const member = (text: string, escaped?: string, one?: string, other?: string): string => {
     // Redis takes the ends of a range in either order.
-    if (one !== undefined) return [one, other].sort().map(literal).join('-');
+    if (one !== undefined) return [one, other as string].sort().map(literal).join('-');
     return literal(escaped ?? text);
   };
   const source = glob.replace(PARTS, (part, escaped?: string, negation?: string, members?: string) => {

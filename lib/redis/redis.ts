@@ -4,7 +4,7 @@ import { commandsOf, type RedisClient, type RedisCommands } from './client';
 import { addressOf, hashSlot, isClusterClient, masterOf } from './cluster';
 import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
-import { isFinal, isServerAnswer, serverErrorCode } from './failure';
+import { isFinal, serverErrorCode } from './failure';
 import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { isPool, PooledCommands } from './pool';
@@ -189,7 +189,7 @@ export class Redis implements Connection {
     const limit = Math.min(timeout, this.#commandTimeout);
     const call = new ScriptCommand(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
     call.group = this.#group;
-    if (this.#lineTo(keys[0]).holdsBack(call, now)) return;
+    if (this.#lineTo(keys[0] as string).holdsBack(call, now)) return;
     if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
   }
 
@@ -214,7 +214,7 @@ export class Redis implements Connection {
     });
   }
 
-  #lineTo(key = ''): Line {
+  #lineTo(key: string): Line {
     const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
     let line = this.#lines.get(address);
     if (line === undefined) {
@@ -256,10 +256,11 @@ export class Redis implements Connection {
   /** Calls of one script that fit together, in the order in which the first call of each group was made. */
   #groups(calls: readonly ScriptCommand[]): ScriptCommand[][] {
     const groups: ScriptCommand[][] = [];
-    const bySlot = new Map<string, ScriptCommand[][]>();
+    // What goes alone is under `undefined`, where nobody looks.
+    const bySlot = new Map<string | undefined, ScriptCommand[][]>();
     for (const call of calls) {
       const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
-      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] ?? '') : undefined;
+      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] as string) : undefined;
       const open = (slot === undefined ? undefined : bySlot.get(slot)) ?? [];
       const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as ScriptCommand, call));
       if (like !== undefined) {
@@ -269,14 +270,14 @@ export class Redis implements Connection {
       const started = [call];
       groups.push(started);
       open.push(started);
-      if (slot !== undefined) bySlot.set(slot, open);
+      bySlot.set(slot, open);
     }
     return groups;
   }
 
   #issue(command: Command, asText = false): void {
     if (command instanceof ScriptCommand) command.isSent = true;
-    const line = this.#lineTo(command.options.keys?.[0]);
+    const line = this.#lineTo(command.options.keys[0] as string);
     if (this.#replicated === undefined || command.script.grants === undefined) {
       evaluate(this.#commands, command, line, asText);
     } else {
@@ -288,7 +289,7 @@ export class Redis implements Connection {
     const code = serverErrorCode(error);
     if (code === 'CROSSSLOT') this.#placement.crossSlot();
     // The server may refuse all of them because of one.
-    const tryAlone = code !== undefined && (SPLIT.has(code) || (isServerAnswer(error) && isFinal(error)));
+    const tryAlone = code !== undefined && (SPLIT.has(code) || isFinal(error));
     for (const call of calls) {
       if (tryAlone && !call.isOver) this.#issue(call);
       else call.fail(error);

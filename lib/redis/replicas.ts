@@ -180,7 +180,7 @@ export class ReplicatedScripts {
     const sentAt = clock.now();
     // The connection may be long in the making.
     line.asked(1, sentAt);
-    this.#connectionFor(command.options.keys?.[0] ?? '').then(
+    this.#connectionFor(command.options.keys[0] as string).then(
       (connection) => {
         line.settled(1);
         // Its time is over, and what it acquires would be nobody's.
@@ -222,7 +222,7 @@ export class ReplicatedScripts {
     const cluster = kind === undefined ? undefined : this.#cluster;
     try {
       // The caller's client learns of the new node by being redirected itself.
-      void cluster?.eval('return 1', { keys: [command.options.keys?.[0] ?? ''] }).catch(() => undefined);
+      void cluster?.eval('return 1', { keys: [command.options.keys[0] as string] }).catch(() => undefined);
       const master = cluster?.masters.find((node) => addressOf(node) === address);
       if (master === undefined) throw error;
       const connection = await this.#open(master);

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { EvalOptions } from './client';
 
-/** KEYS and ARGV of one run. */
-type RunOptions = Readonly<Required<EvalOptions>>;
+/** KEYS and ARGV of one run: at least one key, by which a cluster knows the server. */
+export type RunOptions = Readonly<Required<EvalOptions>>;
 
 /** A Lua script, with the digest that EVALSHA identifies it by. */
 export class Script {
