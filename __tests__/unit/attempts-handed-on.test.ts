@@ -161,6 +161,38 @@ it('A lease of an attempt that went on to another caller is released by one comm
   expect(owners().filter((one) => one === owner)).toHaveLength(2);
 });
 
+it('An attempt in flight of a caller that got a hold of its process is no silence for the next one', async () => {
+  semaphore = createRegistry(redis, { unavailableAfter: 500 }).registry.semaphore('key', { permits: 2 });
+  redis.evalSha.mockResolvedValueOnce([0, 0, 2]).mockImplementationOnce(silence);
+  const before = await semaphore.lock();
+  const [first, next] = [semaphore.lock(), semaphore.lock({ minHold: 1_000 })];
+  await time.advance(45);
+  const attempt = lateReply();
+  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  await before.unlock();
+  (await first).assertHeld();
+  await time.advance(480);
+  attempt.resolve([0, 0, 2]);
+  (await next).assertHeld();
+});
+
+it('A reader whose attempt ends a lease of its process has its answer at once, though a writer waits', async () => {
+  const { read } = registry.readWrite('key');
+  const one = await read.lock(); // a writer waits, says Redis
+  await read.tryLock();
+  for (let i = 0; i < 2; i++) redis.evalSha.mockResolvedValueOnce(sharedRefused(60_000, 0));
+  const waiting = read.lock();
+  await time.advance(105);
+  const attempt = lateReply();
+  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const unlocked = one.unlock();
+  await time.advance(1);
+  attempt.resolve([1, 0, 2]);
+  await unlocked;
+  await time.advance(1);
+  expect((read as RedisLock).leases).toContain(await Promise.race([waiting, undefined]));
+});
+
 it('A caller gets one of two holds that end at once, and the other one is released', async () => {
   const before = [await semaphore.lock(), await semaphore.lock()];
   redis.evalSha.mockImplementationOnce(silence).mockResolvedValue(sharedReleased);

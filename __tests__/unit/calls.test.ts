@@ -358,6 +358,7 @@ it.each([
   await time.advance(75);
   expect(redis.sent).toBe(sent);
   expect(await second).toMatchObject({ after: 1_000, error: { name: 'CannotAcquireLockError' } });
+  expect(redis.sent).toBe(sent);
 });
 
 /** A registry whose replicas acknowledge nothing, and how often a grant was given back. */
