@@ -40,6 +40,21 @@ it('A caller that does not wait is told what Redis answers to the attempt in fro
   expect(redis.sent).toBe(sent);
 });
 
+it('A caller that does not wait is refused where the attempt in front of it fails, and another owner had the lock just now', async () => {
+  const lock = registryOf({ idleBetweenTries: 100 }).obtain('key');
+  const poll = lateReply();
+  redis.evalSha
+    .mockResolvedValueOnce(refused(60_000))
+    .mockReturnValueOnce(poll.promise)
+    .mockResolvedValue(refused(60_000));
+  lock.lock().catch(() => undefined);
+  await time.advance(110);
+  const trying = settled(lock.tryLock());
+  await time.advance(10);
+  poll.reject(new Error('Socket closed unexpectedly'));
+  expect(await trying).toMatchObject({ value: null });
+});
+
 it.each([
   ['is told what Redis answers to the caller that was quicker', 301, 5_000, 0],
   ['is told within its commandTimeout, though that caller is not answered (P1)', 480, 500, 330],

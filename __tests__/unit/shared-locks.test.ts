@@ -136,6 +136,16 @@ it('A caller that does not wait is refused without a command only while one of i
   expect(inside(semaphore).isWaiterRefused).toBe(false);
 });
 
+it('A caller that does not wait asks Redis where one of its process was refused, and is not answered since', async () => {
+  const semaphore = semaphoreOf();
+  answers = [REFUSED[0], new Promise(() => {})];
+  semaphore.lock().catch(() => undefined);
+  await time.advance(400);
+  const { sent: before } = redis;
+  await semaphore.tryLock();
+  expect(redis.sent).toBe(before + 1);
+});
+
 const reader = () => registry.readWrite('key').read;
 
 it.each<[string, reply: number, ms: number, LockOptions, joins: boolean]>([
