@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import cron, { type RunCoordinator } from 'node-cron';
 import { CannotAcquireLockError, LockLostError, type LockRegistry } from '../../lib';
 import { runCoordinator } from '../../lib/node-cron';
-import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
-import { SharedFixture } from '../semaphore-read-write/shared-fixture';
+import { InMemoryLocks } from '../../lib/testing';
+import { pairsInMemory, SharedFixture } from '../semaphore-read-write/shared-fixture';
 import { untilCollected } from '../support/collected';
 import { describeReal } from '../support/redis';
 import { until } from '../support/until';
@@ -12,18 +12,11 @@ import { until } from '../support/until';
 /** ms for which a run is kept from others. */
 const LEASE = 300;
 
-const registries: InMemoryLockRegistry[] = [];
-
-afterEach(async () => {
-  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-});
+const machines = pairsInMemory({ commandTimeout: 50, onWarning: () => undefined });
 
 /** Coordinators of two machines. */
-function coordinators(locks = new InMemoryLocks()): [RunCoordinator, RunCoordinator] {
-  const made = [1, 2].map(() => new InMemoryLockRegistry({ locks, commandTimeout: 50, onWarning: () => undefined }));
-  registries.push(...made);
-  return made.map((registry) => runCoordinator(registry)) as [RunCoordinator, RunCoordinator];
-}
+const coordinators = (locks = new InMemoryLocks()) =>
+  machines(locks).map((registry) => runCoordinator(registry)) as [RunCoordinator, RunCoordinator];
 
 it('A run coordinator lets one machine run, and keeps the run from others for the lease, also when it was shorter', async () => {
   const [one, other] = coordinators();
@@ -60,10 +53,11 @@ it('A run coordinator says after a run that its lock was lost, and before it tha
 
 it('A run coordinator lets no run begin whose registry is closed before it is answered, and does not fail', async () => {
   const locks = new InMemoryLocks();
-  const [one, other] = coordinators(locks);
+  const registries = machines(locks);
+  const [one, other] = registries.map((registry) => runCoordinator(registry)) as [RunCoordinator, RunCoordinator];
   locks.goSilent();
   const asked = one.shouldRun('task', LEASE);
-  await registries[0]?.close({ timeout: 0 });
+  await registries[0].close({ timeout: 0 });
   expect(await asked).toBe(false);
   expect(await one.shouldRun('task', LEASE)).toBe(false);
   locks.comeBack();

@@ -1,33 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { AcquireMessage, DistributedLock } from '../../lib';
-import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
+import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
+import { pairsInMemory } from '../semaphore-read-write/shared-fixture';
 import { published } from '../support/published';
 
-const registries: InMemoryLockRegistry[] = [];
-
-afterEach(async () => {
-  await Promise.all(registries.splice(0).map((registry) => registry.close({ timeout: 0 })));
-});
-
-function two() {
-  const locks = new InMemoryLocks();
-  const open = () => new InMemoryLockRegistry({ locks, maxWaiting: 1, onWarning: () => undefined });
-  const both = { ours: open(), theirs: open() };
-  registries.push(both.ours, both.theirs);
-  return both;
-}
+const two = pairsInMemory({ maxWaiting: 1, onWarning: () => undefined });
 
 const FULL = { name: 'LockQueueFullError', maxWaiting: 1 };
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-it.each<[string, (registry: InMemoryLockRegistry) => DistributedLock, string]>([
+it.each<[string, (registry: BackedLockRegistry) => DistributedLock, string]>([
   ['a lock', (registry) => registry.obtain('key'), 'key'],
   ['a semaphore', (registry) => registry.semaphore('key', { permits: 1 }), 'key'],
   ['a lock for writing', (registry) => registry.readWrite('key').write, 'key'],
   ['several keys', (registry) => registry.multi(['a', 'key']), 'a'],
 ])('maxWaiting limits the callers of one registry that wait for %s', async (_, of, key) => {
-  const { ours, theirs } = two();
+  const [ours, theirs] = two();
   const lease = await of(theirs).lock();
   const waiting = of(ours).lock();
   await settled();
@@ -50,7 +39,7 @@ it.each<[string, (registry: InMemoryLockRegistry) => DistributedLock, string]>([
 });
 
 it('maxWaiting leaves the callers of another key, and a lock that is free, alone', async () => {
-  const { ours, theirs } = two();
+  const [ours, theirs] = two();
   await theirs.obtain('key').lock();
   const waiting = ours.obtain('key').lock();
   void waiting.catch(() => undefined);
@@ -61,7 +50,7 @@ it('maxWaiting leaves the callers of another key, and a lock that is free, alone
 });
 
 it('A call for segments waits for those that have room, and rejects when none has', async () => {
-  const { ours, theirs } = two();
+  const [ours, theirs] = two();
   // Each of its calls tries the segments in this order: 1, 2, 3, 0.
   const stock = () => ours.segmented('stock', { segments: 4, random: () => 0 });
   const leases = await Promise.all(stock().names.map((name) => theirs.obtain(name).lock()));
@@ -76,7 +65,7 @@ it('A call for segments waits for those that have room, and rejects when none ha
 });
 
 it('A call that finds the queue full is published as contention, and not as a failure', async () => {
-  const { ours, theirs } = two();
+  const [ours, theirs] = two();
   await theirs.obtain('key').lock();
   const refused = () => ours.run('key', () => 'never').catch(() => undefined);
   void refused();
