@@ -3,6 +3,7 @@ import { LISTENERS } from '../../lib/protocols/format/lock-scripts';
 import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import type { Script } from '../../lib/redis/script';
+import { messagesOn } from '../support/messages';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { until } from '../support/until';
@@ -114,8 +115,7 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
     expect(await release('me:1', await user('-publish -spublish'))).toEqual([1, LISTENERS.refused]);
     if (!shards) return;
     // As on a cluster before Redis 7.
-    const heard: string[] = [];
-    await (await redis.connect()).subscribe(channel, (message) => heard.push(message));
+    const heard = await messagesOn(redis.connect(), channel);
     await acquire('me:1');
     expect(await release('me:1', await user('-spublish'))).toEqual([1, LISTENERS.uncounted]);
     await until(() => heard.length === 1);

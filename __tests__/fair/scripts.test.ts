@@ -10,6 +10,7 @@ import {
 } from '../../lib/protocols/fair/fair-scripts';
 import { processOf } from '../../lib/protocols/fair/ticket';
 import type { Script } from '../../lib/redis/script';
+import { messagesOn } from '../support/messages';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
 import { FairFixture } from './fair-fixture';
@@ -44,14 +45,9 @@ describePrivate('The scripts of a fair lock', () => {
   const queued = () => fair.admin.zRange(fair.queue, 0, -1);
   const holder = () => fair.admin.get(fair.names.lock);
   const lifeOf = (name: string) => fair.admin.pTTL(name);
-  /** What is published on a channel from now on. */
-  const messagesOn = async (channel: string) => {
-    const messages: string[] = [];
-    await (await fair.redis.connect()).subscribe(channel, (message) => messages.push(message));
-    return messages;
-  };
-  const releasesOf = (name: string) => messagesOn(`channel:${name}`);
+  const releasesOf = (name: string) => messagesOn(fair.redis.connect(), `channel:${name}`);
   const grantsOf = (process: string) => `${fair.names.companion('grants')}:${process}`;
+  const grantsTo = (process: string) => messagesOn(fair.redis.connect(), grantsOf(process));
 
   beforeEach(() => fair.admin.flushAll());
 
@@ -136,7 +132,7 @@ describePrivate('The scripts of a fair lock', () => {
 
   it('The scripts of a fair lock find by ticket and by owner that it is kept already, and publish it once, to the first that waits too', async () => {
     const messages = await releasesOf(fair.names.lock);
-    const told = await messagesOn(grantsOf('waiter'));
+    const told = await grantsTo('waiter');
     await enqueue('waiter:1', { how: 'message' });
     const owner = `holder:1@${micros()}`;
     await hold(owner);
@@ -157,7 +153,7 @@ describePrivate('The scripts of a fair lock', () => {
   });
 
   it('The scripts of a fair lock tell its process once that others wait, and give a queue an expiry in any case', async () => {
-    const told = await messagesOn(grantsOf('holder'));
+    const told = await grantsTo('holder');
     await hold('holder:1');
     await fair.admin.hSet(fair.tickets, 'me', `${Date.now() + MINUTE + 500}:60000:poll`);
     await acquire('me:1');
@@ -169,7 +165,7 @@ describePrivate('The scripts of a fair lock', () => {
   });
 
   it('The scripts of a fair lock tell the first that waits that it was unlocked by force', async () => {
-    const told = await messagesOn(grantsOf('waiter'));
+    const told = await grantsTo('waiter');
     await hold('holder:1');
     for (const [score, ticket] of ['waiter:1', 'later:1'].entries()) await enqueue(ticket, { score, how: 'message' });
     const notification = ['PUBLISH', fair.names.companion('grants'), 'channel'];
@@ -208,14 +204,13 @@ describePrivate('The scripts of a fair lock', () => {
   });
 
   it('The scripts of a fair lock grant it to nobody while the server refuses to write, nor where no message arrives', async () => {
-    const channel = grantsOf('waiter');
-    const messages = await messagesOn(channel);
+    const messages = await grantsTo('waiter');
     await hold('holder:1');
     await enqueue('waiter:1', { how: 'message' });
     await fair.admin.configSet('min-replicas-to-write', '1');
     const refused = expect(release('holder:1')).rejects.toThrow('NOREPLICAS');
     await refused.finally(() => fair.admin.configSet('min-replicas-to-write', '0'));
-    await fair.admin.publish(channel, 'refused');
+    await fair.admin.publish(grantsOf('waiter'), 'refused');
     await release('holder:1');
     await until(() => messages.length > 1);
     expect(messages).toEqual(['refused', expect.stringMatching('^grant waiter:1@')]);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { SharedFixture } from '../semaphore-read-write/shared-fixture';
 import { DISTINCT_TYPES } from '../support/lock-types';
+import { messagesOn } from '../support/messages';
 import { createRealClient, describeReal } from '../support/redis';
 import { until } from '../support/until';
 import { gated, KEPT, onceContract } from './once-contract';
@@ -37,8 +38,7 @@ describeReal.each(DISTINCT_TYPES)('Once with locks of type %s', (lockType) => {
   it('A key with a result of once is no lock, has an expiry, and is told to those that wait', async () => {
     const [one] = await fixture.pair({ lockType });
     const name = `{${fixture.registryKey}:key}:once`;
-    const messages: string[] = [];
-    await (await createRealClient()).subscribe(name, (message) => messages.push(message));
+    const messages = await messagesOn(createRealClient(), name);
     await one.once('key', () => 1, KEPT);
     await until(() => messages.length > 0);
     const left = await fixture.keys();

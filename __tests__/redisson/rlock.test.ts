@@ -5,6 +5,7 @@ import { ACQUIRE, KEEP, LEAVE, RELEASE } from '../../lib/protocols/redisson/redi
 import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
+import { messagesOn } from '../support/messages';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
@@ -57,9 +58,7 @@ describeReal('Beside Redisson', () => {
       ['a brace', 'na{me', 'redisson_lock__channel:na{me'],
     ])('A redisson lock tells its release by "0" on the channel of a name with %s', async (_, name, channel) => {
       const [ours, theirs] = [`${key}${name}`, channel.replace(/name|na\{me|\{tag\}name/, `${key}$&`)];
-      const messages: string[] = [];
-      const listener = await createRealClient();
-      await listener.subscribe(theirs, (message) => void messages.push(message));
+      const messages = await messagesOn(createRealClient(), theirs);
       await registry().run(ours, () => undefined);
       await until(() => messages.length > 0);
       expect(messages).toEqual(['0']);
@@ -124,6 +123,8 @@ describeReal('Beside Redisson', () => {
       createRegistry(client, { registryKey: '', lockType: 'redisson-fair', idleBetweenTries: 10, ...options }).registry;
     const lock = (options?: Partial<RedisLockRegistryOptions>) => process(options).obtain(key);
     const queued = (many: number) => until(async () => (await java.lLen(queue)) === many);
+    /** What is published for this waiter from now on. */
+    const messagesTo = (owner: string) => messagesOn(createRealClient(), `redisson_lock__channel:{${key}}:${owner}`);
     const score = async (owner: string | undefined) => Number(await java.zScore(timeouts, owner as string));
     /** Puts a Java waiter into the queue, as Redisson's script does. */
     const enqueue = async (owner: string, timeout: number) => {
@@ -220,9 +221,7 @@ describeReal('Beside Redisson', () => {
       const left = expect(lock({ idleBetweenTries: 60_000 }).lock({ signal: controller.signal })).rejects.toThrow();
       await queued(1);
       await enqueue(JAVA_2, Date.now() + 2 * WAIT);
-      const messages: string[] = [];
-      const listener = await createRealClient();
-      await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_2}`, (message) => void messages.push(message));
+      const messages = await messagesTo(JAVA_2);
       // As after a release whose message to the first waiter was lost.
       await java.del(key);
       controller.abort();
@@ -341,9 +340,7 @@ describeReal('Beside Redisson', () => {
       async (_does, message, _when, script, last, leastReply) => {
         await enqueue('dead:1', Date.now() - 1);
         await enqueue(JAVA_1, Date.now() + WAIT);
-        const messages: string[] = [];
-        const listener = await createRealClient();
-        await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (body) => void messages.push(body));
+        const messages = await messagesTo(JAVA_1);
         if (script !== ACQUIRE) await java.hSet(key, 'me:1', '1');
         expect((await run(script, 'me:1', ...last))[0]).toBeGreaterThan(leastReply);
         await until(() => messages.length > 0);
@@ -363,9 +360,7 @@ describeReal('Beside Redisson', () => {
     it('A redisson-fair lock that is kept tells the first waiter', async () => {
       await java.hSet(key, 'me:1', '1');
       await enqueue(JAVA_1, Date.now() + WAIT);
-      const messages: string[] = [];
-      const listener = await createRealClient();
-      await listener.subscribe(`redisson_lock__channel:{${key}}:${JAVA_1}`, (body) => void messages.push(body));
+      const messages = await messagesTo(JAVA_1);
       await run(KEEP, 'me:1', '500', '500', '1000');
       await until(() => messages.length > 0);
       expect(await java.exists(key)).toBe(1);

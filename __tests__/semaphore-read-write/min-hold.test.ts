@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, LockTimeoutError } from '../../lib';
+import { messagesOn } from '../support/messages';
 import { createRealClient, describeReal } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
 import { ownerOf, SharedFixture } from './shared-fixture';
@@ -39,8 +40,7 @@ describeReal('minHold of a shared lock', () => {
 
   it('minHold of a shared lock keeps readers out after a write, and a writer out after a read, and then they enter', async () => {
     const [one, other] = await fixture.pair();
-    const messages: string[] = [];
-    await (await createRealClient()).subscribe(fixture.channel('key'), (message) => messages.push(message));
+    const messages = await messagesOn(createRealClient(), fixture.channel('key'));
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];
     for (const [first, next] of [
       [here.write, there.read],

@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { ENTER, INSPECTION, RELEASE, RENEW } from '../../lib/protocols/semaphore-read-write/shared-scripts';
 import type { LockScript } from '../../lib/redis/script';
+import { messagesOn } from '../support/messages';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 
@@ -20,9 +21,7 @@ describeReal('The scripts of a shared lock', () => {
     client ??= await createRealClient();
     lock = uniqueKey('scripts');
     waiters = `{${lock}}:waiters`;
-    messages = [];
-    const listener = await createRealClient();
-    await listener.subscribe(lock, (message) => messages.push(message));
+    messages = await messagesOn(createRealClient(), lock);
   });
 
   const run = async ({ source }: LockScript, ...args: (string | number)[]) =>

@@ -3,6 +3,7 @@ import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import type { Script } from '../../lib/redis/script';
 import { SLACK } from '../contract/timing';
 import { machineDelay } from '../support/machine-delay';
+import { messagesOn } from '../support/messages';
 import { describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until } from '../support/until';
@@ -55,8 +56,7 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
 
   it("In the messages of Spring Integration's RedisLockRegistry, a lock that is left to pollers is no release, and is one afterwards if it is free", async () => {
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
-    const messages: string[] = [];
-    await (await fixture.connect()).subscribe(channel, (message) => void messages.push(message));
+    const messages = await messagesOn(fixture.connect(), channel);
     const run = ({ source }: Script, ...args: string[]) =>
       fixture.admin.eval(source, { keys: [lock], arguments: args });
     const { LEAVE, NOTIFY, leftToPollers } = SPRING_SCRIPTS;

@@ -3,6 +3,7 @@ import type { RedisClient } from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
 import type { FaultyProxy } from '../../support/proxy';
 import { ioredisOptions, packageNamed } from '../support/ioredis-packages';
+import { messagesOn } from '../support/messages';
 import { type AnyClient, describePrivate } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { until, WAIT_LIMIT } from '../support/until';
@@ -194,8 +195,7 @@ describePrivate('A subscriber that the application provides', () => {
     const subscriber = await fixture.connect();
     const { registry } = fixture.registry(await fixture.connect(), { subscriber });
     const { channel, lock } = fixture.namesOf('key');
-    const messages: string[] = [];
-    await subscriber.subscribe(channel, (message) => void messages.push(message));
+    const messages = await messagesOn(subscriber, channel);
     await fixture.holdAsOther('key');
     const waiting = registry.run('key', () => undefined);
     await fixture.untilIdle();
