@@ -65,6 +65,13 @@ export function lateReply(): LateReply {
   return { promise, resolve: settle[0], reject: settle[1] };
 }
 
+/** The reply to the next EVALSHA arrives when the test says so. */
+export function nextReply({ evalSha }: { readonly evalSha: jest.Mock<Run> }): LateReply {
+  const reply = lateReply();
+  evalSha.mockReturnValueOnce(reply.promise);
+  return reply;
+}
+
 /** The error of a server that has not loaded a script. */
 export function noScript(): Error {
   return new Error('NOSCRIPT No matching script. Please use EVAL.');

@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from '@jest/globals';
 import type { AdoptOptions, Lease, LockError } from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, released, silence, stolen } from '../support/mock-redis';
+import { mockRedis, nextReply, released, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const DETACHED = 'detached@web-7:4121:h0pCmsO5S7mSQpHDOZJ1Sw:1700000000123456';
@@ -63,8 +63,7 @@ it('A text that is not adopted says why, and what was held here of its key is lo
   await own.unlock().catch(() => undefined);
   await time.advance(500);
   // The end of the one before is not that of the next one.
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const unlocking = first.unlock();
   const second = await registry.adopt(textOf());
   reply.resolve(released);
@@ -233,8 +232,7 @@ it.each([
   ['that was answered by a second try', []],
 ])('close() leaves a lease to others after an adoption %s', async (how, given) => {
   const registry = open();
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const adopting = registry.adopt(textOf()).catch(({ name }: Error) => name);
   if (how !== 'that was not answered') {
     await time.advance(1_000);

@@ -4,7 +4,7 @@ import type { DistributedLock, LockOptions, RedisLockRegistry } from '../../lib'
 import type { RedisLock } from '../../lib/core/lock';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased, silence } from '../support/mock-redis';
+import { mockRedis, nextReply, sharedGranted, sharedRefused, sharedReleased, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -25,8 +25,7 @@ beforeEach(() => {
  */
 async function handOn(options: LockOptions, take: 'lock' | 'tryLock' = 'lock') {
   const before = await semaphore.lock();
-  const attempt = lateReply();
-  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(redis);
   const [first, next] = [semaphore[take](), semaphore.lock(options)];
   await time.advance(1);
   const owner = owners().at(-1);

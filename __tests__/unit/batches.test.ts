@@ -5,7 +5,7 @@ import { hashTag, LockNames } from '../../lib/redis/names';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, noScript, silence } from '../support/mock-redis';
+import { lateReply, nextReply, noScript, silence } from '../support/mock-redis';
 
 const acquire = new LockScript('acquire', 'return 1');
 const release = new LockScript('release', 'return 2', (reply) => reply === 2);
@@ -147,8 +147,7 @@ it('A batch sends the script once for all when the server does not know it, and 
   client.evalSha.mockRejectedValueOnce(noScript());
   expect(await Promise.all(together(acquire, 5))).toEqual([2, 2, 2, 2, 2]);
   expect(client.eval).toHaveBeenCalledTimes(1);
-  const reply = lateReply();
-  client.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(client);
   const calls = Promise.allSettled(together(acquire, 5));
   await time.advance(1_004);
   reply.reject(noScript());

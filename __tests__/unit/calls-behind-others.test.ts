@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from '@jest/globals';
 import type { RedisLockRegistryOptions } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { granted, lateReply, mockRedis, refused, released, sharedRefused, silence } from '../support/mock-redis';
+import { granted, mockRedis, nextReply, refused, released, sharedRefused, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 // Calls behind an attempt, or an unlock, of their own process.
@@ -21,8 +21,8 @@ const settled = (call: Promise<unknown>) => time.settled(call);
 
 it('A caller that does not wait is told what Redis answers to the attempt in front of it, and asks itself where that fails', async () => {
   const lock = registryOf().obtain('key');
-  const attempt = lateReply();
-  redis.evalSha.mockResolvedValueOnce(refused(60_000)).mockReturnValueOnce(attempt.promise);
+  redis.evalSha.mockResolvedValueOnce(refused(60_000));
+  const attempt = nextReply(redis);
   await lock.tryLock();
   const [first, second] = [settled(lock.tryLock()), settled(lock.tryLock())];
   await time.advance(20);
@@ -30,8 +30,7 @@ it('A caller that does not wait is told what Redis answers to the attempt in fro
   expect(await first).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
   expect(await second).toMatchObject({ value: { key: 'key' } });
   const other = registryOf().obtain('other');
-  const refusal = lateReply();
-  redis.evalSha.mockReturnValueOnce(refusal.promise);
+  const refusal = nextReply(redis);
   const both = [settled(other.tryLock()), settled(other.tryLock())];
   await time.advance(20);
   const { sent } = redis;
@@ -61,8 +60,7 @@ it.each([
 ])('Behind a slow unlock, a caller that does not wait %s', async (_, ms, commandTimeout, later) => {
   const lock = registryOf({ commandTimeout }).obtain('key');
   const lease = await lock.lock();
-  const [release, attempt] = [lateReply(), lateReply()];
-  redis.evalSha.mockReturnValueOnce(release.promise).mockReturnValueOnce(attempt.promise);
+  const [release, attempt] = [nextReply(redis), nextReply(redis)];
   const unlocked = lease.unlock();
   await time.advance(300);
   const outcomes: unknown[] = [];
@@ -116,8 +114,7 @@ it.each(DISTINCT_TYPES)('A tryLock of a %s lock waits for the answer to an unloc
   const lock = registryOf({ lockType }).obtain('key');
   const lease = await lock.lock();
   await time.advance(80);
-  const release = lateReply();
-  redis.evalSha.mockReturnValueOnce(release.promise);
+  const release = nextReply(redis);
   const unlocked = lease.unlock();
   await time.advance(300);
   const trying = settled(lock.tryLock());

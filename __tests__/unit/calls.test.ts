@@ -8,6 +8,7 @@ import {
   granted,
   lateReply,
   mockRedis,
+  nextReply,
   queuedUntilLetIn,
   refused,
   released,
@@ -127,8 +128,7 @@ it('A hold whose confirmation took too long for the ttl of the next caller is re
   const lease = await lock.lock();
   const next = settled(lock.lock({ ttl: 1_000, renew: false }));
   await time.advance(80);
-  const confirmation = lateReply();
-  redis.evalSha.mockReturnValueOnce(confirmation.promise);
+  const confirmation = nextReply(redis);
   const unlocked = lease.unlock();
   await time.advance(60);
   confirmation.resolve(1);
@@ -154,8 +154,7 @@ it('The script that ends a fair lease for a caller that leaves meanwhile is foll
   const stop = new AbortController();
   const next = settled(lock.lock({ signal: stop.signal }));
   await time.advance(0);
-  const [exchange, removal] = [lateReply(), lateReply()];
-  redis.evalSha.mockReturnValueOnce(exchange.promise).mockReturnValueOnce(removal.promise);
+  const [exchange, removal] = [nextReply(redis), nextReply(redis)];
   let isUnlocked = false;
   const unlocked = lease.unlock().then(() => (isUnlocked = true));
   await time.advance(10);
@@ -213,8 +212,7 @@ it('The script that ends a lease for the next caller says whether it was lost', 
 it.each([...DISTINCT_TYPES, 'semaphore'])(
   'A grant of a %s counts from before its attempt was sent (P3)',
   async (kind) => {
-    const attempt = lateReply();
-    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const attempt = nextReply(redis);
     const lockType = DISTINCT_TYPES.find((type) => type === kind);
     const registry = registryOf({ lockType, expireAfter: 10_000 });
     const call = (lockType ? registry.obtain('key') : registry.semaphore('key', { permits: 1 })).lock();
@@ -287,8 +285,7 @@ it('An attempt that Redis refuses for good is no silence for the next callers', 
 });
 
 it('An attempt whose caller left with an error of another Redis is given back as any other', async () => {
-  const attempt = lateReply();
-  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(redis);
   const stop = new AbortController();
   const reason = new Error('WRONGTYPE no');
   const left = settled(registryOf().obtain('key').lock({ signal: stop.signal }));
@@ -415,8 +412,7 @@ it('A grant with minReplicas after a long silence is requested once more, though
   const { registry, own } = unreplicated();
   Object.assign(own, { wait: async () => 1 });
   const other = await registry.obtain('other').lock();
-  const attempt = lateReply();
-  own.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(own);
   const call = settled(registry.obtain('key').lock());
   await time.advance(600);
   await other.unlock();
@@ -534,8 +530,7 @@ it('A caller that leaves at whatever moment of a grant leaves nothing', async ()
   const registry = registryOf();
   for (let turns = 0; turns < 30; turns++) {
     const stop = new AbortController();
-    const attempt = lateReply();
-    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const attempt = nextReply(redis);
     const call = settled(registry.obtain(`${turns}`).lock({ signal: stop.signal }));
     await time.advance(1);
     attempt.resolve(granted);

@@ -4,7 +4,7 @@ import { clock } from '../../lib/internal/clock';
 import { collectGarbage } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { granted, lateReply, mockRedis, refused, sharedExpired, sharedGranted } from '../support/mock-redis';
+import { granted, mockRedis, nextReply, refused, sharedExpired, sharedGranted } from '../support/mock-redis';
 
 const CALLS = 50;
 
@@ -142,8 +142,7 @@ it('What abandoned calls may have left in Redis is removed again when that answe
   const { lock, reconnect } = overOneConnection({ commandTimeout: 500 });
   for (const isRepeated of [false, true]) {
     const before = releases();
-    const attempt = lateReply();
-    redis.evalSha.mockReturnValueOnce(attempt.promise);
+    const attempt = nextReply(redis);
     expect(await time.settled(lock.tryLock())).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
     await time.advance(100);
     if (isRepeated) reconnect();

@@ -3,7 +3,7 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { type Lease, LockError, type LostMessage } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
-import { lastsFor, lateReply, mockRedis, renewed, silence, stolen } from '../support/mock-redis';
+import { lastsFor, lateReply, mockRedis, nextReply, renewed, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -16,8 +16,7 @@ beforeEach(() => {
 
 it('A lease counts a renewal from before its request was sent (P3)', async () => {
   const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 10_000 });
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const renewing = lease.renew();
   await time.advance(4_000);
   reply.resolve(lastsFor(10_000));
@@ -52,8 +51,7 @@ it('A lease counts the answer to a renewal that comes after its timeout', async 
 it('A lease does not abort its signal after its unlock, for any reply to a renewal in flight (P7)', async () => {
   const { registry, warnings } = createRegistry(redis, { expireAfter: 3_000 });
   const lease = await registry.obtain('key').lock();
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   await time.advance(1_000);
   await lease.unlock();
   const sent = redis.sent;
@@ -75,8 +73,7 @@ it('A lease is not affected by a wall clock that drifts slowly (P12)', async () 
 
 it('A lease whose renew() was in flight while the machine was suspended is unconfirmed (P12)', async () => {
   const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 10_000 });
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const renewing = lease.renew();
   await time.advance(1);
   time.wallNow += 60_000;
@@ -113,8 +110,7 @@ it('A lease that is not renewed aborts its signal at its own end, though the hol
 it('A lease is not lost, nor suspect again, by what comes late for a renewal of before: an error, or an answer from before a suspension', async () => {
   for (const isSuspended of [false, true]) {
     const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();
-    const reply = lateReply();
-    redis.evalSha.mockReturnValueOnce(reply.promise);
+    const reply = nextReply(redis);
     await time.advance(1_100);
     if (isSuspended) time.wallNow += 3_600_000;
     expect(lease.remaining > 0).toBe(!isSuspended);
@@ -133,8 +129,7 @@ it('A lease whose renew() was answered while the process was blocked is unconfir
   for (const isRenewed of [true, false]) {
     const lock = createRegistry(redis).registry.obtain('key');
     const lease = await lock.lock({ ttl: 1_000 });
-    const reply = lateReply();
-    redis.evalSha.mockReturnValueOnce(reply.promise);
+    const reply = nextReply(redis);
     const renewing = lease.renew(10_000);
     await time.advance(0);
     time.now += 1_200;
@@ -207,8 +202,7 @@ it('A lease tells those who listen that it was renewed, and for how long it was 
 
 it('unlock() of a lease whose renewal was answered while the process was blocked waits until the answer is read', async () => {
   const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 1_000 });
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const renewing = expect(lease.renew(10_000)).rejects.toThrow('stolen');
   await time.advance(0);
   time.now += 1_200;
@@ -344,8 +338,7 @@ it('unlock() rejects when it finds that the lock was lost, and warns where a try
   Object.assign(redis, { socketEpoch: 1 });
   const { registry, warnings } = createRegistry(redis);
   const lock = registry.obtain('key');
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const locking = lock.lock();
   await time.advance(100);
   reply.resolve(1);

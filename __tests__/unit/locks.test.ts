@@ -2,7 +2,7 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, refused, silence } from '../support/mock-redis';
+import { lateReply, mockRedis, nextReply, refused, silence } from '../support/mock-redis';
 import { published } from '../support/published';
 import { createRegistry } from '../support/test-registry';
 
@@ -115,8 +115,7 @@ it('A lock is not acquired here any more from the call of unlock() on', async ()
 
 it('A lock is busy here while a caller of its process has it or asks for it, but not in its own scope', async () => {
   expect(lock.isBusyHere).toBe(false);
-  const attempt = lateReply();
-  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(redis);
   const locking = lock.lock();
   expect(lock.isBusyHere).toBe(true);
   attempt.resolve(1);
@@ -224,8 +223,7 @@ it.each<[string, LockOptions, boolean]>([
   const stop = new AbortController();
   const { lease } = await waitedFor(60, {}, { signal: stop.signal });
   const second = isAborted ? undefined : lock.lock(next);
-  const confirmed = lateReply();
-  redis.evalSha.mockReturnValueOnce(confirmed.promise);
+  const confirmed = nextReply(redis);
   const unlocking = lease.unlock();
   await time.advance(1);
   const { sent } = redis;
@@ -310,8 +308,7 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   const unlocked = lease.unlock();
   await time.advance(0);
   const rejected = expect(waiting).rejects.toThrow('closed');
-  const answer = lateReply();
-  redis.evalSha.mockReturnValueOnce(answer.promise);
+  const answer = nextReply(redis);
   let isClosed = false;
   const closing = registry.close({ timeout: 100 }).then(() => (isClosed = true));
   await rejected;
@@ -376,8 +373,7 @@ it.each([
 
 it('A hold that is confirmed for the next caller while the machine is suspended is not relied on (P12)', async () => {
   const { lease, waiting } = await waitedFor(60);
-  const answer = lateReply();
-  redis.evalSha.mockReturnValueOnce(answer.promise);
+  const answer = nextReply(redis);
   const unlocked = lease.unlock();
   await time.advance(1);
   time.wallNow += 60_000;

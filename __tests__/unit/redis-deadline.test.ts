@@ -4,7 +4,7 @@ import { CommandTimeoutError } from '../../lib/redis/failure';
 import { Redis } from '../../lib/redis/redis';
 import { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { type LateReply, lateReply, mockRedis, noScript, silence } from '../support/mock-redis';
+import { type LateReply, lateReply, mockRedis, nextReply, noScript, silence } from '../support/mock-redis';
 
 const script = new Script('one', 'return 1');
 
@@ -73,8 +73,7 @@ it('A command does not keep the process alive after a reply or an error', async 
 });
 
 it('A command does not read a reply that came too late: its caller has gone on', async () => {
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const read: unknown[] = [];
   const running = commands.run(script, ['key'], [], 100, (reply) => read.push(reply));
   expect(await time.settled(running)).toMatchObject(SILENCE);
@@ -111,8 +110,7 @@ it.each(['evalSha', 'eval'] as const)('A command rejects when the client throws:
 });
 
 it('A NOSCRIPT at the deadline is silence, and no refusal (P1)', async () => {
-  const late = lateReply();
-  redis.evalSha.mockReturnValueOnce(late.promise);
+  const late = nextReply(redis);
   // The socket's buffer is read between the deadline and the rejection.
   const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
     late.reject(noScript());
@@ -131,8 +129,7 @@ it.each([
   ['answer', (pass: LateReply) => pass.resolve('answer'), ['answer']],
   ['error', (pass: LateReply) => pass.reject(new Error('ERR no')), ['Error: ERR no']],
 ])('A command settles once when the %s is read between the deadline and the rejection', async (_, arrive, outcome) => {
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   // The event loop was blocked until after the deadline: the socket's buffer is read next.
   const reading = jest.spyOn(clock, 'immediate').mockImplementation(async () => {
     arrive(reply);

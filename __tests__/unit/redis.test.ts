@@ -6,7 +6,7 @@ import { handOffs } from '../../lib/redis/hand-offs';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript, Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, silence } from '../support/mock-redis';
+import { lateReply, mockRedis, nextReply, silence } from '../support/mock-redis';
 
 const time = FakeClock.install();
 const script = new Script('a script', 'return 1');
@@ -182,8 +182,7 @@ describe('A silence', () => {
   ])('A silence is told from a slow answer %s', async (_, make, isSilence) => {
     const one = make();
     redis = redisOf(one);
-    const late = lateReply();
-    one.evalSha.mockReturnValueOnce(late.promise);
+    const late = nextReply(one);
     void run(redis, 'a').catch(asItIs);
     await time.advance(300);
     await run(redis, 'b');
