@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import type { RedisLockRegistryOptions } from '../../lib';
+import type { LockType, RedisLockRegistryOptions } from '../../lib';
 import { Oracle } from '../support/oracle';
 import { describePrivate } from '../support/private-redis';
 import { until } from '../support/until';
@@ -9,26 +9,34 @@ import { RedisFixture } from './redis-fixture';
 const CALLERS = 100;
 const ROUNDS = 5;
 
-describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending callers of one process', (lockType) => {
+/** What docs/guarantees.md says under "Within a process". */
+const PASSED_ON = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
+
+describePrivate('A lock with contending callers of one process', () => {
   const fixture = RedisFixture.install();
 
-  it.each<[string, Partial<RedisLockRegistryOptions>, number, number]>([
-    ['handed over', {}, 0, 0.2],
-    ['released and acquired, with handOver: 0', { handOver: 0 }, 2.0, 2.1],
+  it.each<[string, LockType, Partial<RedisLockRegistryOptions>, number, number]>([
+    ...PASSED_ON.flatMap((lockType): [string, LockType, object, number, number][] => [
+      ['handed over', lockType, { fencing: true }, 0, 0.2],
+      ['handed over', lockType, { fencing: false }, 0, 0.2],
+    ]),
+    ['released and acquired', 'spin', { fencing: true, handOver: 0 }, 2.0, 2.1],
+    ['released and acquired', 'pub-sub', { fencing: true, handOver: 0 }, 2.0, 2.1],
+    ['released and acquired', 'redisson-fair', { fencing: true }, 2.0, 2.1],
   ])(
-    'A lock with contending callers of one process is %s: with this number of requests for each acquisition, in FIFO order',
-    async (_, options, least, most) => {
-      const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, fencing: true, ...options });
+    'A lock with contending callers of one process is %s (%s, %j): with this number of requests for each acquisition, in FIFO order',
+    async (_, lockType, options, least, most) => {
+      const { registry } = await fixture.process({ lockType, idleBetweenTries: 100, ...options });
       // Loads the scripts into the server.
       await Promise.all([1, 2].map(() => registry.run('warm up', () => undefined)));
       const before = await fixture.requests();
-      const [order, tokens] = [[] as number[], [] as number[]];
+      const [order, tokens] = [[] as number[], [] as (number | undefined)[]];
       await Promise.all(
         Array.from({ length: CALLERS }, async (_, caller) => {
           for (let round = 0; round < ROUNDS; round++) {
             await registry.run('key', ({ fencingToken }) => {
               order.push(caller);
-              tokens.push(fencingToken as number);
+              tokens.push(fencingToken);
             });
           }
         }),
@@ -38,8 +46,23 @@ describePrivate.each(['spin', 'pub-sub'] as const)('A %s lock with contending ca
       expect(sent / (CALLERS * ROUNDS)).toBeLessThanOrEqual(most);
       // A caller that released and locks again is at the end of the queue.
       expect(order).toEqual(Array.from({ length: CALLERS * ROUNDS }, (_, turn) => turn % CALLERS));
-      expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
+      if (options.fencing) expect(tokens).toEqual([...new Set(tokens as number[])].sort((a, b) => a - b));
       expect(await fixture.isHeld('key')).toBe(false);
+    },
+  );
+
+  it.each(PASSED_ON.flatMap((lockType) => [false, true].map((fencing) => ({ lockType, fencing }))))(
+    'A lock with contending callers finds that it was deleted more than 50 ms after Redis confirmed it, and says so at unlock: %j',
+    async (options) => {
+      const { registry } = await fixture.process(options);
+      const lock = registry.obtain('key');
+      const lease = await lock.lock();
+      const next = lock.lock();
+      const startedAt = performance.now();
+      await fixture.admin.del(fixture.namesOf('key').lock);
+      await until(() => performance.now() - startedAt > 60);
+      await expect(lease.unlock()).rejects.toMatchObject({ code: 'ERR_LOCK_LOST' });
+      await (await next).unlock();
     },
   );
 });
