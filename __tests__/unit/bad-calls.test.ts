@@ -72,10 +72,11 @@ it.each([0, 0.5, 1, 2 ** 31, 2 ** 40, Number.MAX_VALUE, Number.POSITIVE_INFINITY
 );
 
 it.each(badTtls)('A renewal refuses %p as its ttl, with no command sent', async (ttl, kind, quoted) => {
+  await expectRefusal(() => registry.renewLock('42', untyped<number>(ttl)), kind, '`ttl`', quoted);
   const lease = await registry.obtain('42').lock();
   const before = redis.sent;
   await expectRefusal(() => lease.renew(untyped<number>(ttl)), kind, quoted);
-  await expectRefusal(() => registry.renewLock('42', untyped<number>(ttl)), kind);
+  await expectRefusal(() => registry.renewLock('42', untyped<number>(ttl)), kind, '`ttl`');
   expect(redis.sent).toBe(before);
   lease.assertHeld();
   await lease.unlock();
@@ -112,7 +113,7 @@ it('A lease refuses the key of a script in another slot of the cluster than the 
 });
 
 it.each(badStrings)('A renewal refuses the key %p', (key, kind, quoted) =>
-  expectRefusal(() => registry.renewLock(untyped<string>(key)), kind, quoted),
+  expectRefusal(() => registry.renewLock(untyped<string>(key)), kind, '`key`', quoted),
 );
 
 it.each([...negative, ['1s', TypeError, "'1s'"], [null, TypeError, 'null']] as const)(

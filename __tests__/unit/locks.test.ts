@@ -94,7 +94,7 @@ it('A lock that was evicted has another protocol when it is cached again, and kn
 });
 
 it('A lock is renewed by its key while this process holds it', async () => {
-  await expect(registry.renewLock('key')).rejects.toThrow('in this process');
+  await expect(registry.renewLock('key')).rejects.toThrow('is not held in this process');
   expect(lock.heldFor).toBeUndefined();
   const lease = await lock.lock();
   await time.advance(10);
