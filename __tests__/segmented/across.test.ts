@@ -61,23 +61,6 @@ it.each(['available', 'commit'] as const)('runAcross releases all locks when %s 
   expect(pieces).toEqual([3, 0, 5, 2]);
 });
 
-it('runAcross does not commit when a lease was lost', async () => {
-  const lost = new Error('lost');
-  const obtain = registry.obtain.bind(registry);
-  registry.obtain = (key) => {
-    const lock = obtain(key);
-    const run = lock.run.bind(lock);
-    const assertHeld = () => {
-      if (key === 'stock:0') throw lost;
-    };
-    lock.run = (task, options) => run((lease) => task({ ...lease, key, assertHeld }), options);
-    return lock;
-  };
-  await expect(stock.runAcross(7, { available, commit: take })).rejects.toBe(lost);
-  await expect(stock.runAll(() => 'done')).rejects.toBe(lost);
-  expect(pieces).toEqual([3, 0, 5, 2]);
-});
-
 it('runAcross does not deadlock, lose or oversell with many callers', async () => {
   pieces = [50, 50, 50, 50];
   const slowly = async (segment: Segment) => {

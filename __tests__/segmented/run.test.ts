@@ -65,16 +65,6 @@ it('A segment that is exhausted is released, and the next segment is tried, each
   expect(registry.held).toEqual([]);
 });
 
-it('A segment that is exhausted is drawn like any other after it has served again', async () => {
-  await lock.run(({ exhausted }) => exhausted);
-  const served = new Set<number>();
-  for (let i = 0; i < 100; i++) {
-    const answer = await lock.run(serve);
-    if (answer.served) served.add(answer.segment);
-  }
-  expect([...served].sort()).toEqual(ALL);
-});
-
 it('A busy segment must be visited before an order is refused', async () => {
   const [lease] = await hold(6);
   let settled = false;

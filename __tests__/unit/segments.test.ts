@@ -218,7 +218,10 @@ it.each([undefined, 0])('Segments are locked in their order, and as many as need
   expect(await stockOf().runAll((segments) => segments.map(serve), options)).toEqual([0, 1, 2, 3]);
   expect(asked).toEqual([0, 1, 2, 3]);
   asked = [];
-  const commit = (parts: readonly { amount: number }[]) => parts.map(({ amount }) => amount);
+  const commit = (parts: readonly { amount: number }[]) => {
+    if (lost !== undefined) throw new Error('It committed');
+    return parts.map(({ amount }) => amount);
+  };
   const across = { available: serve, commit };
   const taken = { served: true, value: [1, 1], segments: [1, 2] };
   expect(await stockOf().runAcross(2, across, options)).toEqual(taken);
