@@ -1,6 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { scriptsRun } from '../support/server-load';
@@ -80,18 +79,5 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
     const unlocked = await Promise.allSettled(leases.map((lease) => lease.unlock()));
     expect(leases.filter((_, i) => unlocked[i]?.status === 'rejected')).toEqual(lost);
     expect((await admin.keys('*')).filter((key) => keys.includes(key.slice(nameOf('').length)))).toEqual([]);
-  });
-});
-
-describePrivate('Several locks in one script', () => {
-  const redis = PrivateRedis.install();
-
-  it('Several locks in one script are left as they are after one that is refused, but for those that are had already', async () => {
-    const { inOrder } = SPRING_SCRIPTS.ACQUIRE;
-    await redis.admin.mSet({ refused: 'other', mine: 'me:2' });
-    const names = ['free', 'refused', 'mine', 'last'];
-    const runs = names.map((name, i) => ({ keys: [name], arguments: [`me:${i}`, '60000'] }));
-    expect(await redis.admin.eval(inOrder.source, inOrder.options(runs))).toEqual([1, [-1, 'other'], 1, []]);
-    expect(await redis.admin.exists('last')).toBe(0);
   });
 });
