@@ -86,6 +86,7 @@ describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from call
     await first.unlock();
     await redis.admin.del(counter);
     await served;
+    await redis.admin.del(counter);
     await lock.run(({ fencingToken }) => tokens.push(fencingToken as number));
     expect(rising(tokens)).toBe(true);
 
