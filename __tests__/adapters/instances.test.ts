@@ -6,12 +6,12 @@ import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromIoredis, type Ioredis } from '../../lib/ioredis';
 import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { fromGlide, type Glide } from '../../lib/valkey-glide';
-import { type ClusterServers, startCluster } from '../support/cluster';
+import { startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';
 import { Node } from '../support/node';
-import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { describePrivate, installed, PrivateRedis } from '../support/private-redis';
 import { Program } from '../support/program';
-import { type TestClient, uniqueKey } from '../support/redis';
+import { uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -107,30 +107,22 @@ const KINDS: readonly [string, (address: Address) => Promise<Instance>][] = [
 ];
 
 describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
-  let redis: Node; // on TCP: valkey-glide knows no unix sockets
-  let admin: TestClient;
-
-  beforeAll(async () => {
-    redis = await Node.start();
-    admin = await redis.admin();
-  });
-
-  afterAll(() => redis.stop());
+  const redis = installed(() => Node.start()); // on TCP: valkey-glide knows no unix sockets
 
   it('An instance that an adapter takes has one client, and without the adapter the error names it', async () => {
-    const { instance, adapt, end, wrapIt } = await open(redis.address);
+    const { instance, adapt, end, wrapIt } = await open(redis().address);
     expect(() => new RedisLockRegistry(instance as RedisClient, { registryKey: 'orders' })).toThrow(wrapIt);
     expect(adapt()).toBe(adapt());
     await end();
   });
 
   it('An instance that an adapter takes is the caller’s: it is neither changed nor closed, and has its listeners back', async () => {
-    const { instance, adapt, ping, end } = await open(redis.address);
+    const { instance, adapt, ping, end } = await open(redis().address);
     const emitter = instance as { eventNames?(): unknown[] };
     const state = () => ({ own: Object.keys(instance).sort(), events: emitter.eventNames?.() });
     const before = state();
     const registryKey = uniqueKey();
-    await admin.set(`${registryKey}:key`, 'another', { PX: 300 });
+    await redis().send('SET', `${registryKey}:key`, 'another', 'PX', '300');
     const registry = new RedisLockRegistry(adapt(), { registryKey, lockType: 'pub-sub' });
     await registry.run('key', () => undefined);
     await registry.close();
@@ -140,10 +132,10 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
   });
 
   it('An instance that an adapter takes lists locks, and runs scripts that the server does not know', async () => {
-    const { adapt, end } = await open(redis.address);
+    const { adapt, end } = await open(redis().address);
     const { registry } = createRegistry(adapt());
     const leases = await Promise.all(['a', 'b', 'c'].map((key) => registry.obtain(key).lock()));
-    await admin.scriptFlush();
+    await redis().send('SCRIPT', 'FLUSH');
     const keys: string[] = [];
     for await (const { key, isOurs } of registry.list({ count: 1 })) if (isOurs) keys.push(key);
     expect(keys.sort()).toEqual(['a', 'b', 'c']);
@@ -154,7 +146,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
   });
 
   it('An instance that an adapter takes that the application has closed is reported at once, and not after a silence', async () => {
-    const { adapt, end } = await open(redis.address);
+    const { adapt, end } = await open(redis().address);
     const { registry } = createRegistry(adapt());
     await registry.run('key', () => undefined);
     await end();
@@ -165,9 +157,9 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
   });
 
   it('An instance that an adapter takes passes on what the server says of a key of a wrong type', async () => {
-    const { adapt, end } = await open(redis.address);
+    const { adapt, end } = await open(redis().address);
     const { registry, nameOf } = createRegistry(adapt());
-    await admin.lPush(nameOf('key'), 'no lock');
+    await redis().send('LPUSH', nameOf('key'), 'no lock');
     await expect(registry.obtain('key').lock()).rejects.toMatchObject({
       name: 'CannotAcquireLockError',
       cause: { message: expect.stringMatching(/^WRONGTYPE /) },
@@ -178,7 +170,7 @@ describePrivate.each(KINDS)('An instance of %s', (kind, open) => {
 
   if (kind === 'valkey-glide') {
     it('An instance that an adapter takes has no connection for minReplicas: the constructor says so', async () => {
-      const { adapt, end } = await open(redis.address);
+      const { adapt, end } = await open(redis().address);
       const options = { registryKey: 'orders', minReplicas: 1 };
       expect(() => new RedisLockRegistry(adapt(), options)).toThrow(/minReplicas 1/);
       await end();
@@ -252,19 +244,15 @@ describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
 
 describePrivate('A cluster of ioredis', () => {
   const [{ cluster }] = packages as [IoredisPackage];
-  let servers: ClusterServers;
+  const servers = installed(() => startCluster());
   let instance: ClusterIoredis;
 
-  beforeAll(async () => {
-    servers = await startCluster();
-    const nodes = servers.masters.map(({ address }) => ({ ...address }));
+  beforeAll(() => {
+    const nodes = servers().masters.map(({ address }) => ({ ...address }));
     instance = cluster(nodes, { redisOptions: { autoResendUnfulfilledCommands: false } }) as ClusterIoredis;
   });
 
-  afterAll(async () => {
-    instance.disconnect();
-    await servers.stop();
-  });
+  afterAll(() => instance.disconnect());
 
   it('A cluster of ioredis lists the locks of all its nodes, and without the adapter the error names it', async () => {
     expect(() => new RedisLockRegistry(instance as unknown as RedisClient, { registryKey: 'orders' })).toThrow(
@@ -303,7 +291,7 @@ describePrivate('A cluster of ioredis', () => {
     const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
     const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });
     const name = `${options.registryKey}:key`;
-    const { master } = await servers.ownersOf(name);
+    const { master } = await servers().ownersOf(name);
     const admin = await master.admin();
     await admin.set(name, 'another');
     const waiting = registry.run('key', () => 'entered');

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
-import { type ClusterServers, startCluster } from '../support/cluster';
+import { startCluster } from '../support/cluster';
 import { LOCK_TYPES } from '../support/lock-types';
 import type { Node } from '../support/node';
-import { describePrivate } from '../support/private-redis';
+import { describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { spyOn } from '../support/spied-client';
 import { createRegistry } from '../support/test-registry';
@@ -12,13 +12,7 @@ import { until } from '../support/until';
 const TTL = 3_000;
 
 describePrivate('a slot of a cluster is half migrated', () => {
-  let cluster: ClusterServers;
-
-  beforeAll(async () => {
-    cluster = await startCluster();
-  });
-
-  afterAll(() => cluster.stop());
+  const cluster = installed(() => startCluster());
 
   /** Resolves when all masters say that the target has the slot of this name. Until then they send clients around. */
   async function agreed(name: string, target: Node): Promise<void> {
@@ -27,7 +21,7 @@ describePrivate('a slot of a cluster is half migrated', () => {
       const answer = await node.send('EXISTS', name).catch(String);
       return String(answer).endsWith(`:${target.address.port}`);
     };
-    await until(async () => (await Promise.all(cluster.masters.map(knows))).every(Boolean));
+    await until(async () => (await Promise.all(cluster().masters.map(knows))).every(Boolean));
   }
 
   it('P6: leases of each type with one hash tag are renewed for as long as it lasts, and together again afterwards', async () => {
@@ -43,14 +37,14 @@ describePrivate('a slot of a cluster is half migrated', () => {
       // Also in a second run, whose slots are still where the first one left them.
       const tag = uniqueKey(lockType);
       const keys = Array.from({ length: 6 }, (_, i) => `{${tag}}${i}`);
-      const client = await cluster.connect();
+      const client = await cluster().connect();
       const spy = spyOn(client);
       const { registry, nameOf } = createRegistry(spy, { lockType, expireAfter: TTL });
       const leases = await Promise.all(keys.map((key) => registry.obtain(key).lock()));
       const together = () => until(() => spy.sizes.includes(keys.length));
       await together();
-      const { slot, master: source } = await cluster.ownersOf(nameOf(keys[0] as string));
-      const target = cluster.masters.find((node) => node !== source) as Node;
+      const { slot, master: source } = await cluster().ownersOf(nameOf(keys[0] as string));
+      const target = cluster().masters.find((node) => node !== source) as Node;
       const ids = await Promise.all([source, target].map(async (node) => String(await node.send('CLUSTER', 'MYID'))));
       const [sourceId, targetId] = ids as [string, string];
       await target.send('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', sourceId);

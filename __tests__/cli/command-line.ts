@@ -1,6 +1,6 @@
-import { afterEach, beforeAll } from '@jest/globals';
+import { afterEach } from '@jest/globals';
 import { Node } from '../support/node';
-import { atTheEnd } from '../support/private-redis';
+import { installed } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
 import { COMMAND } from './command';
@@ -9,25 +9,20 @@ export const LIMIT = { within: 30_000 };
 
 /** Registers the hooks that start a server, for the tests of the surrounding `describe`; and how they call redis-locks. */
 export function commandLine() {
-  let server: Node;
+  const server = installed(() => Node.start());
   const processes: Program[] = [];
-
-  beforeAll(async () => {
-    server = await Node.start();
-    atTheEnd(() => server.stop());
-  });
 
   afterEach(async () => {
     for (const { child } of processes) if (child.exitCode === null) child.kill('SIGKILL');
     await Promise.all(processes.splice(0).map(({ ended }) => ended));
-    await server.send('FLUSHALL');
+    await server().send('FLUSHALL');
   });
 
-  const send = (...command: string[]): Promise<unknown> => server.send(...command);
+  const send = (...command: string[]): Promise<unknown> => server().send(...command);
 
   /** The words of another program, or of redis-locks called otherwise. */
   const launch = (words: readonly string[], env: NodeJS.ProcessEnv = {}, stdout?: number): Program => {
-    const { host, port } = server.address;
+    const { host, port } = server().address;
     const started = new Program(words, { REDIS_URL: `redis://${host}:${port}`, ...env }, stdout);
     processes.push(started);
     return started;

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
+import { beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import type { RedisLockRegistry } from '../../lib';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
-import { clientKinds, describePrivate } from '../support/private-redis';
+import { clientKinds, describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -155,17 +155,12 @@ describePrivate('The order of a fair lock, whose queue has at most one ticket of
 });
 
 describePrivate('A fair lock through a cluster', () => {
-  let cluster: Awaited<ReturnType<typeof startCluster>>;
+  const cluster = installed(() => startCluster());
   let clients: [TestCluster, TestCluster, TestCluster];
 
   beforeAll(async () => {
-    cluster = await startCluster();
-    clients = (await Promise.all([cluster.connect(), cluster.connect(), cluster.connect()])) as typeof clients;
-  });
-
-  afterAll(async () => {
-    for (const client of clients) client.destroy();
-    await cluster.stop();
+    const connect = () => cluster().connect();
+    clients = await Promise.all([connect(), connect(), connect()]);
   });
 
   const fixture = (key: string) => {

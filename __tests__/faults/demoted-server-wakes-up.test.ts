@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { LOCK_TYPES } from '../support/lock-types';
 import type { Node } from '../support/node';
-import { describePrivate } from '../support/private-redis';
+import { describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -54,18 +54,12 @@ async function entersWithZombieGrant(cluster: ClusterServers, lockType: LockType
 
 // A grant that is asked for once more is refused: the server has learned by then that it was replaced.
 describePrivate('a cluster master that was replaced while it was frozen wakes up', () => {
-  let cluster: ClusterServers;
-
-  beforeAll(async () => {
-    cluster = await startCluster({ replicas: true });
-  });
-
-  afterAll(() => cluster.stop());
+  const cluster = installed(() => startCluster({ replicas: true }));
 
   it.each(LOCK_TYPES)(
     'P3: and grants a %s lock that another process has: nobody enters with that',
     async (lockType) => {
-      expect(await entersWithZombieGrant(cluster, lockType)).toBe(false);
+      expect(await entersWithZombieGrant(cluster(), lockType)).toBe(false);
     },
   );
 });

@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
-import { type ClusterServers, startCluster } from '../support/cluster';
+import { startCluster } from '../support/cluster';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { machineDelay } from '../support/machine-delay';
 import type { Node } from '../support/node';
-import { CLIENT_KINDS, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import { CLIENT_KINDS, clientKinds, describePrivate, installed, PrivateRedis } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { scriptsRun } from '../support/server-load';
 import { createRegistry, lossOf } from '../support/test-registry';
@@ -65,23 +65,17 @@ describePrivate('a failover or restart forgets the locks of a process', () => {
   });
 
   describe('a cluster client', () => {
-    let cluster: ClusterServers;
-
-    beforeAll(async () => {
-      cluster = await startCluster({ replicas: true });
-    });
-
-    afterAll(() => cluster.stop());
+    const cluster = installed(() => startCluster({ replicas: true }));
 
     it.each(['killed', 'frozen, and demoted when it wakes'])(
       'P6: whose master is %s: each lease is lost as soon as it reaches the new one',
       async (how) => {
-        const client = await cluster.connect();
+        const client = await cluster().connect();
         // Names in the slots of two masters.
         const tag = how === 'killed' ? '{a}' : '{b}';
         const { registry, nameOf } = createRegistry(client, { expireAfter: TTL });
         const leases = await Promise.all([1, 2, 3].map((i) => registry.obtain(`${tag}${i}`).lock()));
-        const { master, replica } = (await cluster.ownersOf(nameOf(tag))) as { master: Node; replica: Node };
+        const { master, replica } = (await cluster().ownersOf(nameOf(tag))) as { master: Node; replica: Node };
         await forget(replica);
         if (how === 'killed') await master.kill();
         else master.freeze();

@@ -1,22 +1,17 @@
-import { beforeAll, expect, it } from '@jest/globals';
-import { type ClusterServers, startCluster } from '../support/cluster';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { expect, it } from '@jest/globals';
+import { startCluster } from '../support/cluster';
+import { describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
 describePrivate('Once on a cluster', () => {
-  let servers: ClusterServers;
-
-  beforeAll(async () => {
-    servers = await startCluster();
-    atTheEnd(() => servers.stop());
-  });
+  const servers = installed(() => startCluster());
 
   it.each(['spin', 'fair', 'redisson'] as const)(
     'Tasks of once on a cluster run once each, and their results are in the slots of their locks of type %s',
     async (lockType) => {
       const options = { registryKey: uniqueKey('once'), lockType };
-      const registries = [1, 2].map(async () => createRegistry(await servers.connect(), options).registry);
+      const registries = [1, 2].map(async () => createRegistry(await servers().connect(), options).registry);
       const runs: string[] = [];
       const keys = ['a', 'b', 'c', '{tag}:d'];
       const calls = [...registries, ...registries].flatMap((registry) =>

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { LockType, RedisClient } from '../../lib';
-import { type ClusterServers, startCluster } from '../support/cluster';
+import { startCluster } from '../support/cluster';
 import { LOCK_TYPES } from '../support/lock-types';
 import type { Node } from '../support/node';
-import { describePrivate } from '../support/private-redis';
+import { describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
-import { type SentinelServers, startSentinel } from '../support/sentinel';
+import { startSentinel } from '../support/sentinel';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -31,48 +31,36 @@ async function takeInTurn(
 }
 
 describePrivate('minReplicas through a sentinel client', () => {
-  let sentinel: SentinelServers;
-
-  beforeAll(async () => {
-    sentinel = await startSentinel({ replicas: 1 });
-  });
-
-  afterAll(() => sentinel.stop());
+  const sentinel = installed(() => startSentinel({ replicas: 1 }));
 
   it.each(LOCK_TYPES)('A %s lock is on the replica', async (lockType) => {
-    const clients = await Promise.all([sentinel.connect(), sentinel.connect()]);
-    await takeInTurn(clients, lockType, sentinel.nodes[1] as Node);
+    const clients = await Promise.all([sentinel().connect(), sentinel().connect()]);
+    await takeInTurn(clients, lockType, sentinel().nodes[1] as Node);
     for (const client of clients) await client.destroy();
   });
 
   it('A lock with minReplicas goes on after a failover, over a connection to the new master', async () => {
-    const client = await sentinel.connect();
+    const client = await sentinel().connect();
     const { registry } = createRegistry(client, OPTIONS);
     await registry.run('before', () => undefined);
-    const port = await sentinel.masterPort();
-    await sentinel.failover();
-    await until(async () => (await sentinel.masterPort()) !== port, { within: 20_000 });
+    const port = await sentinel().masterPort();
+    await sentinel().failover();
+    await until(async () => (await sentinel().masterPort()) !== port, { within: 20_000 });
     await registry.run('after', () => undefined, { waitTime: 20_000 });
     await client.destroy();
   });
 });
 
 describePrivate('minReplicas through a cluster client', () => {
-  let cluster: ClusterServers;
-
-  beforeAll(async () => {
-    cluster = await startCluster({ replicas: true });
-  });
-
-  afterAll(() => cluster.stop());
+  const cluster = installed(() => startCluster({ replicas: true }));
 
   const ownersOf = async (key: string) => {
-    const { slot, master, replica } = await cluster.ownersOf(key);
+    const { slot, master, replica } = await cluster().ownersOf(key);
     return { slot, master, replica: replica as Node };
   };
 
   it.each(LOCK_TYPES)('A %s lock is on the replica of its slot', async (lockType) => {
-    const clients = await Promise.all([cluster.connect(), cluster.connect()]);
+    const clients = await Promise.all([cluster().connect(), cluster().connect()]);
     for (const tag of ['a', 'b', 'c']) {
       const registryKey = uniqueKey(`{${tag}}`);
       const { replica } = await ownersOf(`${registryKey}:key`);
@@ -82,12 +70,12 @@ describePrivate('minReplicas through a cluster client', () => {
   });
 
   it('minReplicas follows a slot that is being moved (ASK), and one that was moved (MOVED)', async () => {
-    const client = await cluster.connect();
+    const client = await cluster().connect();
     const registryKey = uniqueKey('{moving}');
     const { registry } = createRegistry(client, { ...OPTIONS, registryKey });
     await registry.run('key', () => undefined);
     const { slot, master: source } = await ownersOf(registryKey);
-    const target = cluster.masters.find((node) => node !== source) as Node;
+    const target = cluster().masters.find((node) => node !== source) as Node;
     const [sourceId, targetId] = (await Promise.all(
       [source, target].map(async (node) => String(await node.send('CLUSTER', 'MYID'))),
     )) as [string, string];
@@ -102,7 +90,7 @@ describePrivate('minReplicas through a cluster client', () => {
   });
 
   it('A lock with minReplicas goes on when a master was killed and its replica took over', async () => {
-    const client = await cluster.connect();
+    const client = await cluster().connect();
     const registryKey = uniqueKey('{killed}');
     const { registry } = createRegistry(client, { ...OPTIONS, minReplicas: 0, registryKey });
     const { registry: strict } = createRegistry(client, { ...OPTIONS, registryKey });

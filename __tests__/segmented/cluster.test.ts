@@ -1,26 +1,20 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
 import { CannotAcquireLockError } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
 import { startCluster, type TestCluster } from '../support/cluster';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { describePrivate } from '../support/private-redis';
+import { describePrivate, installed } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
 const SEGMENTS = 12;
 
 describePrivate('On a cluster of three masters', () => {
-  let cluster: Awaited<ReturnType<typeof startCluster>>;
+  const cluster = installed(() => startCluster());
   let client: TestCluster;
 
   beforeAll(async () => {
-    cluster = await startCluster();
-    client = await cluster.connect();
-  });
-
-  afterAll(async () => {
-    client.destroy();
-    await cluster.stop();
+    client = await cluster().connect();
   });
 
   it.each(DISTINCT_TYPES)(

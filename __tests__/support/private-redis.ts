@@ -30,6 +30,16 @@ afterAll(async () => {
   for (const end of ended.splice(0).reverse()) await end();
 });
 
+/** Servers that are started for the tests of the surrounding `describe`, and stopped at the end of the file's tests. */
+export function installed<Servers extends { stop(): Promise<void> }>(start: () => Promise<Servers>): () => Servers {
+  let servers: Servers | undefined;
+  beforeAll(async () => {
+    servers = await start();
+    atTheEnd(servers.stop.bind(servers));
+  });
+  return () => started(servers);
+}
+
 /** A private server that can be killed and started again with the same address and files. */
 export class PrivateRedis {
   readonly #args: readonly string[];
