@@ -276,7 +276,7 @@ describePrivate('A cluster of ioredis', () => {
   it.each(eachPackage)(
     'A cluster of %s with auto-pipelining locks keys of all its nodes at once',
     async (_name, of) => {
-      const nodes = servers.masters.map(({ address }) => ({ ...address }));
+      const nodes = servers().masters.map(({ address }) => ({ ...address }));
       const pipelining = of.cluster(nodes, { enableAutoPipelining: true });
       const { registry } = createRegistry(fromIoredis(pipelining));
       const keys = Array.from({ length: 12 }, (_, i) => `key-${i}`);

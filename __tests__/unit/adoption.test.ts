@@ -170,8 +170,7 @@ it('A lease that is adopted is waited for by close()', async () => {
 it('close() right after the answer to an adoption refuses it, or waits for its lease, which is renewed', async () => {
   for (let jobs = 0; jobs < 12; jobs++) {
     const registry = open();
-    const reply = lateReply();
-    redis.evalSha.mockReturnValueOnce(reply.promise);
+    const reply = nextReply(redis);
     const adopting = time.settled(registry.adopt(textOf()));
     await time.advance(1);
     reply.resolve(1);
@@ -262,8 +261,7 @@ it('A lock is not evicted while a lease of it is being adopted', async () => {
 it('A lock is not evicted between two tries to adopt a lease of it', async () => {
   const registry = open();
   const lock = registry.obtain('key');
-  const reply = lateReply();
-  redis.evalSha.mockReturnValueOnce(reply.promise);
+  const reply = nextReply(redis);
   const [first, second] = [registry.adopt(textOf()), registry.adopt(textOf())];
   await time.advance(1);
   reply.reject(new Error('NOPERM no rights'));

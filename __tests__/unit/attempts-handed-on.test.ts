@@ -166,8 +166,7 @@ it('An attempt in flight of a caller that got a hold of its process is no silenc
   const before = await semaphore.lock();
   const [first, next] = [semaphore.lock(), semaphore.lock({ minHold: 1_000 })];
   await time.advance(45);
-  const attempt = lateReply();
-  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(redis);
   await before.unlock();
   (await first).assertHeld();
   await time.advance(480);
@@ -182,8 +181,7 @@ it('A reader whose attempt ends a lease of its process has its answer at once, t
   for (let i = 0; i < 2; i++) redis.evalSha.mockResolvedValueOnce(sharedRefused(60_000, 0));
   const waiting = read.lock();
   await time.advance(105);
-  const attempt = lateReply();
-  redis.evalSha.mockReturnValueOnce(attempt.promise);
+  const attempt = nextReply(redis);
   const unlocked = one.unlock();
   await time.advance(1);
   attempt.resolve([1, 0, 2]);

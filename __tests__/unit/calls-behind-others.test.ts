@@ -41,11 +41,9 @@ it('A caller that does not wait is told what Redis answers to the attempt in fro
 
 it('A caller that does not wait is refused where the attempt in front of it fails, and another owner had the lock just now', async () => {
   const lock = registryOf({ idleBetweenTries: 100 }).obtain('key');
-  const poll = lateReply();
-  redis.evalSha
-    .mockResolvedValueOnce(refused(60_000))
-    .mockReturnValueOnce(poll.promise)
-    .mockResolvedValue(refused(60_000));
+  redis.evalSha.mockResolvedValueOnce(refused(60_000));
+  const poll = nextReply(redis);
+  redis.evalSha.mockResolvedValue(refused(60_000));
   lock.lock().catch(() => undefined);
   await time.advance(110);
   const trying = settled(lock.tryLock());
