@@ -1,8 +1,17 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { DistributedLock, Lease, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
+import type {
+  AcquireMessage,
+  DistributedLock,
+  Lease,
+  LockOptions,
+  RedisLock,
+  RedisLockRegistry,
+  ReleaseMessage,
+} from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, sharedGranted, sharedRefused, sharedReleased } from '../support/mock-redis';
+import { published } from '../support/published';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -101,6 +110,27 @@ it('A permit of this process ends by the next attempt of its caller that waits, 
   await first.unlock();
   (await waiting).assertHeld();
   expect(redis.calls.slice(length).map((call) => call?.arguments?.at(-1))).toEqual([(first as RedisLease).owner]);
+});
+
+it.each([
+  ['goes to the next caller', [1, 0, 2], true],
+  ['goes to another process', [1, 0, 0, 60_000, 'another:1', '1700000000000000', 2, '1700000020000'], false],
+])('The end of a lease that %s is published so, with both of them', async (_, answer, isHandedOver) => {
+  const semaphore = semaphoreOf();
+  const all = published<ReleaseMessage>('release', async () => {
+    const calls = await published<AcquireMessage>('acquire', async () => {
+      const first = await semaphore.lock();
+      answers = REFUSED.slice();
+      const waiting = semaphore.lock({ waitTime: 100 }).catch(() => undefined);
+      await time.advance(51);
+      answers = [answer, ...REFUSED];
+      await first.unlock();
+      await time.advance(100);
+      await waiting;
+    });
+    expect(calls.map((message) => message.isHandedOver)).toEqual([false, isHandedOver]);
+  });
+  expect(await all).toMatchObject([{ isHandedOver }]);
 });
 
 it('A permit goes from caller to caller, each of which waits in Redis in its turn', async () => {

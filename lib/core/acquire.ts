@@ -155,10 +155,10 @@ export class Call {
   }
 
   /**
-   * The lease of a hold of this process ended, and this caller is next. The script that makes its next attempt ends the
-   * hold: the queue in Redis decides who is next. Resolves to what became of that hold.
+   * A lease of this process ended, and this caller is next. The script that makes its next attempt ends the hold: the
+   * queue in Redis decides who is next. Resolves to what became of that hold.
    */
-  exchange(ended: Hold, limit: number): Promise<Released> {
+  exchange(ended: RedisLease, limit: number): Promise<Released> {
     // No longer than this caller may wait. The release of that hold is repeated then.
     const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
@@ -166,9 +166,10 @@ export class Call {
     const { hold } = asked;
     this.#become('asking');
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.keep);
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.hold.keep);
     asked.attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
+      if (answer?.granted) ended.handedOver(this.wait.trace);
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
     protocol.availability.attemptInFlight = asked.attempt;
@@ -579,7 +580,6 @@ export class Call {
    * cause is the last such answer, or the last error of the socket: it says more than the silence.
    */
   #unavailable(): CannotAcquireLockError {
-    const { key } = this.wait;
     const { failure } = this.#protocol.availability;
     const { connection } = this.#lock.services;
     const slot = connection.slotOf(this.#lock.names.lock);
@@ -595,6 +595,6 @@ export class Call {
       const said = messageOf(failure);
       why = seconds > 0 ? `for ${seconds} s Redis has answered only: ${said}` : `Redis answered: ${said}`;
     }
-    return cannotAcquire(key, why + where, cause);
+    return cannotAcquire(this.wait.key, why + where, cause);
   }
 }

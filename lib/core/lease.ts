@@ -9,7 +9,7 @@ import {
   notReleased,
 } from '../api/errors';
 import { type LockType, traitsOf } from '../api/lock-types';
-import type { LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import type { AcquireMessage, LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
@@ -368,9 +368,9 @@ export class RedisLease implements HeldLease {
     }, message);
   }
 
-  /** Its hold goes to the next local caller. */
-  handedOver(): void {
-    if (this.#releaseTrace !== undefined) this.#releaseTrace.isHandedOver = true;
+  /** Its hold, or the lock after it, goes to the next local caller. `to`: what is published about that caller. */
+  handedOver(to?: AcquireMessage): void {
+    for (const message of [this.#releaseTrace, to]) if (message !== undefined) message.isHandedOver = true;
   }
 
   /** The hold goes to the next local caller, or is released. */

@@ -432,10 +432,9 @@ export class RedisLock implements DistributedLock {
   #exchange(ended: RedisLease, timeout: number): Promise<Released> {
     let exchange: Promise<Released> | undefined;
     this.give((call) => {
-      exchange = call.exchange(ended.hold, timeout);
+      exchange = call.exchange(ended, timeout);
       return undefined;
     });
-    ended.handedOver();
     return (exchange as unknown as Promise<Released>).catch((error) => releaseAfter(error, ended.hold, timeout));
   }
 
