@@ -1,17 +1,25 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
+import { GlideClient, Logger } from '@valkey/valkey-glide';
 import { createSentinel } from 'redis';
-import { type ListedLock, LockInspectionError, type LockType, type RedisLockRegistry } from '../../lib';
+import {
+  type ListedLock,
+  LockInspectionError,
+  type LockType,
+  type RedisClient,
+  type RedisLockRegistry,
+} from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
 import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { LOCK_TYPES } from '../../lib/protocols/lock-types';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import { fromGlide } from '../../lib/valkey-glide';
 import { startCluster } from '../support/cluster';
 import { connected } from '../support/connected';
 import { packageNamed } from '../support/ioredis-packages';
 import { silence } from '../support/mock-redis';
 import { atTheEnd, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
-import { startSentinel } from '../support/sentinel';
+import { type SentinelServers, startSentinel } from '../support/sentinel';
 import { createRegistry, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -168,12 +176,30 @@ describePrivate('Inspecting', () => {
     }
   });
 
-  it('Inspecting a list has the locks of the master, through a sentinel client that reads from replicas', async () => {
+  it.each<[string, (servers: SentinelServers) => Promise<{ client: RedisClient; end(): void }>]>([
+    [
+      'a sentinel client',
+      async ({ name, sentinel }) => {
+        const options = { name, sentinelRootNodes: [sentinel], replicaPoolSize: 1 };
+        const client = await connected(createSentinel(options));
+        return { client, end: () => client.destroy() };
+      },
+    ],
+    [
+      'valkey-glide',
+      async ({ nodes }) => {
+        const addresses = nodes.map(({ address }) => ({ ...address }));
+        const options = { addresses, readFrom: 'preferReplica', requestTimeout: 10_000 } as const;
+        const client = await GlideClient.createClient(options);
+        return { client: fromGlide(client), end: () => client.close() };
+      },
+    ],
+  ])('Inspecting a list has the locks of the master, through %s that reads from replicas', async (_, connect) => {
+    Logger.setLoggerConfig('off'); // it would write every NOSCRIPT to the console
     const servers = await startSentinel({ replicas: 2 });
     atTheEnd(() => servers.stop());
-    const { name, sentinel } = servers;
-    const client = await connected(createSentinel({ name, sentinelRootNodes: [sentinel], replicaPoolSize: 1 }));
-    atTheEnd(() => client.destroy());
+    const { client, end } = await connect(servers);
+    atTheEnd(end);
     const { registry } = createRegistry(client);
     const names = Array.from({ length: 100 }, (_, i) => `key-${i}`);
     await Promise.all(names.map((key) => registry.obtain(key).lock()));

@@ -2,6 +2,7 @@ import type { RedisSubscriber } from '../api/options';
 import { clock } from '../internal/clock';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
 import { describeForAdapter, type RedisClient } from '../redis/client';
+import { type Page, type ScanOptions, scanPage } from '../redis/cluster';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
 
 /** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
@@ -59,7 +60,7 @@ interface GlideInternals extends Glide {
   /** A cluster. */
   invokeScriptWithRoute?: unknown;
   /** Private: what the client was made with. */
-  readonly config?: object;
+  readonly config?: { readonly readFrom?: string };
   readonly isClosed?: boolean;
   /** Counts for all clients in this process. */
   getStatistics?(): { readonly total_connections?: string };
@@ -143,6 +144,10 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
     return this.#client.isClosed !== true;
   }
 
+  protected get readsFromReplicas(): boolean {
+    return (this.#client.config?.readFrom ?? 'primary') !== 'primary';
+  }
+
   protected async command(command: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
     try {
@@ -198,7 +203,14 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
 
 /** `GlideClient`: one server, or a primary with replicas. */
 class SingleGlide extends GlideAdapter {
-  readonly scan = this.scanPage;
+  /**
+   * With `readFrom`, each page would come from another replica: a script goes to the primary. Without, SCAN it is: a proxy
+   * may have it of all its servers.
+   */
+  readonly scan = (cursor: string, options: ScanOptions): Promise<Page> => {
+    const byScript = (words: string[]) => this.eval('return redis.call(unpack(ARGV))', { arguments: words });
+    return this.readsFromReplicas ? scanPage(byScript, cursor, options) : this.scanPage(cursor, options);
+  };
 }
 
 /** `GlideClusterClient`. */
