@@ -43,6 +43,25 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
     expect(await here.read.inspect()).toMatchObject({ holders: 2, waiting: 0, fencingToken: undefined });
     for (const lease of leases) await lease.unlock();
   });
+
+  it.each([{}, { ttl: 20_000 }])(
+    'A read/write lock is for all readers that wait when a writer leaves, before the next writer: %j',
+    async (options) => {
+      const [one, other] = await pair();
+      const { read, write } = one.readWrite('key');
+      const order: string[] = [];
+      const writer = await write.lock();
+      const first = read.run(() => sleep(50), options);
+      await queued(write, 1);
+      const writing = other.readWrite('key').write.run(() => order.push('write'));
+      await queued(write, 2);
+      const last = read.run(() => order.push('read'), options);
+      await sleep(SLICE);
+      await writer.unlock();
+      await Promise.all([first, writing, last]);
+      expect(order).toEqual(['read', 'write']);
+    },
+  );
 }
 
 describe('A read/write lock in memory', () => {

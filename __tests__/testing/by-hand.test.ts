@@ -195,6 +195,22 @@ it('InMemoryLocks close at once in a silence: what is not answered fails, and is
   await asked;
 });
 
+it('A lease in memory is held since its grant, however long its caller waited', async () => {
+  jest.useFakeTimers();
+  const { ours } = openTwo();
+  const lost: unknown[] = [];
+  const note = (message: unknown) => lost.push(message);
+  const first = await ours.obtain('key').lock();
+  const next = ours.obtain('key').lock({ ttl: 1_000 });
+  await jest.advanceTimersByTimeAsync(5_000);
+  await first.unlock();
+  await next;
+  subscribe('redis-lock-registry:lost', note);
+  await jest.advanceTimersByTimeAsync(1_000);
+  unsubscribe('redis-lock-registry:lost', note);
+  expect(lost).toMatchObject([{ heldFor: expect.closeTo(1_000, -2) }]);
+});
+
 it('InMemoryLocks of several registryKeys are distinguished', async () => {
   const locks = new InMemoryLocks();
   expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');

@@ -4,6 +4,7 @@ import type { RegistrySettings } from '../api/options';
 import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
+import { ttlFor } from '../core/hold';
 import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
@@ -342,6 +343,7 @@ function inMemoryProtocol(
     permits: undefined,
     /** Readers enter together with those of their process, as in Redis. */
     queuesItself: kind !== 'read',
+    ttlFor: (request) => (kind === 'read' ? ttlFor(request) : request.ttl),
     /** The queue gives every caller its turn. */
     standBack: () => undefined,
 
@@ -356,7 +358,8 @@ function inMemoryProtocol(
       return answered(answer);
     },
 
-    async wait({ ticket }, _refusal, wait) {
+    async wait(hold, _refusal, wait) {
+      const { ticket } = hold;
       if (protocol.permits !== undefined) protocol.permits.waiting = protocol;
       let answer: Grant | NotGranted | undefined;
       try {
@@ -369,6 +372,8 @@ function inMemoryProtocol(
         // Its caller has given up. In a silence the orphan is followed up.
         if (answer === undefined && !locks.isSilent) lock().release(ticket);
       }
+      // It has the lock since now, and not since its attempt: readers of its process may enter with it.
+      if (answer?.granted) hold.sentAt = clock.now();
       return answered(answer ?? NOT_GRANTED);
     },
 
