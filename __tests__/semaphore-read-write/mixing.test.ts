@@ -21,6 +21,22 @@ async function refusal(held: DistributedLock, asked: DistributedLock): Promise<s
   return refused;
 }
 
+/** What `asked` says of a lock that is held as something else. */
+async function said(held: DistributedLock, asked: DistributedLock): Promise<unknown[]> {
+  const lease = await held.lock();
+  const answers = [];
+  for (const ask of [() => asked.inspect(), () => asked.forceUnlock()]) {
+    answers.push(
+      await ask().then(
+        ({ holders }) => `held by ${holders}`,
+        ({ name, cause }) => `${name} ${cause.message.slice(0, 9)}`,
+      ),
+    );
+  }
+  await lease.unlock().catch(() => undefined);
+  return answers;
+}
+
 describeReal('A key that is a semaphore here and something else there', () => {
   const fixture = SharedFixture.install();
 
@@ -101,6 +117,9 @@ describeReal('A key in memory that is used as two things', () => {
         const here = used.replace('a lock', `a lock of type ${lockType}`);
         expect(refused).toMatch(`It is ${there} in Redis, and it is used as ${here} here`);
         expect(await refusal(uses[is](one), uses[used](other))).toBe(refused.replace('in Redis', 'in memory'));
+        expect(await said(uses[is](one), uses[used](other))).toEqual(
+          await said(uses[is](inRedis[0]), uses[used](inRedis[1])),
+        );
         await (await uses[used](other).lock()).unlock();
       },
     );
@@ -113,6 +132,11 @@ describeReal('A key in memory that is used as two things', () => {
     const refused =
       'It is a lock of type spin, pub-sub or fair in memory, and it is used as a lock of type redisson here';
     expect(await refusal(spin.obtain('key'), redisson.obtain('key'))).toContain(refused);
+    const wrong = 'LockInspectionError WRONGTYPE';
+    expect(await said(spin.obtain('key'), redisson.obtain('key'))).toEqual([wrong, wrong]);
+    const lease = await spin.obtain('key').lock();
+    expect(await redisson.list().next()).toMatchObject({ done: true });
+    await lease.unlock();
   });
 
   const pairsInSpin = pairsInMemory({ lockType: 'spin' });

@@ -263,26 +263,32 @@ export function inMemoryBackend(
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
   const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
+  const useOf = (kind: StoredKind): Use => {
+    const isShared = kind !== 'lock';
+    const is = isShared ? describeKind(kind) : describeFormat(format);
+    return { is, as: isShared ? is : `a lock of type ${lockType}`, isShared };
+  };
   const open = (kind: StoredKind, names: LockNames) => {
     const isShared = kind !== 'lock';
     // Throws for a name whose companion would be in another hash slot.
     if (isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
       names.companion('queue');
-    const is = isShared ? describeKind(kind) : describeFormat(format);
-    const use = { is, as: isShared ? is : `a lock of type ${lockType}`, isShared };
     const travels = !isShared && lockType !== 'redisson-fair';
-    return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
+    return inMemoryProtocol(names.lock, kind, useOf(kind), locks, send, isFencing, travels);
   };
-  const state = (names: LockNames, isShared: boolean): Inspected => {
-    const { kind = 'lock', fencingToken, holders, ...found } = locks.find(names.lock).state;
+  /** `seenAs`: any shared kind stands for all of them. */
+  const state = (names: LockNames, seenAs: StoredKind): Inspected => {
+    const lock = locks.find(names.lock);
+    lock.assertSeenAs(useOf(seenAs));
+    const { kind = 'lock', fencingToken, holders, ...found } = lock.state;
     const token = isFencing && hasTokens(kind) ? fencingToken : undefined;
-    return { ...found, fencingToken: token, ...((isShared || kind !== 'lock') && { holders }) };
+    return { ...found, fencingToken: token, ...((seenAs !== 'lock' || kind !== 'lock') && { holders }) };
   };
-  const inspectorOf = (isShared: boolean): LockInspector => ({
-    inspect: (names, timeout) => send(() => state(names, isShared), timeout),
+  const inspectorOf = (seenAs: StoredKind): LockInspector => ({
+    inspect: (names, timeout) => send(() => state(names, seenAs), timeout),
     forceUnlock(names, timeout) {
       return send(() => {
-        const before = state(names, isShared);
+        const before = state(names, seenAs);
         locks.find(names.lock).free();
         return before;
       }, timeout);
@@ -292,14 +298,14 @@ export function inMemoryBackend(
   const { results } = locks;
   return {
     connection: connectionTo(locks),
-    inspector: inspectorOf(false),
+    inspector: inspectorOf('lock'),
     heldScripts,
     results: {
       read: (name, timeout) => send(() => results.read(name), timeout),
       forget: (name, timeout) => send(() => results.forget(name), timeout),
       watch: (name) => results.watch(name),
     },
-    shared: { inspector: inspectorOf(true), open, heldScripts: () => heldScripts },
+    shared: { inspector: inspectorOf('semaphore'), open, heldScripts: () => heldScripts },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {
       const pattern = globPattern(match);

@@ -261,12 +261,15 @@ export class StoredLock {
     return grant(ticket, lease);
   }
 
+  /** Throws for a lock that is held, and that is not seen as this: a shared lock is seen as any. */
+  assertSeenAs(use: Use): void {
+    if (this.state.owner === undefined || this.#use === undefined || this.#use.isShared) return;
+    if (use.isShared || this.#use.is !== use.is) throw usedWrong(this.#use, use);
+  }
+
   #assertUse(use: Use): void {
     if (this.#use === undefined || (this.#leases.size === 0 && this.#queue.size === 0)) this.#use = use;
-    if (this.#use.is === use.is) return;
-    // The words are those of Redis for a key of another type, and our scripts of another kind of shared lock.
-    const code = this.#use.isShared && use.isShared ? 'WRONGKIND' : 'WRONGTYPE';
-    throw new Error(`${code} It is ${this.#use.is} in memory, and it is used as ${use.as} here`);
+    if (this.#use.is !== use.is) throw usedWrong(this.#use, use);
   }
 
   #find(owner: string): StoredLease | NotHeld {
@@ -291,6 +294,12 @@ export class StoredLock {
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
     this.#expiry = clock.setTimeout(() => this.expireAndGrant(), ms);
   }
+}
+
+/** The words are those of Redis for a key of another type, and our scripts of another kind of shared lock. */
+function usedWrong(there: Use, here: Use): Error {
+  const code = there.isShared && here.isShared ? 'WRONGKIND' : 'WRONGTYPE';
+  return new Error(`${code} It is ${there.is} in memory, and it is used as ${here.as} here`);
 }
 
 function taken(some: readonly { readonly takes: number }[]): number {
