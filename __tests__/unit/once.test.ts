@@ -214,6 +214,25 @@ describe('Once whose time is that of a test', () => {
     expect([task.mock.calls.length, looked.length]).toEqual([0, at.length]);
   });
 
+  it('A caller of once whose task runs looks for no result meanwhile', async () => {
+    const [one, other] = pairs();
+    const read = jest.fn(async () => undefined);
+    const watch = () => ({ pause: 100, on: () => () => undefined });
+    const once = new Once({ read, watch } as unknown as Results, 1_000);
+    const lease = await other.obtain('key').lock();
+    const { task, open } = gated('done');
+    const call = once.once(one.obtain('key') as RedisLock, task, KEPT);
+    await time.advance(50);
+    await lease.unlock();
+    await time.advance(10);
+    expect(task).toHaveBeenCalledTimes(1);
+    const { length } = read.mock.calls;
+    await time.advance(1_000);
+    expect(read).toHaveBeenCalledTimes(length);
+    open();
+    expect(await call).toBe('done');
+  });
+
   it.each(['has left', 'has had the lock'])('A caller of once that %s looks for no result any more', async (how) => {
     const [one, other] = pairs();
     const read = jest.fn(async () => undefined);

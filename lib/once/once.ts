@@ -163,9 +163,15 @@ export class Once {
       if (!flight.isRunning) flight.kept = text;
       this.#end(lock.key, flight);
     };
-    // The end of the flight ends that wait.
     void this.#found(lock, wait).then(found, () => undefined);
-    return lock.run(performed, { signal });
+    return lock.run(
+      (lease) => {
+        // It is looked for under the lock now. The end of the flight ends that wait too.
+        wait.interrupt(undefined);
+        return performed(lease);
+      },
+      { signal },
+    );
   }
 
   /** Resolves when the result is there. */
