@@ -29,9 +29,9 @@ describeReal('The scripts of a shared lock', () => {
 
   interface Asked {
     readonly permits?: number;
-    /** ms since the number of permits was given, and whether the lock has not been told. */
+    /** ms since the number of permits was given, and whether this process gave it. */
     readonly givenAgo?: number;
-    readonly isNews?: boolean;
+    readonly isOwn?: boolean;
     readonly arrival?: number | '';
     readonly waited?: number;
     readonly keptFor?: number;
@@ -44,10 +44,10 @@ describeReal('The scripts of a shared lock', () => {
     readonly ending?: string;
   }
 
-  const enter = (member: string, { permits = 1, givenAgo = 0, isNews = false, arrival = '', ...asked }: Asked = {}) => {
+  const enter = (member: string, { permits = 1, givenAgo = 0, isOwn = false, arrival = '', ...asked }: Asked = {}) => {
     const [, kind = '', owner = ''] = /^(\w+):(.*)$/.exec(member) ?? [];
     const { waited = 0, keptFor = 3 * SECOND, passesFor = 0, queues = true, earlier = owner, ending = '' } = asked;
-    const number = [permits, givenAgo, isNews ? 1 : 0];
+    const number = [permits, givenAgo, isOwn ? 1 : 0];
     const place = [queues ? 1 : 0, arrival, waited, keptFor, passesFor];
     return run(ENTER, kind, owner, lock, MINUTE, ...number, ...place, earlier, ending);
   };
@@ -116,14 +116,14 @@ describeReal('The scripts of a shared lock', () => {
       await client.hSet(waiters, 'permits', `1:${givenAt}`);
       return (await enter(`semaphore:b:${++callers}`, asked))[6];
     };
-    expect(await numberAfter(Date.now(), { permits: 5, givenAgo: MINUTE, isNews: true })).toBe(1);
+    expect(await numberAfter(Date.now(), { permits: 5, givenAgo: MINUTE, isOwn: true })).toBe(1);
     expect(await numberAfter(Date.now() - MINUTE, { permits: 5 })).toBe(1);
     // It was given a minute ago, whenever the lock is told.
-    expect(await numberAfter(0, { permits: 1, givenAgo: MINUTE, isNews: true })).toBe(1);
+    expect(await numberAfter(0, { permits: 1, givenAgo: MINUTE, isOwn: true })).toBe(1);
     const [, givenAt] = (await client.hGet(waiters, 'permits'))?.split(':') ?? [];
     expect(Number(givenAt)).toBeLessThanOrEqual(Date.now() - MINUTE);
     expect(await isIn('semaphore:a:1')).toBe(false);
-    expect(await numberAfter(Date.now() + MINUTE, { permits: 2, isNews: true })).toBe(2);
+    expect(await numberAfter(Date.now() + MINUTE, { permits: 2, isOwn: true })).toBe(2);
     expect(await isIn('semaphore:a:1')).toBe(true);
     await client.del(waiters);
     await waits('semaphore:a:2');

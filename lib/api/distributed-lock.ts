@@ -181,7 +181,7 @@ export interface LockState {
    * The name of the registry in the owner value, by default host and pid; `undefined` for owners of other libraries.
    */
   readonly name: string | undefined;
-  /** The registry that was asked has it, and has not unlocked it. */
+  /** `owner` is of the registry that was asked, which has not unlocked it. */
   readonly isOurs: boolean;
   /**
    * ms since 1970: when the process of `owner` acquired it, whichever of its callers has it now. By the clock of that

@@ -205,8 +205,8 @@ export interface ListOptions {
 /** Options of `LockRegistry.semaphore`. */
 export interface SemaphoreOptions {
   /**
-   * How many leases there may be at a time, over all processes: a whole number from 1. The number of the latest call
-   * that begins to acquire counts for everybody, also for those that wait.
+   * How many leases there may be at a time, over all processes: a whole number from 1. The number that was given last
+   * counts for everybody who waits, as soon as a call of its process begins to acquire.
    */
   permits: number;
 }
