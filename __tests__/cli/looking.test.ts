@@ -83,6 +83,20 @@ describePrivate('redis-locks', () => {
     expect(inspect.stdout).toMatch(/may be data of an application\.\r\nholder +not shown\r\nleft +no expiry\r\n/);
   });
 
+  it('a permit that has been held for long makes its semaphore one, though the lease of another lasts longer', async () => {
+    const since = (name: string, ms: number) => `${name}:${'A'.repeat(22)}:${(Date.now() - ms) * 1_000}`;
+    const permit = (name: string, heldFor: number, left: number) => {
+      return [String(Date.now() + left), `semaphore:${since(name, heldFor)}`];
+    };
+    const sums = ['-2', 'semaphore:held', '-2', 'semaphore:leases'];
+    await send('ZADD', 'locks:render', ...permit('old', 3_600_000, 30_000), ...permit('new', 0, 60_000), ...sums);
+    await send('SET', 'locks:a', since('web-7', 60_000), 'PX', '60000');
+    const [long, sorted] = [start('ls', '--json', '--longer-than', '5m'), start('ls', '--json', '--sort', 'held')];
+    expect([await long.ended, await sorted.ended]).toEqual([0, 0]);
+    const namesOf = ({ lines }: Program) => lines.map((line) => JSON.parse(line).lock);
+    expect([namesOf(long), namesOf(sorted)]).toEqual([['locks:render'], ['locks:render', 'locks:a']]);
+  });
+
   it('kill -9 frees the lock when its ttl ends, and watch shows that of a lock that was held for long', async () => {
     await send('CONFIG', 'RESETSTAT');
     const watch = start('watch', '--json', '--interval', '100ms', '--longer-than', '500ms');

@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
-import { type FoundLock, hasOtherOwner, mayBeOf } from '../inspection/found-lock';
+import { type FoundLock, hasOtherOwner, longestHold, mayBeOf } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import {
@@ -114,11 +114,12 @@ function chosen<T extends FoundLock>(locks: readonly T[], values: Values): reado
   const order = orderOf(values);
   const type = lockTypeOf(values);
   const left = locks.filter((lock) => {
-    const { heldFor, waiting } = lock;
+    const { waiting } = lock;
+    const { heldFor } = longestHold(lock);
     return mayBeOf(lock, type) && (heldFor ?? -1) >= least && (!values.waiting || (waiting ?? 0) > 0);
   });
   const ranks = {
-    held: ({ heldFor }: FoundLock) => -(heldFor ?? -1),
+    held: (lock: FoundLock) => -(longestHold(lock).heldFor ?? -1),
     waiting: ({ waiting }: FoundLock) => -(waiting ?? -1),
     left: ({ remaining }: FoundLock) => remaining ?? Number.MAX_VALUE,
   };
@@ -236,15 +237,18 @@ export async function ui(args: Arguments): Promise<number> {
 }
 
 function tableOf(locks: readonly SeenLock[]): string[] {
-  const rows = locks.map((lock) => [
-    lock.lock,
-    lock.kind === 'lock' ? `${lock.typeName.replace(/(, .*)? or .*/, '…')}${lock.isSure ? '' : '?'}` : kindOf(lock),
-    holdersOf(lock),
-    lock.heldFor === null ? '' : `${lock.isOlder ? '>' : ''}${shown(lock.heldFor)}`,
-    lock.holder === null ? '' : shown(lock.remaining),
-    lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
-    waitingFor(lock) ?? '?',
-  ]);
+  const rows = locks.map((lock) => {
+    const { heldFor, isOlder } = longestHold(lock);
+    return [
+      lock.lock,
+      lock.kind === 'lock' ? `${lock.typeName.replace(/(, .*)? or .*/, '…')}${lock.isSure ? '' : '?'}` : kindOf(lock),
+      holdersOf(lock),
+      heldFor === null ? '' : `${isOlder ? '>' : ''}${shown(heldFor)}`,
+      lock.holder === null ? '' : shown(lock.remaining),
+      lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
+      waitingFor(lock) ?? '?',
+    ];
+  });
   return columns(['LOCK', 'TYPE', 'HOLDER', 'HELD', 'LEFT', 'RENEWED', 'WAITING'], rows);
 }
 

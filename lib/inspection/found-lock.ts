@@ -98,6 +98,12 @@ export function firstOwnerOf({ holders: [first] }: FoundLock): string | undefine
   return first && ownerOf(first);
 }
 
+/** For how long the lock has been held, as far as that is known: of a shared lock, it may not be the first holder's time. */
+export function longestHold({ holders }: Pick<FoundLock, 'holders'>): Pick<Holder, 'heldFor' | 'isOlder'> {
+  const none: Pick<Holder, 'heldFor' | 'isOlder'> = { heldFor: null, isOlder: false };
+  return holders.reduce((longest, one) => ((one.heldFor ?? -1) > (longest.heldFor ?? -1) ? one : longest), none);
+}
+
 /** Whether somebody else has what was looked at twice. A shared lock may have other holders then, and still the first ones. */
 export function hasOtherOwner(one: FoundLock, other: FoundLock): boolean {
   return one.format !== 'shared' && firstOwnerOf(one) !== firstOwnerOf(other);
