@@ -222,4 +222,15 @@ describePrivate('The page shows', () => {
     ]);
     expect(holders[0]?.heldFor).toBeGreaterThanOrEqual(90_000);
   });
+
+  it('a shared lock as held for as long as its oldest holder has it', async () => {
+    const lock = `${Math.random()}:jobs`;
+    // The lease of the later one lasts longer.
+    const members = [3_600_000, 0].map((ago, i) => {
+      const owner = `web-1:${'x'.repeat(22)}:${(Date.now() - ago) * 1_000}`;
+      return { score: Date.now() + 30_000 * (i + 1), value: `semaphore:${owner}` };
+    });
+    await tested.client.zAdd(lock, members);
+    expect((await tested.view({ lock })).selected?.heldFor).toBeGreaterThanOrEqual(3_600_000);
+  });
 });

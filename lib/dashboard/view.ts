@@ -1,5 +1,5 @@
 import { type Found, finderOf } from '../inspection/find-locks';
-import { ownerOf } from '../inspection/found-lock';
+import { longestHold, ownerOf, withTimes } from '../inspection/found-lock';
 import { History, type SeenLock } from '../inspection/history';
 import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
@@ -111,17 +111,22 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     locks = shown.map((lock) => {
       const { holder, owner, queue } = lock;
       const here = activity.held.get(owner ?? '');
-      const exact = here && { heldFor: Math.round(now - here.at), renewed: here.renewed, isOlder: false };
+      const holders = lock.holders.map((one) => {
+        const at = activity.held.get(ownerOf(one))?.at;
+        return at === undefined ? one : withTimes(one, { heldFor: Math.round(now - at), isOlder: false });
+      });
+      const { heldFor, isOlder = false } = longestHold({ holders });
+      const renewed = here?.renewed ?? lock.renewed;
       const hold = owner ?? lock.lock;
       if (surelyWaiting(lock) > 0) seen.set(hold, waitersSeen.get(hold) ?? now);
-      const times = [waits.get(lock.lock)?.waits ?? 0, ...(queue ?? []).map((one) => one.waitingFor ?? 0)];
-      const isLeast = times.every((time) => time === 0);
-      const longestWait = Math.round(isLeast ? now - (seen.get(hold) ?? now) : Math.max(...times)) || null;
+      const waitTimes = [waits.get(lock.lock)?.waits ?? 0, ...(queue ?? []).map((one) => one.waitingFor ?? 0)];
+      const isLeast = waitTimes.every((time) => time === 0);
+      const longestWait = Math.round(isLeast ? now - (seen.get(hold) ?? now) : Math.max(...waitTimes)) || null;
       const usual = holder === null || lock.isKept ? null : activity.holdTimes.usual(lock.lock);
-      const heldFor = exact?.heldFor ?? lock.heldFor ?? 0;
-      const isLong = usual !== null && heldFor > Math.max(SHORT, TIMES_USUAL * usual);
+      const isLong = usual !== null && (heldFor ?? 0) > Math.max(SHORT, TIMES_USUAL * usual);
       const isOverdue = isLong || (longestWait ?? 0) > LONG_WAIT;
-      return { ...lock, ...exact, isHere: here !== undefined, longestWait, isLeast, usual, isLong, isOverdue };
+      const times = { heldFor, isOlder, longestWait, isLeast, usual, isLong, isOverdue };
+      return { ...lock, holders, renewed, isHere: here !== undefined, ...times };
     });
     waitersSeen = seen;
   };
