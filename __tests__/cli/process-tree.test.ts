@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -121,4 +121,21 @@ describe('A command', () => {
     expect(await command.exitCode).toBe(3);
     expect(performance.now() - startedAt).toBeLessThan(1_800 + grace - 300);
   });
+
+  // Elsewhere the environment of a process is not known.
+  (process.platform === 'linux' ? it : it.skip)(
+    'is ended with what a run inside it has left behind, whose lock is another one',
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), 'tree-'));
+      const file = join(folder, 'pid');
+      const inner = `LOCK_OWNER=me:2 sh -c 'sleep 60 & echo $! > ${file}'`;
+      const words = ['sh', '-c', `${inner}; exec sleep 60`];
+      const command = (await Command.start(words, { LOCK_OWNER: 'me:1' }, 60_000)) as Command;
+      const pid = await until(() => existsSync(file) && Number(readFileSync(file, 'utf8')));
+      command.end();
+      expect(await command.exitCode).toBe(143);
+      expect(processes().map((one) => one.pid)).not.toContain(pid);
+      rmSync(folder, { recursive: true });
+    },
+  );
 });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../redis/failure';
@@ -37,8 +38,8 @@ export class Command {
   }
 
   /**
-   * `environment`: an addition to that of this process, which no other process has; `undefined`: the command does not
-   * have it. Resolves to an exit code if it fails.
+   * `environment`: an addition to that of this process; `undefined`: the command does not have it. Resolves to an exit
+   * code if it fails.
    */
   static async start(
     [program = '', ...args]: readonly string[],
@@ -46,10 +47,12 @@ export class Command {
     grace: number,
   ): Promise<Command | number> {
     try {
-      const child = spawn(program, args, { stdio: 'inherit', env: { ...process.env, ...environment } });
+      // A name of its own: a `run` inside the command has the other names too.
+      const mark = `LOCK_RUN_${randomBytes(8).toString('hex')}`;
+      const env = { ...process.env, ...environment, [mark]: '1' };
+      const child = spawn(program, args, { stdio: 'inherit', env });
       const { pid } = child;
-      const [mark = ''] = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-      if (pid !== undefined) return new Command(child, pid, mark, grace);
+      if (pid !== undefined) return new Command(child, pid, `${mark}=1`, grace);
       throw await new Promise((resolve) => child.on('error', resolve));
     } catch (error) {
       // Node throws some of the system's errors, and reports others by an event.
