@@ -57,7 +57,10 @@ export const COMMANDS: Readonly<Record<string, readonly [use: string, about: str
     ...(['ttl', 'min-hold', 'grace', 'fencing', 'name'] as const),
   ],
   ls: ['', 'the locks that are held, of every registry unless --registry-key is given', ...CHOICE],
-  inspect: ['KEY', 'who holds a lock. KEY: its name in Redis, or the end of it after a colon'],
+  inspect: [
+    'KEY',
+    'who holds a lock. KEY: its name in Redis, or the end of it after a colon; with --registry-key, its key',
+  ],
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval'],
   release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data'],
   ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
