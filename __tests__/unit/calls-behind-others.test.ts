@@ -28,7 +28,7 @@ it('A caller that does not wait is told what Redis answers to the attempt in fro
   await time.advance(20);
   attempt.reject(new Error('Socket closed unexpectedly'));
   expect(await first).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
-  expect(await second).toMatchObject({ value: { key: 'key' } });
+  expect(await second).toMatchObject({ after: 20, value: { key: 'key' } });
   const other = registryOf().obtain('other');
   const refusal = nextReply(redis);
   const both = [settled(other.tryLock()), settled(other.tryLock())];
@@ -108,20 +108,25 @@ it.each(DISTINCT_TYPES.flatMap((lockType) => [0, 1].map((waiters) => ({ lockType
   },
 );
 
-it.each(DISTINCT_TYPES)('A tryLock of a %s lock waits for the answer to an unlock', async (lockType) => {
-  const lock = registryOf({ lockType }).obtain('key');
-  const lease = await lock.lock();
-  await time.advance(80);
-  const release = nextReply(redis);
-  const unlocked = lease.unlock();
-  await time.advance(300);
-  const trying = settled(lock.tryLock());
-  await time.advance(50);
-  expect(redis.sent).toBe(2);
-  release.resolve(released);
-  await unlocked;
-  expect(await trying).toMatchObject({ value: { key: 'key' } });
-});
+it.each(DISTINCT_TYPES)(
+  'A tryLock of a %s lock waits for the answer to an unlock that is not answered for long',
+  async (lockType) => {
+    const lock = registryOf({ lockType }).obtain('key');
+    const lease = await lock.lock();
+    await time.advance(80);
+    const release = nextReply(redis);
+    const unlocked = lease.unlock();
+    await time.advance(200);
+    expect(await settled(lock.tryLock())).toMatchObject({ after: 0, value: null });
+    await time.advance(100);
+    const trying = settled(lock.tryLock());
+    await time.advance(50);
+    expect(redis.sent).toBe(2);
+    release.resolve(released);
+    await unlocked;
+    expect(await trying).toMatchObject({ value: { key: 'key' } });
+  },
+);
 
 it('A reader that does not wait is refused without a question where the one in front of it was', async () => {
   redis.evalSha.mockResolvedValue(sharedRefused(20_000, 0));
