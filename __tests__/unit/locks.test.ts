@@ -1,5 +1,6 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
+import { holdChannel } from '../../lib/diagnostics/channels';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, nextReply, refused, silence } from '../support/mock-redis';
@@ -388,6 +389,16 @@ it('A hold of redisson-fair is released for the next caller', async () => {
   await lease.unlock();
   (await waiting).assertHeld();
   expect(redis.sent).toBe(sent + 2);
+});
+
+it('A section is published of a lock that is taken, and not once more where it is taken inside', async () => {
+  const started: unknown[] = [];
+  const note = (message: unknown) => started.push(message);
+  holdChannel.start.subscribe(note);
+  await (await lock.lock()).unlock();
+  await lock.run(async () => (await lock.lock()).unlock());
+  holdChannel.start.unsubscribe(note);
+  expect(started).toMatchObject([{ isReentry: false }, { isReentry: false }]);
 });
 
 it('A call whose signal has aborted sends nothing', async () => {
