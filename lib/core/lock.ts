@@ -359,10 +359,11 @@ export class RedisLock implements DistributedLock {
     // What it has sent sees to it, after a release.
     if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
-    if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);
+    const half = timeout / 2;
+    if (protocol.exchange !== undefined) return this.#exchange(ended, half);
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
-    const asked = hold.confirmOrRelease(ttlFor(next.request), timeout / 2, now, this.queue.length);
+    const asked = hold.confirmOrRelease(ttlFor(next.request), half, now, this.queue.length);
     return asked?.then(
       (answer: Confirmed | Released) => {
         if (typeof answer === 'string') return answer;
@@ -371,10 +372,10 @@ export class RedisLock implements DistributedLock {
         // Its caller may have left since, and the next one may need more.
         const first = this.nextAfter(ended);
         const at = clock.now();
-        if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return hold.release(timeout / 2);
-        return this.#pass(ended, timeout / 2, false, at);
+        if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return hold.release(half);
+        return this.#pass(ended, half, false, at);
       },
-      (error: unknown) => releaseAfter(error, hold, timeout / 2),
+      (error: unknown) => releaseAfter(error, hold, half),
     );
   }
 
