@@ -3,6 +3,7 @@ import { GivingBack, repeated } from '../../lib/core/give-back';
 import { Hold } from '../../lib/core/hold';
 import type { LockProtocol, Released } from '../../lib/core/protocol';
 import { clock } from '../../lib/internal/clock';
+import { States } from '../../lib/internal/states';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
@@ -226,6 +227,17 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   await time.advance(60_000);
   expect([timesOf(), time.pending, scene.hold.state]).toEqual([times, 0, 'given up']);
   expect(sent.every(({ timeout }) => timeout === 5_000)).toBe(true);
+});
+
+it('What is left has a state, whose changes are told', async () => {
+  const changes: string[] = [];
+  States.onChange = (kind, _, to) => kind === 'follow-up' && changes.push(to);
+  const hold = holdOf();
+  hold.doubt(Promise.resolve(1));
+  giving.follow(hold);
+  await time.advance(0);
+  States.onChange = undefined;
+  expect(changes).toEqual(['pausing', 'removing', 'over']);
 });
 
 it('What is left of two owner values is removed one after the other, each when the one before was answered', async () => {

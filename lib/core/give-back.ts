@@ -102,7 +102,7 @@ export class GivingBack {
     if (!hold.giveUp()) return;
     const followUp = new FollowUp(hold, this);
     this.#followUps.set(hold, followUp);
-    inBackground(() => void followUp.run().finally(() => this.#followUps.delete(hold)));
+    inBackground(() => void followUp.run(() => this.#followUps.delete(hold)));
   }
 
   /**
@@ -148,12 +148,13 @@ class FollowUp {
     this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
   }
 
-  /** Resolves when nothing of the hold can come to Redis any more, as far as is known. */
-  async run(): Promise<void> {
+  /** Resolves when nothing of the hold can come to Redis any more, as far as is known. `over` is called then. */
+  async run(over: () => void): Promise<void> {
     try {
       await this.#removeUntilOver();
     } finally {
       this.#become('over');
+      over();
       resolveAll(this.#requests);
     }
   }
@@ -165,7 +166,6 @@ class FollowUp {
    */
   removeNow(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#state === 'over') resolve();
       this.#requests.push(resolve);
       this.#endPause?.();
     });
