@@ -113,6 +113,8 @@ it('A batch sends the last arguments once where all calls have the same', async 
     keys: ['one', 'two', 'three'],
     arguments: ['3', '1', '60', '=', 'a', 'b', 'c'],
   });
+  await Promise.all([run('one', '60'), run('two', '60')]);
+  expect(client.evalSha.mock.calls[1]?.[1]?.arguments).toEqual(['2', '0', '60']);
 });
 
 it('A batch puts no more than a hundred into one script, and only calls that are alike', async () => {

@@ -241,6 +241,7 @@ it('A call that runs now goes by the digest of its script, or as text', async ()
   const one = client();
   const redis = redisOf(one);
   void redis.runNow(script, ['a'], ['b'], 1_000, false, asItIs);
+  expect(script.sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
   expect(one.evalSha.mock.calls).toEqual([[script.sha1, { keys: ['a'], arguments: ['b'] }]]);
   expect(one.eval).not.toHaveBeenCalled();
 });
