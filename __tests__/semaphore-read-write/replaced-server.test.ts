@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { reliableUntil } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, queuedUntilLetIn } from '../support/mock-redis';
 
@@ -71,22 +70,3 @@ it.each(['read', 'write'] as const)(
     await Promise.all([waiting, other]);
   },
 );
-
-it('A caller that is let in by a message to the ms at which its ttl is over asks once more', async () => {
-  const leaseEnd = '1700000020000';
-  const { connection, publish } = messages();
-  const client = Object.assign(mockRedis(), { socketEpoch: 1, duplicate: () => connection });
-  client.evalSha.mockImplementation(async () => queuedUntilLetIn(20_000, leaseEnd));
-  const registry = new RedisLockRegistry(client, { registryKey: 'late' });
-  const sentAt = time.now;
-  const waiting = registry.readWrite('key').write.lock({ ttl: 60, renew: true, waitTime: 3_000 });
-  await time.advance(10);
-  const { sent } = client;
-  expect(sent).toBe(2); // one before the subscription, and one after it
-  client.evalSha.mockResolvedValue([0, 0, 1]);
-  time.now = reliableUntil(sentAt, 60);
-  publish(`write:${client.calls.at(-1)?.arguments?.[1]}=${leaseEnd}`);
-  await time.advance(0);
-  expect(client.sent).toBe(sent + 1);
-  (await waiting).assertHeld();
-});

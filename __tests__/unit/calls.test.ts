@@ -185,15 +185,17 @@ it('A grant by message ends the silence about a poll whose answer never came: th
   expect(await settled(lock.lock({ waitTime: 100 }))).toMatchObject({ error: { name: 'LockTimeoutError' } });
 });
 
-it('A grant by a message that comes when its ttl is over is no lease: another attempt follows', async () => {
+it('A grant by a message that comes when its ttl is over, to the ms, is no lease: another attempt follows', async () => {
   redis.evalSha
     .mockResolvedValueOnce(queuedUntilLetIn(20_000, '1'))
     .mockResolvedValueOnce(queuedUntilLetIn(20_000, '2'));
   const subscribe = jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined);
   const listening = Object.assign(redis, { subscribe, unsubscribe: async () => undefined });
   const { registry } = createRegistry(listening, { expireAfter: 60 });
+  const until = reliableUntil(time.now, 60);
   const call = settled(registry.semaphore('key', { permits: 1 }).lock());
-  await time.advance(70);
+  await time.advance(10);
+  time.now = until;
   redis.evalSha.mockResolvedValue(sharedGranted);
   subscribe.mock.calls[0]?.[1](`semaphore:${redis.calls[1]?.arguments?.[1]}=2`);
   const { value: lease } = (await call) as { value: Lease };
