@@ -320,21 +320,6 @@ describe('A registry in memory', () => {
     expect(await listed('order')).toEqual([]);
   });
 
-  it('A registry in memory publishes on the channels', async () => {
-    const lost: unknown[] = [];
-    const onLost = (message: unknown) => void lost.push(message);
-    subscribe('redis-lock-registry:lost', onLost);
-    try {
-      const { locks, ours } = openTwo();
-      const lease = await ours.obtain('key').lock();
-      locks.steal('key');
-      await lease.renew().catch(() => undefined);
-      expect(lost).toMatchObject([{ key: 'key', registryKey: 'test', lockType: 'fair', reason: 'stolen' }]);
-    } finally {
-      unsubscribe('redis-lock-registry:lost', onLost);
-    }
-  });
-
   it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'])(
     'A registry in memory publishes to who subscribes to nothing but the %s of a section',
     async (name) => {

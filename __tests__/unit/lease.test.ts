@@ -191,12 +191,13 @@ it('A lease tells those who listen that it was renewed, and for how long it was 
   const messages: unknown[] = [];
   const note = (message: unknown) => messages.push(message);
   for (const what of ['renewed', 'lost']) subscribe(`redis-lock-registry:${what}`, note);
-  const lease = await createRegistry(redis).registry.obtain('key').lock({ ttl: 3_000, renew: true });
+  const { registry, registryKey } = createRegistry(redis);
+  const lease = await registry.obtain('key').lock({ ttl: 3_000, renew: true });
   await time.advance(1_001);
   redis.evalSha.mockResolvedValue(stolen);
   await time.advance(1_000);
   for (const what of ['renewed', 'lost']) unsubscribe(`redis-lock-registry:${what}`, note);
-  const about = { key: 'key', lease, owner: expect.any(String) };
+  const about = { key: 'key', registryKey, lockType: 'spin', lease, owner: expect.any(String) };
   expect(messages).toMatchObject([about, { ...about, reason: 'stolen', heldFor: 2_000 }]);
 });
 
