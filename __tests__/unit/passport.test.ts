@@ -11,7 +11,7 @@ const PASSPORT: Passport = {
   lock: 'test:key',
 };
 
-const read = (text: string) => passportIn(text, 'spring', 'test:');
+const read = (text: unknown) => passportIn(text, 'spring', 'test:');
 
 it.each<Partial<Passport>>([{}, { renew: false }, { ttl: MIN_TTL }, { ttl: MAX_DELAY }, { minHold: 5 }])(
   'A passport is read as it was written: %j',
@@ -21,12 +21,25 @@ it.each<Partial<Passport>>([{}, { renew: false }, { ttl: MIN_TTL }, { ttl: MAX_D
   },
 );
 
-it.each([
+it.each<[unknown, string]>([
+  [7, 'a text that detach() returned, got 7 (number)'],
+  ['a secret', 'a text that detach() returned, got another of 8 characters'],
+  [passportText({ ...PASSPORT, format: 'zset' as never }), 'a text that detach() returned'],
+  [passportText({ ...PASSPORT, owner: PASSPORT.owner.replace('detached@', '') }), 'a text that detach() returned'],
+  [passportText({ ...PASSPORT, owner: 'detached@nobody' }), 'a text that detach() returned'],
+  [
+    passportText({ ...PASSPORT, format: 'redisson' }),
+    "of a lock of type spin, pub-sub or fair, got that of a lock of type redisson or redisson-fair, 'test:key'",
+  ],
+  ...['other:key', 'test:'].map((lock): [string, string] => [
+    passportText({ ...PASSPORT, lock }),
+    `of a lock whose name in Redis begins with 'test:', got that of '${lock}'`,
+  ]),
   [passportText({ ...PASSPORT, ttl: MIN_TTL - 1 }), 'a text that detach() returned'],
   [passportText({ ...PASSPORT, ttl: MAX_DELAY + 1 }), 'a text that detach() returned'],
   [`my lease/2 ${passportText(PASSPORT)}`, 'a text that detach() returned'],
   ['lease/12 anything', 'of version 1, got version 12'],
-])('A text that is no passport of this version is refused: %s', (text, why) => {
+])('What is no passport of this version, type and registry is refused: %s', (text, why) => {
   expect(() => read(text)).toThrow(`Expected \`passport\` to be ${why}`);
 });
 
