@@ -126,6 +126,16 @@ it('Each of several keys of a run is entered again inside, on each level', async
   });
 });
 
+it('A scope is within itself and those around it', async () => {
+  await lock.run(async () => {
+    const outer = Scope.current() as Scope;
+    await other.run(() => {
+      const inner = Scope.current() as Scope;
+      expect([inner.isWithin(inner), inner.isWithin(outer), outer.isWithin(inner)]).toEqual([true, true, false]);
+    });
+  });
+});
+
 it('A scope knows whether it is inside that of a lock of this name', async () => {
   const [lease, inner] = [{ isUnlocked: false }, { isUnlocked: false }];
   await new Scope({ names: { lock: 'a' } }, lease as HeldLease).run(() =>
@@ -279,6 +289,9 @@ it('unlock() of a lock in work that outlived its scopes ends what was taken in t
   let work: Promise<unknown> = Promise.resolve();
   await lock.run(async () => {
     const lease = await other.lock();
+    const unlocked = registry.obtain('unlocked');
+    await unlocked.lock();
+    await unlocked.unlock();
     work = (async () => {
       await first.opened;
       // Another round, inside the scope that is over.
