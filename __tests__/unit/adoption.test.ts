@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { AdoptOptions, Lease, LockError } from '../../lib';
+import type { AdoptOptions, Lease, LockError, RedisLock } from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, nextReply, released, silence, stolen } from '../support/mock-redis';
@@ -70,6 +70,7 @@ it('A text that is not adopted says why, and what was held here of its key is lo
   await unlocking;
   await registry.renewLock('key');
   await second.unlock();
+  expect((registry.obtain('key') as RedisLock).services.adopted('key')).toBeUndefined();
   await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
 });
 

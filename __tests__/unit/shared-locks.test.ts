@@ -372,6 +372,12 @@ it('The locks of each kind are counted, used and evicted with those of a registr
   expect(semaphoreOf()).not.toBe(semaphore);
 });
 
+it('A semaphore that was asked for again stays in a full cache, which drops another one', () => {
+  open({ cacheCapacity: 2 });
+  const [a] = ['a', 'b', 'a', 'c'].map((key) => registry.semaphore(key, { permits: 1 }));
+  expect(registry.semaphore('a', { permits: 1 })).toBe(a);
+});
+
 it('A full cache of one kind names itself, and leaves the other kinds alone', async () => {
   open({ cacheCapacity: 1 });
   await semaphoreOf().lock();
