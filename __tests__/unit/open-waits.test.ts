@@ -66,6 +66,7 @@ it.each<[string, WaitedLock | undefined, LockWarning['holder'] | object]>([
   [`${NO_LOCK}, and ${NO_OWNER_END}`, held('secret'), { owner: undefined }],
   [`${NO_LOCK} by the last answer, and ${NO_OWNER_END}`, failing(last('secret')), { owner: undefined }],
   ['web-7:1 unlocked it, and its minHold ends in 500 ms', held(`kept@${THEIRS}`), { isThisProcess: false }],
+  [`web-7:1 detached its lease, and ${NO_OWNER_END}`, held(`detached@${THEIRS}`), { isThisProcess: false }],
   [`this process holds it ${of(HERE)}${DEADLOCK}`, held(HERE), { isThisProcess: true, heldFor: undefined }],
   [`this process holds it, for 71 ms ${of(THEIRS)}${DEADLOCK}`, held(THEIRS, true, 70.6), { heldFor: 70.6 }],
   [

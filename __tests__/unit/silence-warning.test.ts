@@ -102,6 +102,15 @@ it('A silence is warned of once after 3 s in which callers wait, with what it af
   expect(warnings).toHaveLength(3);
 });
 
+it('A silence is warned of with nothing of a lease, or of an error, where there is none', async () => {
+  open();
+  goSilent();
+  void callers('a');
+  await time.advance(3_100);
+  expect(warnings[0]?.message).toMatch(/: this affects 0 leases and 1 waiting caller$/);
+  expect(warnings[0]).not.toHaveProperty('cause');
+});
+
 it('A silence is warned of when a lease could not be renewed for a third of its ttl, though nobody waits', async () => {
   open({ expireAfter: 15_000 });
   const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
