@@ -1,5 +1,6 @@
 import { afterEach, beforeEach } from '@jest/globals';
 import { clock, MAX_DELAY } from '../../lib/internal/clock';
+import { installFakeableClock } from '../../lib/testing/fakeable-clock';
 
 interface FakeTimer {
   readonly due: number;
@@ -7,6 +8,8 @@ interface FakeTimer {
   isUnreferenced: boolean;
 }
 
+// Else the first locks in memory would replace that of a test.
+installFakeableClock();
 const real = { ...clock };
 
 /** Replaces the library's clock until `restore`: time passes only by `advance`. */

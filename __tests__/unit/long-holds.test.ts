@@ -6,9 +6,6 @@ import { MAX_DELAY } from '../../lib/internal/clock';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 
-// The first one replaces the clock, once in a process: before the tests do.
-new InMemoryLockRegistry();
-
 const registries: InMemoryLockRegistry[] = [];
 
 // Before the clock is restored.

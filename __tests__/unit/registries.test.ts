@@ -21,8 +21,6 @@ import { inMemoryBackend } from '../../lib/testing/in-memory-locks';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, refused, silence } from '../support/mock-redis';
 
-// The first locks in memory replace the clock: not that of a test.
-new InMemoryLocks();
 const time = FakeClock.install();
 let warnings: LockWarning[];
 const onWarning = (warning: LockWarning): void => void warnings.push(warning);

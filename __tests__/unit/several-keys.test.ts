@@ -14,8 +14,6 @@ import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
 import { published } from '../support/published';
 
-// The first locks in memory replace the clock: not that of a test.
-new InMemoryLocks();
 const time = FakeClock.install();
 /** What was asked of the parts, in order. */
 let log: string[];
