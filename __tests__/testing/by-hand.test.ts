@@ -298,28 +298,6 @@ describe('A registry in memory', () => {
     expect(await ours.obtain('key').inspect()).toMatchObject({ held: false, remaining: 0, owner: undefined });
   });
 
-  it('A registry in memory lists the locks that are held, by glob', async () => {
-    const { ours, theirs, locks } = openTwo();
-    open({ locks, registryKey: 'other' });
-    const keys = ['order:1', 'order:2', 'order:x', 'order*', 'cart:1'];
-    for (const key of keys) await ours.obtain(key).lock();
-    const listed = async (match?: string) => {
-      const found: string[] = [];
-      for await (const { key, name } of theirs.list(match === undefined ? {} : { match })) {
-        expect(name).toBe('ours');
-        found.push(key);
-      }
-      return found.sort();
-    };
-    expect(await listed()).toEqual([...keys].sort());
-    expect(await listed('order:*')).toEqual(['order:1', 'order:2', 'order:x']);
-    expect(await listed('order:[1-2]')).toEqual(['order:1', 'order:2']);
-    expect(await listed('order:[^1]')).toEqual(['order:2', 'order:x']);
-    expect(await listed('?art:1')).toEqual(['cart:1']);
-    expect(await listed('order\\*')).toEqual(['order*']);
-    expect(await listed('order')).toEqual([]);
-  });
-
   it.each(['start', 'end', 'asyncStart', 'asyncEnd', 'error'])(
     'A registry in memory publishes to who subscribes to nothing but the %s of a section',
     async (name) => {

@@ -161,6 +161,7 @@ it('A registry lists the locks that are held, of a pattern', async () => {
   const registry = new Spied();
   const keys = jest.spyOn(registry.backend, 'keys');
   for (const key of ['a1', 'a2', 'b']) await registry.obtain(key).lock();
+  await new Spied({ registryKey: 'others' }, registry.locks).obtain('a3').lock();
   const listed = async (options?: object) => {
     const found: string[] = [];
     for await (const { key } of registry.list(options)) found.push(key);
