@@ -65,24 +65,6 @@ it('A segment that is exhausted is released, and the next segment is tried, each
   expect(registry.held).toEqual([]);
 });
 
-it('A busy segment must be visited before an order is refused', async () => {
-  const [lease] = await hold(6);
-  let settled = false;
-  const seen: number[] = [];
-  const answer = lock.run(({ index, exhausted }) => {
-    seen.push(index);
-    return exhausted;
-  });
-  void answer.then(() => {
-    settled = true;
-  });
-  await until(() => registry.waiting('stock:6') === 1);
-  expect(settled).toBe(false);
-  await lease?.unlock();
-  expect(await answer).toEqual({ served: false });
-  expect(seen.toSorted()).toEqual(ALL);
-});
-
 it('A waitTime of 0 is one attempt for each segment', async () => {
   const leases = await hold(...ALL);
   await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);

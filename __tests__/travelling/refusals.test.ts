@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type Lease, LockRegistry, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { type Lease, type LockRegistry, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { createRealClient, describeReal, uniqueKey } from '../support/redis';
 
@@ -71,23 +71,6 @@ describe('What adopt() refuses', () => {
     registry.locks.comeBack();
     expect(await refusal(text())).toMatchObject({ code: 'ERR_LOCK_LOST', reason: 'expired' });
   });
-
-  it('a registry of the application, which extends LockRegistry, says that it adopts nothing', async () => {
-    class Fake extends LockRegistry {
-      obtain = () => registry.obtain('key');
-    }
-    await expect(new Fake().adopt(text())).rejects.toThrow('Fake adopts no leases');
-  });
-
-  it('a key of any characters travels, in a text of ASCII without line breaks', async () => {
-    for (const key of ['a b', 'ü%20?&#/+', 'line\nbreak', '{tag}:π', '100%']) {
-      const passport = await (await registry.obtain(key).lock()).detach();
-      expect(passport).toMatch(/^[!-~ ]+$/);
-      const lease = await registry.adopt(passport);
-      expect(lease.key).toBe(key);
-      await lease.unlock();
-    }
-  });
 });
 
 /** What holds a lock, and whether its lease may travel. */
@@ -107,16 +90,6 @@ function whatDoesNotTravel(registryOf: (options: Partial<RedisLockRegistryOption
     });
     lease.assertHeld();
     await lease.unlock();
-  });
-
-  it('detach() refuses the lease of a nested call, and that of the outermost one stays as it is', async () => {
-    const registry = await registryOf({});
-    await registry.run('key', async (lease) => {
-      await registry.run('key', async (nested) => {
-        await expect(nested.detach()).rejects.toThrow('The lease of a nested call cannot travel');
-      });
-      lease.assertHeld();
-    });
   });
 
   it('detach() and adopt() refuse the lease of a lock of type redisson-fair', async () => {

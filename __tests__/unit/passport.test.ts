@@ -13,13 +13,17 @@ const PASSPORT: Passport = {
 
 const read = (text: unknown) => passportIn(text, 'spring', 'test:');
 
-it.each<Partial<Passport>>([{}, { renew: false }, { ttl: MIN_TTL }, { ttl: MAX_DELAY }, { minHold: 5 }])(
-  'A passport is read as it was written: %j',
-  (change) => {
-    const passport = { ...PASSPORT, ...change };
-    expect(read(passportText(passport))).toEqual(passport);
-  },
-);
+const KEYS = ['a b', 'ü%20?&#/+', 'line\nbreak', '{tag}:π', '100%'];
+
+it.each<Partial<Passport>>([
+  ...[{}, { renew: false }, { ttl: MIN_TTL }, { ttl: MAX_DELAY }, { minHold: 5 }],
+  ...KEYS.map((key) => ({ lock: `test:${key}` })),
+])('A passport is read as it was written, in ASCII without line breaks: %j', (change) => {
+  const passport = { ...PASSPORT, ...change };
+  const text = passportText(passport);
+  expect(text).toMatch(/^[!-~ ]+$/);
+  expect(read(text)).toEqual(passport);
+});
 
 it.each<[unknown, string]>([
   [7, 'a text that detach() returned, got 7 (number)'],
