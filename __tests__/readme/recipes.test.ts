@@ -33,6 +33,12 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return started;
   }
 
+  /** What as many processes of the recipe print, when all of them have succeeded. */
+  async function printed(text: string, count: number): Promise<string[]> {
+    const started = await start(text, count);
+    return (await Promise.all(started.map((one) => one.succeeds()))).flat();
+  }
+
   it('There are seventeen recipes', () => {
     expect(RECIPES).toHaveLength(17);
   });
@@ -74,11 +80,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   );
 
   it('A job of cron runs once for all machines, also for one that starts it later', async () => {
-    const early = await start('cleanup', 3);
-    const outputs = [];
-    for (const one of early) outputs.push(...(await one.succeeds()));
-    const [late] = await start('cleanup', 1);
-    outputs.push(...((await late?.succeeds()) ?? []));
+    const outputs = [...(await printed('cleanup', 3)), ...(await printed('cleanup', 1))];
     expect(outputs.sort()).toEqual([...Array(3).fill('another process does it'), 'ran']);
     expect(await programs.admin.get('cleanups')).toBe('1');
     expect(await programs.admin.pTTL('jobs:cleanup')).toBeGreaterThan(0);
@@ -127,7 +129,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   );
 
   it('Without Redis, a task that may run twice goes on without its lock, and one that must not stops', async () => {
-    const output = async () => (await (await start('fillCache', 1))[0]?.succeeds()) ?? [];
+    const output = () => printed('fillCache', 1);
     expect(await output()).toEqual(['filled', 'charged']);
     await programs.admin.set('shop:charge:42', 'somebody', { PX: 60_000 });
     expect(await output()).toEqual(['filled', 'somebody else does it']);
@@ -141,7 +143,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   });
 
   it('A rate limit is kept by all processes together', async () => {
-    for (const sender of await start('sent', 2)) await sender.succeeds();
+    await printed('sent', 2);
     const times = (await programs.admin.lRange('sent', 0, -1)).map((line) => Number(line.split(' ')[0]));
     expect(times).toHaveLength(4);
     // Each may have been noted a little after its turn began.
@@ -159,8 +161,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
       const others = services.filter(({ hasExited }) => !hasExited);
       const outputs = await Promise.all(others.map((one) => one.succeeds()));
       expect(outputs.flat().sort()).toEqual(['migrates', 'starts with schema 2', 'starts with schema 2']);
-      const [later] = await start('migration', 1);
-      expect(await later?.succeeds()).toEqual(['starts with schema 2']);
+      expect(await printed('migration', 1)).toEqual(['starts with schema 2']);
     },
     TEST_LIMIT,
   );
@@ -173,8 +174,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
         'queue',
         ids.flatMap((id) => [id, id]),
       );
-      const workers = await start('queue', 3);
-      for (const worker of workers) await worker.succeeds();
+      await printed('queue', 3);
       expect(await programs.admin.hGetAll('results')).toEqual(Object.fromEntries(ids.map((id) => [id, '1'])));
     },
     TEST_LIMIT,
@@ -203,8 +203,7 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   );
 
   it('A request locks and a worker unlocks: a report is made once for each request that was accepted', async () => {
-    const services = await start('report:42', 3);
-    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    const outputs = await printed('report:42', 3);
     const accepted = outputs.filter((line) => line === 'accepted').length;
     expect(accepted).toBeGreaterThan(0);
     expect(outputs.filter((line) => line === 'in progress')).toHaveLength(3 - accepted);
@@ -224,29 +223,24 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
   });
 
   it('A workflow of several steps keeps its lock to the last step', async () => {
-    const services = await start('etl', 3);
-    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    const outputs = await printed('etl', 3);
     expect(outputs.length).toBeGreaterThan(0);
     expect(outputs.filter((line) => line === 'load')).toHaveLength(outputs.length / 2);
     expect(await programs.admin.exists('jobs:etl')).toBe(0);
   });
 
   it('A token that rotates is refreshed once for all processes', async () => {
-    const services = await start('token:shop', 3);
-    const outputs = await Promise.all(services.map((one) => one.succeeds()));
-    expect(outputs.flat()).toEqual(['access 1', 'access 1', 'access 1']);
+    expect(await printed('token:shop', 3)).toEqual(['access 1', 'access 1', 'access 1']);
     expect(await programs.admin.get('refreshes')).toBe('1');
   });
 
   it('A cache fills once, and all processes have the page', async () => {
-    const services = await start('renders', 3);
-    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    const outputs = await printed('renders', 3);
     expect(outputs.sort()).toEqual([...Array(3).fill('<h1>home</h1>'), 'renders home']);
   });
 
   it('A request that is sent to several processes is done once, also one that is refused', async () => {
-    const services = await start('idempotencyKey', 3);
-    const outputs = (await Promise.all(services.map((one) => one.succeeds()))).flat();
+    const outputs = await printed('idempotencyKey', 3);
     expect(outputs.filter((line) => line === 'charges')).toHaveLength(2);
     expect(new Set(outputs.filter((line) => line.startsWith('a 200 charged 50 in'))).size).toBe(1);
     expect(outputs.filter((line) => line === 'b 402 declined')).toHaveLength(3);
