@@ -7,7 +7,7 @@ import { findRedisBinary } from '../../support/redis-binary';
 import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { atTheEnd, describePrivate, untilTheEnd } from '../support/private-redis';
 import { type SentinelServers, startSentinel } from '../support/sentinel';
 import { ask, linesOf } from './command';
 
@@ -61,8 +61,8 @@ ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
   let watched: SentinelServers;
 
   beforeAll(async () => {
-    [server, cluster, watched] = await Promise.all([Node.start(), startCluster(), startSentinel()]);
-    for (const servers of [server, cluster, watched]) atTheEnd(() => servers.stop());
+    const starting = [untilTheEnd(Node.start()), untilTheEnd(startCluster()), untilTheEnd(startSentinel())] as const;
+    [server, cluster, watched] = await Promise.all(starting);
     const onCluster = await cluster.connect();
     for (const key of ['a', 'b', 'c', 'd']) await onCluster.set(`orders:${key}`, VALUE, { PX: 3_600_000 });
     for (const node of [server, watched.nodes[0] as Node]) await node.send('SET', 'orders:a', VALUE, 'PX', '3600000');
@@ -118,10 +118,8 @@ ifBuilt(describePrivate)('With one client installed, redis-locks', () => {
         ['tls-key-file', key],
         ['tls-ca-cert-file', cert],
       ] as const;
-      const encrypted = await startSentinel({
-        tls: [...files, ['tls-auth-clients', 'no'], ['tls-replication', 'yes']],
-      });
-      atTheEnd(() => encrypted.stop());
+      const tls = [...files, ['tls-auth-clients', 'no'], ['tls-replication', 'yes']] as const;
+      const encrypted = await untilTheEnd(startSentinel({ tls }));
       env.REDIS_URL = `rediss://127.0.0.1:${encrypted.tlsPort}`;
       env.NODE_EXTRA_CA_CERTS = cert;
     });

@@ -3,7 +3,7 @@ import { RedisLockRegistry } from '../../lib';
 import { codeSpans, tableBelow } from '../readme/pages';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { describePrivate, untilTheEnd } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
 import { ask, COMMAND } from './command';
@@ -31,8 +31,7 @@ describePrivate('The rights in docs/operations.md', () => {
   const registries: RedisLockRegistry[] = [];
 
   beforeAll(async () => {
-    server = await Node.start();
-    atTheEnd(() => server.stop());
+    server = await untilTheEnd(Node.start());
   });
 
   afterEach(async () => {
@@ -147,37 +146,29 @@ describePrivate('The rights in docs/operations.md', () => {
     await hold();
     const looking = await permit(server, 'looking', [...LOOKING, ...MORE]);
     const { host, port } = server.address;
-    const replica = await Node.start('--replicaof', host, String(port));
-    try {
-      await until(async () => Number(await replica.send('EXISTS', 'pub-sub:key')) === 1, { within: 20_000 });
-      const { address } = replica;
-      const onReplica = { REDIS_URL: `redis://${address.host}:${address.port}` };
-      for (const [env, code] of [
-        [looking, 'NOPERM'],
-        [onReplica, 'READONLY'],
-      ] as const) {
-        const refused = await ask(['release', 'pub-sub:key', '--yes'], env);
-        const said = new RegExp(`^redis-locks: Lock "pub-sub:key" was not unlocked by force: ${code} .*\\n$`);
-        expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([69, '', expect.stringMatching(said)]);
-      }
-      expect(await server.send('EXISTS', 'pub-sub:key')).toBe(1);
-    } finally {
-      await replica.stop();
+    const replica = await untilTheEnd(Node.start('--replicaof', host, String(port)));
+    await until(async () => Number(await replica.send('EXISTS', 'pub-sub:key')) === 1, { within: 20_000 });
+    const { address } = replica;
+    const onReplica = { REDIS_URL: `redis://${address.host}:${address.port}` };
+    for (const [env, code] of [
+      [looking, 'NOPERM'],
+      [onReplica, 'READONLY'],
+    ] as const) {
+      const refused = await ask(['release', 'pub-sub:key', '--yes'], env);
+      const said = new RegExp(`^redis-locks: Lock "pub-sub:key" was not unlocked by force: ${code} .*\\n$`);
+      expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([69, '', expect.stringMatching(said)]);
     }
+    expect(await server.send('EXISTS', 'pub-sub:key')).toBe(1);
   });
 
   it('are enough on a cluster', async () => {
-    const cluster = await startCluster();
-    try {
-      const rules = [...LOOKING, ...MORE, ...ON_A_CLUSTER];
-      const [env] = await Promise.all(cluster.masters.map((node) => permit(node, 'oncall', rules)));
-      const client = await cluster.connect();
-      const value = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
-      for (const key of ['a', 'b', 'c', 'd']) await client.set(`orders:${key}`, value, { PX: 600_000 });
-      const { exitCode, stdout, stderr } = await ask(['ls', '--cluster', '--json'], env);
-      expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 4]);
-    } finally {
-      await cluster.stop();
-    }
+    const cluster = await untilTheEnd(startCluster());
+    const rules = [...LOOKING, ...MORE, ...ON_A_CLUSTER];
+    const [env] = await Promise.all(cluster.masters.map((node) => permit(node, 'oncall', rules)));
+    const client = await cluster.connect();
+    const value = 'web-7:AAAAAAAAAAAAAAAAAAAAAA:1';
+    for (const key of ['a', 'b', 'c', 'd']) await client.set(`orders:${key}`, value, { PX: 600_000 });
+    const { exitCode, stdout, stderr } = await ask(['ls', '--cluster', '--json'], env);
+    expect([exitCode, stderr, stdout.trim().split('\n').length]).toEqual([0, '', 4]);
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@je
 import { type LockType, RedisLockRegistry } from '../../lib';
 import { columns } from '../../lib/cli/output';
 import { Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { describePrivate, untilTheEnd } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
 import { ask, COMMAND, linesOf } from './command';
@@ -23,8 +23,7 @@ describePrivate('What redis-locks shows', () => {
   };
 
   beforeAll(async () => {
-    server = await Node.start();
-    atTheEnd(() => server.stop());
+    server = await untilTheEnd(Node.start());
     env = at(server);
     const orders = await registryOf('spin', 'orders', 'web-1');
     await orders.obtain('order:1').lock();
@@ -173,8 +172,7 @@ describePrivate('A key that may be data of an application', () => {
   let env: { REDIS_URL: string };
 
   beforeAll(async () => {
-    server = await Node.start();
-    atTheEnd(() => server.stop());
+    server = await untilTheEnd(Node.start());
     env = at(server);
   });
 
@@ -251,8 +249,7 @@ describePrivate('A key that may be data of an application', () => {
 
 describePrivate('A lock of any name', () => {
   it('is released, and no other one', async () => {
-    const server = await Node.start();
-    atTheEnd(() => server.stop());
+    const server = await untilTheEnd(Node.start());
     const onWarning = () => undefined;
     const registry = new RedisLockRegistry(await server.admin(), {
       registryKey: '',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import { startCluster } from '../support/cluster';
 import { Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { atTheEnd, describePrivate, untilTheEnd } from '../support/private-redis';
 import { Program } from '../support/program';
 import { startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
@@ -68,8 +68,7 @@ function steady(output: string): string {
   const names = new Map<string, string>();
 
   beforeAll(async () => {
-    server = await Node.start();
-    atTheEnd(() => server.stop());
+    server = await untilTheEnd(Node.start());
     names.set(addressOf(server), '127.0.0.1:6379');
     folder = await mkdtemp(join(tmpdir(), 'redis-locks-'));
     atTheEnd(() => rm(folder, { recursive: true }));
@@ -149,34 +148,26 @@ function steady(output: string): string {
   });
 
   it('shows what is printed about a cluster, one of whose servers is away', async () => {
-    const cluster = await startCluster({ args: ['--cluster-require-full-coverage', 'no'] });
-    try {
-      for (const [i, node] of cluster.masters.entries()) names.set(addressOf(node), `127.0.0.1:700${i + 1}`);
-      const client = await cluster.connect();
-      for (const order of [1, 2, 3, 4, 5, 6]) {
-        await client.set(`orders:order:${order}`, `web-7:4121:${ID}:${microsNow()}`, { PX: 57_000 });
-      }
-      await (cluster.masters[2] as Node).kill();
-      const blocks = BLOCKS.filter(({ line }) => line.includes(':7001'));
-      expect(blocks).not.toEqual([]);
-      for (const block of blocks) check(block, await run(block.line));
-    } finally {
-      await cluster.stop();
+    const cluster = await untilTheEnd(startCluster({ args: ['--cluster-require-full-coverage', 'no'] }));
+    for (const [i, node] of cluster.masters.entries()) names.set(addressOf(node), `127.0.0.1:700${i + 1}`);
+    const client = await cluster.connect();
+    for (const order of [1, 2, 3, 4, 5, 6]) {
+      await client.set(`orders:order:${order}`, `web-7:4121:${ID}:${microsNow()}`, { PX: 57_000 });
     }
+    await (cluster.masters[2] as Node).kill();
+    const blocks = BLOCKS.filter(({ line }) => line.includes(':7001'));
+    expect(blocks).not.toEqual([]);
+    for (const block of blocks) check(block, await run(block.line));
   });
 
   it('shows what is printed by way of a sentinel', async () => {
-    const watched = await startSentinel();
-    try {
-      names.set(`${watched.sentinel.host}:${watched.sentinel.port}`, '127.0.0.1:26379');
-      const [master] = watched.nodes as [Node];
-      names.set(addressOf(master), '127.0.0.1:6380');
-      await master.send('SET', 'orders:order:42', `web-7:4121:${ID}:${microsNow()}`, 'PX', '57000');
-      const blocks = BLOCKS.filter(({ line }) => line.includes(':26379'));
-      expect(blocks).not.toEqual([]);
-      for (const block of blocks) check(block, await run(block.line));
-    } finally {
-      await watched.stop();
-    }
+    const watched = await untilTheEnd(startSentinel());
+    names.set(`${watched.sentinel.host}:${watched.sentinel.port}`, '127.0.0.1:26379');
+    const [master] = watched.nodes as [Node];
+    names.set(addressOf(master), '127.0.0.1:6380');
+    await master.send('SET', 'orders:order:42', `web-7:4121:${ID}:${microsNow()}`, 'PX', '57000');
+    const blocks = BLOCKS.filter(({ line }) => line.includes(':26379'));
+    expect(blocks).not.toEqual([]);
+    for (const block of blocks) check(block, await run(block.line));
   });
 });

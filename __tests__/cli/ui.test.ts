@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { type RedisServer, startRedis } from '../../support/redis';
 import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { describePrivate, untilTheEnd } from '../support/private-redis';
 import { Program } from '../support/program';
 import { until } from '../support/until';
 
@@ -16,8 +16,7 @@ ifBuilt(describePrivate)('redis-locks ui', () => {
   let program: Program | undefined;
 
   beforeAll(async () => {
-    redis = await startRedis({ port: true });
-    atTheEnd(() => redis.stop());
+    redis = await untilTheEnd(startRedis({ port: true }));
   }, 120_000);
 
   afterEach(() => program?.kill());

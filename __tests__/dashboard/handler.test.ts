@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { type DashboardOptions, dashboard } from '../../lib/dashboard';
 import { startCluster } from '../support/cluster';
 import type { Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { describePrivate, untilTheEnd } from '../support/private-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 import { TestedPage, TOKEN } from './tested-page';
@@ -11,8 +11,7 @@ describePrivate('The handler of the page', () => {
   const tested = new TestedPage();
 
   it('shows and unlocks the locks of all masters of a cluster, and shows a part of them when one is away', async () => {
-    const cluster = await startCluster({ args: ['--cluster-require-full-coverage', 'no'] });
-    atTheEnd(() => cluster.stop());
+    const cluster = await untilTheEnd(startCluster({ args: ['--cluster-require-full-coverage', 'no'] }));
     const { registry, nameOf, registryKey } = createRegistry(await cluster.connect());
     const other = createRegistry(await cluster.connect(), { registryKey }).registry;
     const keys = ['a', 'b', 'c', 'd', 'e', 'f'];

@@ -2,7 +2,14 @@ import { expect, it, jest } from '@jest/globals';
 import type { RedisClient } from '../../lib';
 import { FaultyProxy } from '../../support/proxy';
 import { startCluster } from '../support/cluster';
-import { atTheEnd, type ClientKind, clientKinds, describePrivate, PrivateRedis } from '../support/private-redis';
+import {
+  atTheEnd,
+  type ClientKind,
+  clientKinds,
+  describePrivate,
+  PrivateRedis,
+  untilTheEnd,
+} from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { createRegistry, rejection } from '../support/test-registry';
 import { until } from '../support/until';
@@ -39,22 +46,17 @@ describePrivate('the client says that it has no connection', () => {
 
 describePrivate('a cluster says that it has no connection to one of its masters', () => {
   it('P1: single attempts for its keys fail soon, and others take their locks', async () => {
-    const servers = await startCluster({ nodeTimeout: 60_000 });
+    const servers = await untilTheEnd(startCluster({ nodeTimeout: 60_000 }));
     const client = await servers.connect();
-    try {
-      const { registry } = createRegistry(client, { commandTimeout: 20_000 });
-      const [lost, other] = [registry.obtain('{foo}'), registry.obtain('{bar}')];
-      for (const lock of [lost, other]) await lock.run(() => undefined);
-      const { master, slot } = await servers.ownersOf('foo');
-      await master.kill();
-      await until(() => client.slots[slot]?.master.client?.isReady === false);
-      expect(await rejection(lost.tryLock(), failed(CUT))).toBeLessThan(5_000);
-      expect(await (await other.tryLock())?.unlock()).toBeUndefined();
-      await registry.close({ timeout: 0 });
-    } finally {
-      client.destroy();
-      await servers.stop();
-    }
+    const { registry } = createRegistry(client, { commandTimeout: 20_000 });
+    const [lost, other] = [registry.obtain('{foo}'), registry.obtain('{bar}')];
+    for (const lock of [lost, other]) await lock.run(() => undefined);
+    const { master, slot } = await servers.ownersOf('foo');
+    await master.kill();
+    await until(() => client.slots[slot]?.master.client?.isReady === false);
+    expect(await rejection(lost.tryLock(), failed(CUT))).toBeLessThan(5_000);
+    expect(await (await other.tryLock())?.unlock()).toBeUndefined();
+    await registry.close({ timeout: 0 });
   });
 });
 
@@ -78,10 +80,8 @@ describePrivate('clients that say in other ways, or not always, that they have n
   /** The one of redis 5 calls itself ready all the time. */
   async function ofSentinel(version: 'redis' | 'redis5'): Promise<Proxied> {
     const { createSentinel } = jest.requireActual<typeof import('redis')>(version);
-    const servers = await startSentinel();
-    atTheEnd(() => servers.stop());
-    const proxy = await FaultyProxy.start(servers.master);
-    atTheEnd(() => proxy.stop());
+    const servers = await untilTheEnd(startSentinel());
+    const proxy = await untilTheEnd(FaultyProxy.start(servers.master));
     const { host, port } = servers.master;
     const client = createSentinel({
       name: servers.name,

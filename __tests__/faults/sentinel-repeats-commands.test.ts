@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { FaultyProxy } from '../../support/proxy';
-import { atTheEnd, connectTo, describePrivate } from '../support/private-redis';
+import { atTheEnd, connectTo, describePrivate, untilTheEnd } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
@@ -8,10 +8,8 @@ import { createRegistry } from '../support/test-registry';
 // A sentinel client that is disconnected while it waits for a reply executes the command again, and resolves normally.
 describePrivate('a sentinel client repeats the command whose reply was lost', () => {
   it('P7: a release whose second execution finds no key: a warning, and no loss', async () => {
-    const sentinel = await startSentinel();
-    atTheEnd(() => sentinel.stop());
-    const proxy = await FaultyProxy.start(sentinel.master);
-    atTheEnd(() => proxy.stop());
+    const sentinel = await untilTheEnd(startSentinel());
+    const proxy = await untilTheEnd(FaultyProxy.start(sentinel.master));
     const admin = await connectTo(sentinel.master);
     const { host, port } = sentinel.master;
     const client = await sentinel.connect({ [`${host}:${port}`]: proxy.address });

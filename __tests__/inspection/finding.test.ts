@@ -16,7 +16,7 @@ import { glideClient, glideCluster } from '../support/glide-kinds';
 import { ioredisClient, ioredisCluster, ioredisSentinel } from '../support/ioredis-kinds';
 import { packageNamed } from '../support/ioredis-packages';
 import { connectToNode, Node } from '../support/node';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { atTheEnd, describePrivate, untilTheEnd } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -82,8 +82,7 @@ it('Through a cluster of valkey-glide, nothing is found, which says so', async (
 
 describePrivate('A look at a cluster', () => {
   it('A look does not take the locks of a slot that is moving to another server for free', async () => {
-    const cluster = await startCluster();
-    atTheEnd(() => cluster.stop());
+    const cluster = await untilTheEnd(startCluster());
     const name = 'orders:1';
     const client = await cluster.connect();
     await client.set(name, `web-7:1:${'A'.repeat(22)}:1`, { PX: 600_000 });
@@ -109,12 +108,9 @@ describePrivate('A look', () => {
   let client: Awaited<ReturnType<typeof connectToNode>>;
 
   beforeAll(async () => {
-    server = await Node.start();
+    server = await untilTheEnd(Node.start());
     client = await connectToNode(server.address);
-    atTheEnd(async () => {
-      client.destroy();
-      await server.stop();
-    });
+    atTheEnd(() => client.destroy());
   });
 
   const ID = 'AAAAAAAAAAAAAAAAAAAAAA';

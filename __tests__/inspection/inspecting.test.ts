@@ -17,7 +17,7 @@ import { startCluster } from '../support/cluster';
 import { connected } from '../support/connected';
 import { packageNamed } from '../support/ioredis-packages';
 import { silence } from '../support/mock-redis';
-import { atTheEnd, describePrivate, PrivateRedis } from '../support/private-redis';
+import { atTheEnd, describePrivate, PrivateRedis, untilTheEnd } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { type SentinelServers, startSentinel } from '../support/sentinel';
 import { createRegistry, lossOf } from '../support/test-registry';
@@ -160,20 +160,14 @@ describePrivate('Inspecting', () => {
   });
 
   it('Inspecting a list has the locks of all masters of a cluster', async () => {
-    const cluster = await startCluster();
-    const client = await cluster.connect();
-    try {
-      const { registry } = createRegistry(client, { lockType: 'fair', fencing: true });
-      for (let i = 0; i < 20; i++) await registry.obtain(`order:${i}`).lock();
-      const keys = new Set();
-      for await (const { key } of registry.list()) keys.add(key);
-      expect(keys.size).toBe(20);
-      expect(await registry.obtain('order:7').forceUnlock()).toMatchObject({ held: true, isOurs: true });
-      await registry.close({ timeout: 0 });
-    } finally {
-      client.destroy();
-      await cluster.stop();
-    }
+    const cluster = await untilTheEnd(startCluster());
+    const { registry } = createRegistry(await cluster.connect(), { lockType: 'fair', fencing: true });
+    for (let i = 0; i < 20; i++) await registry.obtain(`order:${i}`).lock();
+    const keys = new Set();
+    for await (const { key } of registry.list()) keys.add(key);
+    expect(keys.size).toBe(20);
+    expect(await registry.obtain('order:7').forceUnlock()).toMatchObject({ held: true, isOurs: true });
+    await registry.close({ timeout: 0 });
   });
 
   it.each<[string, (servers: SentinelServers) => Promise<{ client: RedisClient; end(): void }>]>([
@@ -210,20 +204,16 @@ describePrivate('Inspecting', () => {
   });
 
   it('Inspecting a list of a cluster rejects while a master is away, whose locks would seem to be free', async () => {
-    const cluster = await startCluster();
+    const cluster = await untilTheEnd(startCluster());
     const ioredis = packageNamed('ioredis 5').cluster(cluster.masters.map(({ address }) => ({ ...address })));
+    atTheEnd(() => ioredis.disconnect());
     const connected = () => (ioredis as ClusterIoredis).nodes('master').length;
-    try {
-      const { registry } = createRegistry(fromIoredis(ioredis), { commandTimeout: 1_000 });
-      // It connects to each master.
-      expect(await registry.list().next()).toMatchObject({ done: true });
-      await cluster.masters[1]?.kill();
-      await until(() => connected() < cluster.masters.length);
-      await expect(registry.list().next()).rejects.toBeInstanceOf(LockInspectionError);
-      await registry.close({ timeout: 0 });
-    } finally {
-      ioredis.disconnect();
-      await cluster.stop();
-    }
+    const { registry } = createRegistry(fromIoredis(ioredis), { commandTimeout: 1_000 });
+    // It connects to each master.
+    expect(await registry.list().next()).toMatchObject({ done: true });
+    await cluster.masters[1]?.kill();
+    await until(() => connected() < cluster.masters.length);
+    await expect(registry.list().next()).rejects.toBeInstanceOf(LockInspectionError);
+    await registry.close({ timeout: 0 });
   });
 });

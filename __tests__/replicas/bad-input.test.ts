@@ -5,7 +5,7 @@ import { hashSlot } from '../../lib/redis/cluster';
 import { type ClusterServers, startCluster } from '../support/cluster';
 import { machineDelay } from '../support/machine-delay';
 import { createPool } from '../support/pool';
-import { atTheEnd, describePrivate } from '../support/private-redis';
+import { atTheEnd, describePrivate, untilTheEnd } from '../support/private-redis';
 import { startSentinel } from '../support/sentinel';
 import { createRegistry, elapsed } from '../support/test-registry';
 import { until } from '../support/until';
@@ -69,8 +69,7 @@ describePrivate('minReplicas beyond the replicas there are', () => {
 
 describePrivate('a sentinel that names a dead master', () => {
   it('A sentinel that names a dead master: an acquisition rejects in time, with minReplicas or without', async () => {
-    const sentinel = await startSentinel();
-    atTheEnd(() => sentinel.stop());
+    const sentinel = await untilTheEnd(startSentinel());
     const client = await sentinel.connect();
     atTheEnd(() => client.destroy());
     const registries = [0, 1].map(
@@ -98,11 +97,9 @@ describePrivate('a cluster with a slot that no node serves', () => {
 
   const cluster = async () => {
     if (servers !== undefined) return servers;
-    const started = await startCluster();
-    servers = started;
-    atTheEnd(() => started.stop());
-    for (const node of started.masters) await node.send('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
-    return started;
+    servers = await untilTheEnd(startCluster());
+    for (const node of servers.masters) await node.send('CONFIG', 'SET', 'cluster-require-full-coverage', 'no');
+    return servers;
   };
 
   it.each([

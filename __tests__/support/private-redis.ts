@@ -30,12 +30,18 @@ afterAll(async () => {
   for (const end of ended.splice(0).reverse()) await end();
 });
 
+/** What is started for the file's tests, and stopped at their end. */
+export async function untilTheEnd<T extends { stop(): Promise<void> | void }>(starting: Promise<T>): Promise<T> {
+  const running = await starting;
+  atTheEnd(() => running.stop());
+  return running;
+}
+
 /** Servers that are started for the tests of the surrounding `describe`, and stopped at the end of the file's tests. */
 export function installed<Servers extends { stop(): Promise<void> }>(start: () => Promise<Servers>): () => Servers {
   let servers: Servers | undefined;
   beforeAll(async () => {
-    servers = await start();
-    atTheEnd(servers.stop.bind(servers));
+    servers = await untilTheEnd(start());
   });
   return () => started(servers);
 }
@@ -122,9 +128,7 @@ export class PrivateRedis {
 
   /** A proxy in front of the server, stopped at the end of the file's tests. */
   async proxy(): Promise<FaultyProxy> {
-    const proxy = await FaultyProxy.start(this.address);
-    atTheEnd(() => proxy.stop());
-    return proxy;
+    return untilTheEnd(FaultyProxy.start(this.address));
   }
 
   /** A connected plain client, destroyed at the end of the file's tests. */
