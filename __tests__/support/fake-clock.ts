@@ -111,6 +111,10 @@ export class FakeClock {
     return end;
   }
 
+  [Symbol.dispose](): void {
+    this.restore();
+  }
+
   restore(): void {
     Object.assign(clock, real);
   }

@@ -14,6 +14,11 @@ const framework: Framework = {
   advanceAtOnce: (ms) => jest.advanceTimersByTime(ms),
 };
 
+afterEach(() => {
+  jest.restoreAllMocks();
+  jest.useRealTimers();
+});
+
 fakeTimers(framework);
 
 describe('Marked as those of Bun,', () => {
@@ -28,17 +33,12 @@ describe('Marked as those of Bun,', () => {
 
 it('Fake timers that a test spies on are followed all the same', async () => {
   jest.useFakeTimers();
-  const spy = jest.spyOn(globalThis, 'setTimeout');
-  try {
-    const registry = new InMemoryLockRegistry();
-    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
-    await jest.advanceTimersByTimeAsync(50_000);
-    expect(Math.round(lease.remaining / 1_000)).toBe(10);
-    await registry.close({ timeout: 0 });
-  } finally {
-    spy.mockRestore();
-    jest.useRealTimers();
-  }
+  jest.spyOn(globalThis, 'setTimeout');
+  const registry = new InMemoryLockRegistry();
+  const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+  await jest.advanceTimersByTimeAsync(50_000);
+  expect(Math.round(lease.remaining / 1_000)).toBe(10);
+  await registry.close({ timeout: 0 });
 });
 
 it('Fake timers that begin with a spy, or are set back, are followed all the same', () => {
@@ -46,17 +46,12 @@ it('Fake timers that begin with a spy, or are set back, are followed all the sam
   jest.useFakeTimers({ doNotFake: ['performance'] });
   const fake = (globalThis.setTimeout as unknown as { readonly clock: { readonly now: number } }).clock;
   // A spy has no mark.
-  const spy = jest.spyOn(globalThis, 'setTimeout');
-  try {
-    const before = clock.now();
-    jest.advanceTimersByTime(60_000);
-    expect(clock.now() - before).toBe(60_000);
-    Object.defineProperty(fake, 'performance', { value: { now: () => 0 } });
-    expect(clock.now() - before).toBe(60_000);
-  } finally {
-    spy.mockRestore();
-    jest.useRealTimers();
-  }
+  jest.spyOn(globalThis, 'setTimeout');
+  const before = clock.now();
+  jest.advanceTimersByTime(60_000);
+  expect(clock.now() - before).toBe(60_000);
+  Object.defineProperty(fake, 'performance', { value: { now: () => 0 } });
+  expect(clock.now() - before).toBe(60_000);
 });
 
 it('Fake timers take over a timer as it is, and no real one fires beside them', async () => {
@@ -81,21 +76,14 @@ it('Fake timers do not start a timer anew that was cancelled before', () => {
   const fired = jest.fn();
   clock.clearTimeout(clock.setTimeout(fired, 50));
   jest.useFakeTimers();
-  try {
-    clock.now();
-    jest.advanceTimersByTime(100);
-    expect(fired).not.toHaveBeenCalled();
-  } finally {
-    jest.useRealTimers();
-  }
+  clock.now();
+  jest.advanceTimersByTime(100);
+  expect(fired).not.toHaveBeenCalled();
 });
 
 it('The legacy fake timers of jest are refused', () => {
   jest.useFakeTimers({ legacyFakeTimers: true });
-  try {
-    expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');
-  } finally {
-    jest.useRealTimers();
-  }
+  expect(() => new InMemoryLocks()).toThrow('Locks in memory cannot follow the legacy fake timers of jest');
+  jest.useRealTimers();
   new InMemoryLocks();
 });

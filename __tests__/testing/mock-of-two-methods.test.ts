@@ -35,20 +35,16 @@ describe.each(LOCK_TYPES)('A mock of eval and evalSha, for %s', (lockType) => {
   });
 
   it('A mock of eval and evalSha renews a lease, by the watchdog and by `renew`', async () => {
-    const time = new FakeClock();
-    try {
-      const { registry } = start();
-      const lease = await registry.obtain('order:42').lock({ ttl: 3_000, renew: true });
-      await time.advance(2_900);
-      expect(lease.remaining).toBeGreaterThan(1_000);
-      await lease.renew(60_000);
-      expect(lease.remaining).toBeGreaterThan(10_000);
-      lease.assertHeld();
-      await lease.unlock();
-      expect(lease.signal.aborted).toBe(false);
-    } finally {
-      time.restore();
-    }
+    using time = new FakeClock();
+    const { registry } = start();
+    const lease = await registry.obtain('order:42').lock({ ttl: 3_000, renew: true });
+    await time.advance(2_900);
+    expect(lease.remaining).toBeGreaterThan(1_000);
+    await lease.renew(60_000);
+    expect(lease.remaining).toBeGreaterThan(10_000);
+    lease.assertHeld();
+    await lease.unlock();
+    expect(lease.signal.aborted).toBe(false);
   });
 
   it('A mock of eval and evalSha reports a loss: 0 says that the lock is gone, -1 that somebody else has it', async () => {

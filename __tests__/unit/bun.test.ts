@@ -153,7 +153,7 @@ it.each(['onclose', 'onconnect'] as const)(
 );
 
 it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {
-  const time = new FakeClock();
+  using time = new FakeClock();
   const tried: number[] = [time.now];
   class Unreachable extends RedisClientOfBun {
     override async duplicate(): Promise<unknown> {
@@ -168,6 +168,5 @@ it('A connection for messages that fails is made anew after 50 ms, and then afte
   redis.failures.set('two', new Error('Connection closed'));
   await expect(client.subscribe('two', () => undefined)).rejects.toThrow('Connection closed');
   await time.advance(4_000);
-  time.restore();
   expect(tried.slice(1).map((at, i) => at - (tried[i] as number))).toEqual([50, 100, 200, 400, 800, 1_000, 1_000]);
 });

@@ -173,15 +173,11 @@ it('An answer is waited for beyond its deadlines, but not where nothing was sent
 });
 
 it('A reply that is not there in time is a silence, and one that is there leaves no timer', async () => {
-  const time = new FakeClock();
-  try {
-    await expect(answered(Promise.resolve('reply'), 100)).resolves.toBe('reply');
-    await expect(answered(Promise.reject('error'), 100)).rejects.toBe('error');
-    await null;
-    expect(time.pending).toBe(0);
-    const end = await time.settled(answered(new Promise(() => undefined), 100));
-    expect(end).toMatchObject({ after: 100, error: { message: 'Redis did not answer within 100 ms' } });
-  } finally {
-    time.restore();
-  }
+  using time = new FakeClock();
+  await expect(answered(Promise.resolve('reply'), 100)).resolves.toBe('reply');
+  await expect(answered(Promise.reject('error'), 100)).rejects.toBe('error');
+  await null;
+  expect(time.pending).toBe(0);
+  const end = await time.settled(answered(new Promise(() => undefined), 100));
+  expect(end).toMatchObject({ after: 100, error: { message: 'Redis did not answer within 100 ms' } });
 });

@@ -22,7 +22,7 @@ it('A list over a closed client of valkey-glide says so, as every other call', a
 });
 
 it('A client of valkey-glide is without a connection when the process has none, where that count has counted it', async () => {
-  const time = new FakeClock();
+  using time = new FakeClock();
   let connections = 0;
   const client = fromGlide({
     customCommand: async (_words: string[], options?: object) => JSON.stringify(options),
@@ -43,7 +43,6 @@ it('A client of valkey-glide is without a connection when the process has none, 
   await time.advance(1_000);
   await ping();
   expect(client.isReady).toBe(true);
-  time.restore();
 });
 
 it('The client of valkey-glide for messages keeps no process alive, and ends with its last channel', async () => {
