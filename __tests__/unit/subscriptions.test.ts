@@ -458,6 +458,20 @@ it('A connection of our own stays when a channel is refused while another one is
   expect(alone.told).toEqual(['destroy']);
 });
 
+it('A connection that was given is listened to still when a channel is refused before another one is confirmed', async () => {
+  const subscribed = lateReply();
+  const client = connection({
+    subscribe: (name: string) => (name === 'x' ? subscribed.promise : Promise.reject(REFUSED)),
+  });
+  const { listen, woken } = listeningItself(client);
+  const subscription = await listen('x');
+  await listen('y');
+  subscribed.resolve(undefined);
+  await time.advance(0);
+  client.emit('ready');
+  expect([subscription.isOpen, woken]).toEqual([true, ['y', 'x', 'x']]);
+});
+
 it('A subscriber that is closed listens to nothing any more, wakes nobody, and warns of nothing', async () => {
   const own = connection();
   const { listen, subscriber, duplicate, woken, reasons } = opened([own, connection()]);

@@ -410,7 +410,9 @@ export class Subscriber {
   }
 
   #giveUp(cause: unknown): void {
-    if (![...this.#channels.values()].some(({ isSubscribed }) => isSubscribed)) this.#closeConnection();
+    const isUsed = [...this.#channels.values()].some(({ isSubscribed }) => isSubscribed);
+    // A client that was given is listened to until `close`: other channels may be about to be confirmed on it.
+    if (this.#connection?.isOwn && !isUsed) this.#closeConnection();
     // The application knows that it has closed its client. Nothing is wrong when that is open again.
     if (this.#client.isOpen === false) return;
     this.#unavailableUntil = clock.now() + RETRY_AFTER;
