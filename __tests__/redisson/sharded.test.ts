@@ -59,6 +59,16 @@ describePrivate.each([
     await registry.close();
   });
 
+  it('Redisson locks on a cluster have no name whose channel is in another slot, where no script can publish, unless that is plain', async () => {
+    const options = { registryKey: '', lockType: 'redisson' } as const;
+    const registry = new RedisLockRegistry(cluster, options);
+    for (const name of ['a{b', 'a}b', '{}a']) expect(() => registry.obtain(name)).toThrow(RangeError);
+    await registry.run('{a}b', () => undefined);
+    const plain = new RedisLockRegistry(cluster, { ...options, shardedSubscriptionMode: 'off' });
+    await plain.run('a{b', () => undefined);
+    await Promise.all([registry.close(), plain.close()]);
+  });
+
   const lockTypes = ['redisson', 'redisson-fair'] as const;
   const modes = ['auto', 'off'] as const;
 

@@ -108,8 +108,8 @@ export function lockOfRedissonQueue(name: string): string | undefined {
 }
 
 /**
- * Says what `redissonName` says, for a key. With `isCluster` it throws `RangeError` where the braces in the lock's name
- * put the key into another hash slot: there Redisson fails too.
+ * Says what `redissonName` says, for a key or a sharded channel. With `isCluster` it throws `RangeError` where the braces
+ * in the lock's name put it into another hash slot: there Redisson fails too.
  */
 export function redissonKey(names: LockNames, prefix: string, isCluster: boolean): string {
   const key = redissonName(names, prefix);
@@ -129,6 +129,12 @@ export class RedissonFormat extends ScriptedFormat {
 
   channels(names: LockNames): readonly string[] {
     return [redissonName(names, CHANNEL)];
+  }
+
+  /** Scripts publish on sharded channels of the lock's slot only. */
+  override assertNames(names: LockNames): void {
+    super.assertNames(names);
+    if (this.isSharded) redissonKey(names, CHANNEL, this.redis.isCluster);
   }
 
   protected releaseOf(): string {
