@@ -107,6 +107,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/shared-with-pollers:HALVED_EVERY': POLLERS,
   'protocols/shared-with-pollers:LONGEST_PAUSE': POLLERS,
   'protocols/shared-with-pollers:PAUSE_EVERY': POLLERS,
+  'protocols/shared-with-pollers:REFUSAL_IS_REMEMBERED': POLLERS,
   'protocols/shared-with-pollers:RENEWED_AFTER': POLLERS,
   'protocols/shared-with-pollers:SHORTEST_INTERVAL': POLLERS,
   'protocols/shared-with-pollers:SHORTEST_PAUSE': POLLERS,

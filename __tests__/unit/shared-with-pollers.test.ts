@@ -131,6 +131,25 @@ it('A busy lock beside a poller is busy anew once a poller had it', () => {
   expect(pollers.isDue(time.now + pollers.interval)).toBe(true);
 });
 
+it('A busy lock beside a poller is not one whose last caller was refused a minute before, and gave up', () => {
+  for (const [ms, isBusy] of [
+    [59_999, true],
+    [60_000, false],
+  ] as const) {
+    pollers.refused(time.now, { remaining: TTL }, 0);
+    time.now += ms;
+    pollers.acquired(time.now);
+    expect(pollers.isDue(time.now)).toBe(isBusy);
+    pollers.released(time.now);
+    time.now += pollers.interval;
+  }
+  // Nor does the next one go on with the wait of that caller.
+  pollers.refused(time.now, { remaining: TTL }, 0);
+  time.now += 60_000;
+  seeChange();
+  expect(pollers.pollingInterval(SELDOM)).toBe(IDLE);
+});
+
 const startPause = () => {
   const pauses: Pauses = new Set();
   let ends = 0;

@@ -30,6 +30,9 @@ const CHANGE_IS_RECENT = 1_000;
 /** ms after a change of holders for which a waiter that listens polls at every `idleBetweenTries`. */
 const CHANGE_IS_REMEMBERED = 60_000;
 
+/** ms without a refusal after which the caller that was refused has given up: a waiter is refused at each poll. */
+const REFUSAL_IS_REMEMBERED = 60_000;
+
 /**
  * A renewal also prolongs a key, but by at least a quarter of its ttl: renewals come at a third, less the slack of the
  * watchdog. A gain below this part of the ttl is a new holder.
@@ -73,6 +76,7 @@ export class Pollers {
   #leftByOtherUntil = 0;
   /** Since when this process has waited for the lock, and the key of its last holder that may poll. */
   #waitsSince: number | undefined;
+  #refusedAt = Number.NEGATIVE_INFINITY;
   #lastKey: HoldersKey | undefined;
   /** When the holder last changed without a message. */
   #changedAt = Number.NEGATIVE_INFINITY;
@@ -130,7 +134,7 @@ export class Pollers {
 
   /** This process acquired the lock by an attempt that was sent then. */
   acquired(sentAt: number): void {
-    const since = this.#waitsSince;
+    const since = this.#waiterSince(sentAt);
     // The lock was free, or pollers had it.
     const isNew = since === undefined ? sentAt - this.#releasedAt >= this.pause : this.#changedAt >= since;
     if (isNew) this.#busySince = sentAt;
@@ -154,10 +158,16 @@ export class Pollers {
 
   /** An attempt was refused, and the holder is no poller. */
   refusedByListener(at: number): void {
+    const since = this.#waiterSince(at);
     // Nothing was known of the lock for long.
-    if (this.#waitsSince === undefined && at - this.#releasedAt >= this.interval) this.#busySince = at;
-    this.#waitsSince ??= at;
+    if (since === undefined && at - this.#releasedAt >= this.interval) this.#busySince = at;
+    this.#waitsSince = since ?? at;
+    this.#refusedAt = at;
     this.#lastKey = undefined;
+  }
+
+  #waiterSince(now: number): number | undefined {
+    return now - this.#refusedAt < REFUSAL_IS_REMEMBERED ? this.#waitsSince : undefined;
   }
 
   /** ms until the next poll of a waiter whose usual interval is `usual`. */
