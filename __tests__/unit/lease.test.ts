@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { type Lease, LockError, type LostMessage } from '../../lib';
+import { type Lease, LockError, type LostMessage, NotLockOwnerError } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, nextReply, renewed, silence, stolen } from '../support/mock-redis';
@@ -35,6 +35,19 @@ it('renew() of a lease that Redis does not answer rejects by the end of the leas
   expect(outcome).toEqual([expect.any(LockError)]);
   expect(lease.remaining).toBe(0);
 });
+
+it.each(['renewed', 'gone'])(
+  'renew() of a lease that is unlocked before the answer rejects: the lock is %s',
+  async (found) => {
+    const lease = await createRegistry(redis).registry.obtain('key').lock();
+    const reply = nextReply(redis);
+    const renewing = lease.renew();
+    await time.advance(0);
+    await lease.unlock();
+    reply.resolve(found === 'renewed' ? renewed : 0);
+    await expect(renewing).rejects.toThrow(NotLockOwnerError);
+  },
+);
 
 it('A lease counts the answer to a renewal that comes after its timeout', async () => {
   const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();

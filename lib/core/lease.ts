@@ -164,7 +164,7 @@ export class RedisLease implements HeldLease {
     const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#until - now, limit);
     const ownership = await this.#hold.renew(atLeast, timeout);
     if (ownership.state === 'held') this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
-    if (this.#loss !== undefined) throw this.lossError();
+    this.#assertNotOver();
     if (ownership.state === 'unknown') {
       throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
         cause: ownership.cause,

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import type { LeaseEvalOptions } from '../api/distributed-lock';
-import { CannotAcquireLockError, type LockLostError, leaseUnlocked } from '../api/errors';
+import { CannotAcquireLockError, type LockLostError, leaseUnlocked, NotLockOwnerError } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { noteContention, traceRun } from '../diagnostics/channels';
 import { leaseText } from './lease';
@@ -141,6 +141,8 @@ export class Scope {
       if (needed > lease.remaining) await this.#extend(lease, needed, wait);
     } catch (error) {
       await lease[Symbol.asyncDispose]();
+      // The lease was unlocked meanwhile.
+      if (error instanceof NotLockOwnerError) return { outcome: 'scope ended' };
       throw error;
     }
     // Then the next caller may have the hold already.
