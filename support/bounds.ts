@@ -100,6 +100,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'protocols/redisson/redisson-fair:TRIED_FOR': 'unit/redisson-fair',
   'protocols/semaphore-read-write/shared-protocol:LET_IN_WITHIN': 'unit/shared-protocol',
   'protocols/semaphore-read-write/shared-protocol:POLLS_MISSED': 'unit/shared-protocol',
+  'protocols/semaphore-read-write/shared-protocol:SURELY_LATER': 'unit/shared-protocol',
   'protocols/semaphore-read-write/shared-protocol:TICKET_KEPT_AT_LEAST': 'unit/shared-protocol',
   'protocols/semaphore-read-write/shared-scripts:SET_BACK': 'semaphore-read-write/semaphore',
   'protocols/shared-with-pollers:CHANGE_IS_RECENT': POLLERS,

@@ -512,7 +512,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'latest-permits-ignored': {
     finding: 'while somebody waits, the number of a later call does not count',
     simulation: ['semaphore'],
-    replacements: [['local isGiven = not stored or isOwn and', 'local isGiven = not stored or false and']],
+    replacements: [['local isGiven = not stored or laterBy and', 'local isGiven = not stored or false and']],
   },
   'reader-beside-writer': {
     finding: 'a reader enters while a writer is inside',

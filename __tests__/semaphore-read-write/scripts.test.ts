@@ -47,7 +47,7 @@ describeReal('The scripts of a shared lock', () => {
   const enter = (member: string, { permits = 1, givenAgo = 0, isOwn = false, arrival = '', ...asked }: Asked = {}) => {
     const [, kind = '', owner = ''] = /^(\w+):(.*)$/.exec(member) ?? [];
     const { waited = 0, keptFor = 3 * SECOND, passesFor = 0, queues = true, earlier = owner, ending = '' } = asked;
-    const number = [permits, givenAgo, isOwn ? 1 : 0];
+    const number = [permits, givenAgo, isOwn ? 0 : ''];
     const place = [queues ? 1 : 0, arrival, waited, keptFor, passesFor];
     return run(ENTER, kind, owner, lock, MINUTE, ...number, ...place, earlier, ending);
   };

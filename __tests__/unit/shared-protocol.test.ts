@@ -106,31 +106,47 @@ it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, l
   const hold = holdOf(protocol, 'me:1', asked);
   hold.since = time.now - 2;
   await ask(protocol, hold, [0, 0, 1]);
-  const given = kind === 'semaphore' ? ['0', '1000', '1'] : ['0', '0', '0'];
+  const given = kind === 'semaphore' ? ['0', '1000', '0'] : ['0', '0', ''];
   const queueing = ['1', '', '2000', String(keptFor), String(letInFor), 'me:1', ''];
   const args = [kind, 'me:1', CHANNEL, String(hold.ttl), ...given, ...queueing];
   expect(sent()).toEqual([{ script: 'enter (shared)', keys, args, timeout: 300 }]);
 });
 
 it.each([
-  ['just now', 10, 3, ['3', '10', '1']],
-  ['some time ago', 10.7, 3, ['3', '10', '1']],
-  ['by another process', 10, 5, ['3', '10', '0']],
-  ['after the attempt was made', -5, 3, ['3', '0', '1']],
-])('An attempt says how many permits there are: given %s', async (_, ago, own, said) => {
+  ['just now', 10, 3, -1, ['3', '10', '0']],
+  ['some time ago', 10.7, 3, -1, ['3', '10', '0']],
+  ['and told', 10, 3, 0, ['3', '10', '1000']],
+  ['by another process', 10, 5, 0, ['3', '10', '']],
+  ['after the attempt was made', -5, 3, -1, ['3', '0', '0']],
+])('An attempt says how many permits there are: given %s', async (_, ago, own, told, said) => {
   const protocol = protocolOf('semaphore');
   const permits = new Permits();
   permits.give(own);
   permits.givenAt = time.now - ago;
   // What was asked before the number was given says nothing of it.
   permits.told(permits.givenAt - 1, 7);
-  permits.told(permits.givenAt, 3);
+  permits.told(permits.givenAt + told, 3);
   protocol.permits = permits;
   await ask(protocol, holdOf(protocol), [0, 0, 2]);
   expect(sent()[0]?.args.slice(4, 7)).toEqual(said);
   expect(permits).toMatchObject({ known: 2, count: 2, isOthers: true });
   await ask(protocol, holdOf(protocol), [0, 0, 0, 500, '', ARRIVAL, 7, '777']);
   expect(permits).toMatchObject({ known: 7, changedAt: time.now });
+});
+
+it('A number of permits is as old as it is by the time of a suspended machine too', async () => {
+  const protocol = protocolOf('semaphore');
+  const permits = new Permits();
+  protocol.permits = permits;
+  permits.give(3);
+  for (const step of [60_000, -90_000]) {
+    time.now += 10;
+    time.wallNow += 10 + step;
+    const hold = holdOf(protocol);
+    hold.stamp();
+    await ask(protocol, hold, [0, 0, 3]);
+  }
+  expect(sent().map(({ args }) => args[5])).toEqual(['60010', '20']);
 });
 
 it.each<[SharedKind, Options, waits: boolean, reply: unknown, answer: object | 'refused']>([

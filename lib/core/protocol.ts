@@ -1,5 +1,5 @@
 import type { NotReplicatedError } from '../api/errors';
-import { clock } from '../internal/clock';
+import { clock, drift } from '../internal/clock';
 import type { Availability } from './availability';
 import type { Hold } from './hold';
 import type { LockRequest } from './request';
@@ -85,8 +85,11 @@ export interface Keep {
 /** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
 export class Permits {
   count = 0;
-  /** When one was given here last, on the monotonic clock. */
+  /** When one was given here last, on the monotonic clock, and the drift between the clocks then. */
   givenAt = 0;
+  drift = 0;
+  /** When the number was given that the lock was told last. */
+  toldAt = Number.NEGATIVE_INFINITY;
   /** The number is not that one: the lock has said that another process gave it later. */
   isOthers = false;
   /** The number that the lock had when it answered last. */
@@ -99,12 +102,14 @@ export class Permits {
   give(count: number): void {
     this.count = count;
     this.givenAt = clock.now();
+    this.drift = drift(this.givenAt);
     this.isOthers = false;
     if (this.isNews) this.waiting?.wake();
   }
 
   /** The lock answered an attempt that told it the number given then; it has this number. */
   told(givenAt: number, known: number): void {
+    this.toldAt = Math.max(this.toldAt, givenAt);
     if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
     if (givenAt < this.givenAt || !this.isNews) return;

@@ -39,6 +39,17 @@ const TICKET_KEPT_AT_LEAST = 3_000;
 const LET_IN_WITHIN = 2 * FRESH;
 
 /**
+ * ms by which a number of permits that the lock was told before has to be later than the one there: an attempt that was
+ * longer on its way than the first one must not make it count in place of one that was given a little later.
+ */
+const SURELY_LATER = 1_000;
+
+/** ms, whole, since the number of permits was given, also while the machine was suspended: see `Permits`. */
+function ageOf({ givenAt, drift }: Permits, hold: Hold): number {
+  return Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
+}
+
+/**
  * A lock that several owners may have at a time: see shared-scripts.ts. Processes queue in Redis, with one ticket for
  * each process and kind. A release lets in the tickets that may enter now. A message says so, and its process enters
  * with the ttl that it asked for when it last made an attempt, or makes another one.
@@ -194,8 +205,14 @@ class SharedProtocol implements LockProtocol {
     }
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
-    const { count, givenAt, isOthers } = permits ?? { count: 0, givenAt: sentAt, isOthers: true };
-    const number = [String(count), String(Math.max(0, Math.floor(sentAt - givenAt))), isOthers ? '0' : '1'];
+    const { count, givenAt, isOthers, toldAt } = permits ?? {
+      count: 0,
+      givenAt: sentAt,
+      isOthers: true,
+      toldAt: sentAt,
+    };
+    const laterBy = isOthers ? '' : String(givenAt > toldAt ? 0 : SURELY_LATER);
+    const number = [String(count), String(permits === undefined ? 0 : ageOf(permits, hold)), laterBy];
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
     const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));

@@ -238,10 +238,10 @@ end`;
  * Enters, or takes a position in the queue. Before that ends a lease of its process, if one is to end: so a lease that ends
  * and the next caller need one script. Takes over what an earlier attempt has, since each has an owner value of its own.
  *
- * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, 1 if this process gave them or 0,
- * 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms for which the ticket is kept, ms for which it
- * may be let in without an attempt, or of a semaphore for which its process passes a permit on, the owner of the earlier
- * attempt, the owner whose lease ends, or ''
+ * ARGV: as above, then channel, ttl in ms, permits, ms since they were given, ms by which they have to be later than
+ * those there ('': another process gave them), 1 to queue or 0, arrival or '' when it is not known, µs since the call, ms
+ * for which the ticket is kept, ms for which it may be let in without an attempt, or of a semaphore for which its process
+ * passes a permit on, the owner of the earlier attempt, the owner whose lease ends, or ''
  * Returns { 1 that lease was released, 0 there was none; -1 when the server refused to publish, else 0; and when the
  * owner has entered, 1, or 2 when a writer waits, of a semaphore the number of permits, or with a fence the token as text;
  * else 0, ms until the first lease ends, or until the first ticket is dropped; the owner of that lease or ''; arrival or
@@ -265,7 +265,7 @@ if leaseEnd then
   redis.call('ZREM', lock, earlier)
 end
 local found = ending ~= '' and removeLease(kind .. ':' .. ending) or 0
-local channel, ttl, given, age, isOwn = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7] == '1'
+local channel, ttl, given, age, laterBy = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 local queues, arrival, keptFor, entersFor = ARGV[8] == '1', tonumber(ARGV[9]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local hadQueue = readQueue()
 
@@ -279,7 +279,7 @@ end
 
 -- The number that was given last counts. A time to come is from before the clock was set back.
 local stored = permits
-local isGiven = not stored or isOwn and (now - age >= givenAt or givenAt > now)
+local isGiven = not stored or laterBy and (now - age - laterBy >= givenAt or givenAt > now)
 if isGiven then permits, givenAt = given, now - age end
 
 local score = redis.call('ZSCORE', lock, member)
