@@ -290,9 +290,9 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);',
+        'if (protocol.exchange !== undefined) return this.#exchange(ended, half);',
         `if (!isUnused) return undefined;
-    if (protocol.exchange !== undefined) return this.#exchange(ended, timeout / 2);`,
+    if (protocol.exchange !== undefined) return this.#exchange(ended, half);`,
       ],
     ],
   },

@@ -5,7 +5,6 @@ import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, nextReply, renewed, silence, stolen } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
-import { until } from '../support/until';
 
 const time = FakeClock.install();
 let redis: ReturnType<typeof mockRedis>;
@@ -379,8 +378,7 @@ it('A lease that this process ends by force is lost at once', async () => {
   const lock = new InMemoryLockRegistry().obtain('key');
   const lease = await lock.lock();
   await lock.forceUnlock();
-  // The clock of this registry is a real one.
-  await until(() => lease.signal.aborted);
+  await time.advance(1);
   expect(lease.signal.reason).toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
 
