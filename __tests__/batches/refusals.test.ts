@@ -74,7 +74,7 @@ describePrivate.each(LOCK_TYPES)('Redis refuses calls about %s locks', (lockType
     'P1 P7: without memory, nothing is granted or left, and holders renew and release (%d at a time)',
     async (size) => {
       const leases = await leasesOf(size);
-      const other = createRegistry(admin, { lockType, registryKey: witnessed.nameOf('').slice(0, -1) });
+      const other = createRegistry(admin, { lockType, registryKey: witnessed.registryKey });
       await admin.configSet('maxmemory', '1');
       // A lock of another owner is refused without an error. Redisson's queue is written to before.
       if (lockType !== 'redisson-fair') expect(await other.registry.obtain('key-0').tryLock()).toBeNull();

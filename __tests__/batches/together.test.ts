@@ -26,14 +26,14 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
 
   const start = async (options: Partial<RedisLockRegistryOptions> = {}) => {
     const { admin } = redis;
-    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, ...options });
-    await warmUp(registry);
+    const created = createRegistry(await redis.connect(), { lockType, ...options });
+    await warmUp(created.registry);
     const counted = async (act: () => Promise<unknown>): Promise<number> => {
       const before = await scriptsRun(admin);
       await act();
       return (await scriptsRun(admin)) - before;
     };
-    return { admin, registry, nameOf, counted };
+    return { ...created, admin, counted };
   };
 
   it('Many locks at the same time are acquired and released by a script for many, each with its own owner, ttl and token', async () => {
@@ -66,8 +66,8 @@ describePrivate.each(LOCK_TYPES)('many %s locks at the same time', (lockType) =>
   });
 
   it('Many locks at the same time are refused and lost individually', async () => {
-    const { admin, registry, nameOf } = await start();
-    const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('').slice(0, -1) });
+    const { admin, registry, registryKey, nameOf } = await start();
+    const other = createRegistry(await redis.connect(), { lockType, registryKey });
     const held = keys.filter((_, i) => i % 7 === 0);
     const holders = await Promise.all(held.map((key) => other.registry.obtain(key).lock()));
     const outcomes = await Promise.all(keys.map((key) => registry.obtain(key).tryLock()));

@@ -43,8 +43,8 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
   /** The lock in a process whose client repeats, and in two others. */
   const open = () => {
     const client = repeating(redis.admin);
-    const { registry, nameOf } = createRegistry(client, { ...options, fencing: true });
-    const shared = { ...options, fencing: true, registryKey: nameOf('').slice(0, -1) };
+    const { registry, registryKey, nameOf } = createRegistry(client, { ...options, fencing: true });
+    const shared = { ...options, fencing: true, registryKey };
     const ofAnother = () => lockOf(createRegistry(redis.admin, shared).registry);
     return { registry, client, nameOf, lock: lockOf(registry), second: ofAnother(), third: ofAnother() };
   };

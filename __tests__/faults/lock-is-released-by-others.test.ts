@@ -13,14 +13,14 @@ describePrivate.each(['pub-sub', 'fair', 'redisson'] as const)('a %s lock is rel
 
   /** A holder whose process listens to the channels of the lock, since a caller of it waits. */
   const hold = async (options: { ttl?: number }) => {
-    const { registry, nameOf } = createRegistry(await redis.connect(), { lockType, expireAfter: 60_000 });
+    const client = await redis.connect();
+    const { registry, registryKey, nameOf } = createRegistry(client, { lockType, expireAfter: 60_000 });
     const lock = registry.obtain('key');
-    const other = createRegistry(await redis.connect(), { lockType, registryKey: nameOf('key').slice(0, -4) });
+    const other = createRegistry(await redis.connect(), { lockType, registryKey });
     const before = await other.registry.obtain('key').lock();
     const holding = lock.lock(options);
     const name = nameOf('key');
-    const channel =
-      lockType === 'redisson' ? `redisson_lock__channel:{${name}}` : `${name.slice(0, -4)}-channel:${name}`;
+    const channel = lockType === 'redisson' ? `redisson_lock__channel:{${name}}` : `${registryKey}-channel:${name}`;
     await until(async () => (await redis.admin.pubSubNumSub(channel))[channel] === 1);
     await before.unlock();
     const lease = await holding;

@@ -50,8 +50,8 @@ describePrivate('the server answers with a permanent error', () => {
   });
 
   it.each(DISTINCT_TYPES)('NOPERM for a waiter of a %s lock: it rejects soon', async (lockType) => {
-    const { registry, nameOf } = createRegistry(await connect(), { lockType, idleBetweenTries: 100 });
-    const holder = createRegistry(redis.admin, { lockType, registryKey: nameOf('').slice(0, -1) });
+    const { registry, registryKey } = createRegistry(await connect(), { lockType, idleBetweenTries: 100 });
+    const holder = createRegistry(redis.admin, { lockType, registryKey });
     const lease = await holder.registry.obtain('key').lock({ ttl: 60_000 });
     const waiting = registry.obtain('key').lock();
     const rejected = expect(waiting).rejects.toMatchObject({ message: expect.stringContaining('NOPERM') });

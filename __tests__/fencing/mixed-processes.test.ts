@@ -53,8 +53,8 @@ describePrivate.each(LOCK_TYPES)('A %s lock that some processes take with fencin
 
   it('A lock that some processes take with fencing, and others without gives a waiter with fencing a token of its own, though the last one is ahead of the clock of the server (P10)', async () => {
     if (lockType.startsWith('redisson')) return; // Redisson's counter is no time
-    const { registry: plain, nameOf } = createRegistry(await redis.connect(), { lockType });
-    const options = { lockType, registryKey: nameOf('').slice(0, -1), fencing: true };
+    const { registry: plain, registryKey, nameOf } = createRegistry(await redis.connect(), { lockType });
+    const options = { lockType, registryKey, fencing: true };
     const { registry: fenced } = createRegistry(await redis.connect(), options);
     const ahead = 2 * 1_000 * Date.now();
     await redis.admin.set(`{${nameOf(KEY)}}:fence`, String(ahead));

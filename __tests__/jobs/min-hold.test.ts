@@ -58,14 +58,14 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
   });
 
   it('minHold of a lock counts from a grant by another process, also when the first renewal of `fair` has not arrived', async () => {
-    const { registry, nameOf } = createRegistry(redis.admin, { lockType });
+    const { registry, registryKey, nameOf } = createRegistry(redis.admin, { lockType });
     const withoutFirstRenewals: RedisClient = {
       eval: (script, options) =>
         script === RENEW_GRANT.source ? new Promise(() => {}) : redis.admin.eval(script, options),
       evalSha: (sha1, options) => redis.admin.evalSha(sha1, options),
     };
     const subscriber = await redis.connect();
-    const other = createRegistry(withoutFirstRenewals, { lockType, subscriber, registryKey: nameOf('').slice(0, -1) });
+    const other = createRegistry(withoutFirstRenewals, { lockType, subscriber, registryKey });
     const first = await registry.obtain('key').lock({ ttl: 60_000 });
     const second = other.registry.obtain('key').lock({ ttl: 60_000, minHold: 5_000 });
     await until(async () => (await registry.obtain('key').inspect()).waiting !== 0);
@@ -106,8 +106,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
 
   if (lockType !== 'spin') {
     it('minHold of a lock wakes a waiter at its end that polls seldom', async () => {
-      const { registry, nameOf } = createRegistry(redis.admin, { lockType });
-      const registryKey = nameOf('').slice(0, -1);
+      const { registry, registryKey, nameOf } = createRegistry(redis.admin, { lockType });
       const [client, subscriber] = [await redis.connect(), await redis.connect()];
       const spy = spyOn(client);
       const other = createRegistry(spy, { lockType, registryKey, subscriber, idleBetweenTries: WAIT_LIMIT });
