@@ -41,6 +41,17 @@ it('InMemoryLocks of two registries are the same, and each registry has its own 
   expect(await open().obtain('key').tryLock()).not.toBeNull();
 });
 
+it('A lock in memory that has expired for its holder, and was given to a caller behind it, is lost for both by close()', async () => {
+  const registry = open();
+  const first = await registry.obtain('key').lock();
+  const waiting = registry.obtain('key').lock();
+  registry.locks.expire('key');
+  const leases = [first, await waiting];
+  expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false]);
+  await registry.close({ timeout: 0 });
+  expect(leases.map(({ signal }) => signal.reason)).toMatchObject([{ reason: 'closed' }, { reason: 'closed' }]);
+});
+
 it('Locks in Redis have their real times beside locks in memory', async () => {
   open();
   const lease = await new RedisLockRegistry(mockRedis(), { registryKey: 'test' }).obtain('key').lock();

@@ -91,8 +91,9 @@ export class Watchdog {
     }
   }
 
-  /** Leaves no timer behind. */
+  /** Leaves no timer behind, and no hold that nothing would end. */
   close(): void {
+    for (const hold of this.#holds) hold.lose('closed');
     this.#waiting = new TimeHeap();
     this.#ending = new TimeHeap();
     this.#timer.cancel();
