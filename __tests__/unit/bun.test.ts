@@ -152,6 +152,16 @@ it.each(['onclose', 'onconnect'] as const)(
   },
 );
 
+it('A connection for messages that cannot be made is closed', async () => {
+  const redis = new RedisClientOfBun();
+  const made = new RedisClientOfBun();
+  const refused = new Error('Connection refused');
+  Object.assign(made, { connected: false, connect: () => Promise.reject(refused) });
+  Object.assign(redis, { duplicate: async () => made });
+  await expect(fromBun(redis).subscribe('one', () => undefined)).rejects.toBe(refused);
+  expect(made.isClosed).toBe(true);
+});
+
 it('A connection for messages that fails is made anew after 50 ms, and then after pauses that double up to a second', async () => {
   using time = new FakeClock();
   const tried: number[] = [time.now];

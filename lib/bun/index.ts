@@ -110,7 +110,12 @@ class BunClient extends PlacedChannels implements RedisClient {
 
   protected async connect(_address: string, lost: () => void): Promise<Listening> {
     const connection = await this.#redis.duplicate();
-    if (!connection.connected) await connection.connect();
+    try {
+      if (!connection.connected) await connection.connect();
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
     // Bun connects again, but does not subscribe again.
     connection.onconnect = lost;
     connection.onclose = lost;
