@@ -144,6 +144,17 @@ it('A warning about a long wait names each lock once, leaves out who has left, a
   open.end(first);
 });
 
+it('A warning about a long wait comes in its time for a nested call whose scope ended, though others began to wait since', async () => {
+  const nested = new Wait('nested', Number.POSITIVE_INFINITY, undefined);
+  open.beginReentry(nested);
+  await time.advance(500);
+  begin(free());
+  open.endReentry(nested);
+  open.begin(nested);
+  await time.advance(600);
+  expect(said()).toEqual(['A caller has waited for lock "nested" for 1 s: its holder is not known']);
+});
+
 it('A warning about a long wait is not about a caller that has its result while the lock is asked about', async () => {
   let answer = (): void => undefined;
   const wait = begin(lockOf(() => new Promise((resolve) => (answer = () => resolve({})))));

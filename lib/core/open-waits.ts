@@ -18,7 +18,7 @@ const TOGETHER = 100;
  * which runs only while there are waits, and does not keep the process alive.
  */
 export class OpenWaits {
-  /** In the order in which they began. */
+  /** Not in the order of their starts: a nested call whose scope has ended joins late. */
   readonly #waits = new LinkedList<Wait>();
   /** Waits of callers inside a scope that holds the lock. */
   readonly #reentries = new LinkedList<Wait>();
@@ -95,11 +95,9 @@ export class OpenWaits {
       for (const wait of waits) {
         const { reportAt, startedAt } = wait;
         const left = (reportAt ?? startedAt + this.#warnAfter) - now;
-        if (left <= 0) wait.reportAt = now + (now - startedAt);
         next = Math.min(next, left > 0 ? left : now - startedAt);
-        // Those behind it began later.
-        if (left > 0 && reportAt === undefined) break;
         if (left > 0) continue;
+        wait.reportAt = now + (now - startedAt);
         const those = long.get(wait.lock);
         if (those === undefined) long.set(wait.lock, [wait]);
         else those.push(wait);
