@@ -261,6 +261,20 @@ describe('What is answered', () => {
     expect(standsBack()).toBeCloseTo(ms);
   });
 
+  it('After a release it stands back also where the one connection that heard it may be that of another registry too', async () => {
+    for (const [isShared, ms] of [
+      [false, 0],
+      [true, 4],
+    ] as const) {
+      const { attempt, subscriber, release, listen, standsBack } = start();
+      subscriber.isShared = isShared;
+      await attempt(1);
+      await listen();
+      await release([1, 1]);
+      expect(standsBack()).toBeCloseTo(ms);
+    }
+  });
+
   it('The message of its own release takes a step off, though it comes before the reply', async () => {
     const { lock, redis, subscriber, attempt, listen, standsBack } = start();
     await attempt(1);
