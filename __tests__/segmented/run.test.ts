@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockTimeoutError, type Segment, SegmentedLock } from '../../lib';
 import { seeded } from '../../support/random';
@@ -63,6 +64,18 @@ it('A segment that is exhausted is released, and the next segment is tried, each
   expect(seen.toSorted()).toEqual(ALL);
   expect(registry.contended).toHaveLength(8);
   expect(registry.held).toEqual([]);
+});
+
+it('A task is in the scope and the async context of its caller, also in a segment that its caller came to later', async () => {
+  const context = new AsyncLocalStorage<string>();
+  const leases = await hold(...ALL);
+  const again = () => registry.run('order', () => context.getStore(), { waitTime: 1_000 });
+  const answer = context.run('caller', () => registry.run('order', () => lock.run(again)));
+  await until(() => waitedFor().length > 2);
+  const later = Number(registry.contended.at(-1)?.slice(6));
+  await leases[later]?.unlock();
+  expect(await answer).toEqual({ served: true, value: 'caller', segment: later });
+  for (const lease of leases) await lease.unlock();
 });
 
 it('A waitTime of 0 is one attempt for each segment', async () => {

@@ -4,7 +4,7 @@ import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '..
 import type { SegmentedLockOptions } from '../api/options';
 import { checkedLockOptions } from '../core/request';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import { Timer } from '../internal/clock';
+import { CapturedContext, Timer } from '../internal/clock';
 import {
   type Check,
   type Checks,
@@ -440,7 +440,8 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
       const start = (count: number, left: number): void => {
         timer?.cancel();
         for (const one of others.splice(0, count)) contendFor(one, left);
-        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, addOne);
+        // A timer calls back in no caller's context, and the task would run there.
+        if (others.length > 0) timer = new Timer(CHOICE_ADDED_AFTER, new CapturedContext().bind(addOne));
       };
       const addOne = (): void => {
         const { remaining } = wait;
