@@ -224,7 +224,7 @@ describe('The acquisition of several keys', () => {
   const calls = () => asked.map(({ key, request }) => `${key} ${request.waitTime}`);
 
   const acquisitionOf = (parts: object[], options: Partial<LockRequest> = {}) =>
-    new MultiAcquisition('all', parts as RedisLock[], { ...REQUEST, ...options });
+    new MultiAcquisition('all', parts as RedisLock[], { ...REQUEST, ...options }, false);
 
   const keysOf = (leases: readonly HeldLease[] | null) => leases?.map(({ key }) => key);
 
@@ -491,6 +491,23 @@ describe('A lock of several keys', () => {
     }
     await taken.unlock();
   });
+
+  it.each(['run', 'tryRun'] as const)(
+    'A run waits for a nested %s() of several keys that its task did not wait for',
+    async (how) => {
+      const taken = await other.obtain('b').lock();
+      let nested: Promise<unknown> = Promise.resolve();
+      const inside = async () => ({ holder: registry.locks.holder('a'), isHeld: lock.isAcquiredInThisProcess });
+      const running = registry.run('a', () => {
+        nested = lock[how](inside, { waitTime: 1_000 }).then((result) => Object(result).value ?? result);
+      });
+      await time.advance(1);
+      await taken.unlock();
+      expect(await nested).toMatchObject({ holder: { name: expect.any(String) }, isHeld: true });
+      await running;
+      expect(registry.locks.holder('a')).toBeUndefined();
+    },
+  );
 
   it('A call for several keys whose signal has aborted takes nothing', async () => {
     const reason = new Error('stop');

@@ -20,6 +20,8 @@ export class MultiAcquisition {
   readonly wait: Wait;
   readonly #parts: readonly RedisLock[];
   readonly request: LockRequest;
+  /** For `run`: a scope that a part enters again waits for the end of this. */
+  readonly #isRun: boolean;
   /** What an attempt for one part asks for. */
   readonly #attempt: LockRequest;
   /** By the index of the part; `undefined`: not held. */
@@ -32,10 +34,11 @@ export class MultiAcquisition {
   #endsAt: number;
 
   /** `parts` in the order that all processes share, at least one. */
-  constructor(key: string, parts: readonly RedisLock[], request: LockRequest) {
+  constructor(key: string, parts: readonly RedisLock[], request: LockRequest, isRun: boolean) {
     this.wait = new Wait(key, request.waitTime, request.signal);
     this.#parts = parts;
     this.request = request;
+    this.#isRun = isRun;
     // A part is renewed while others are waited for. What is given back on the way is free at once.
     this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0, signal: undefined };
     this.#leases = parts.map(() => undefined);
@@ -79,7 +82,7 @@ export class MultiAcquisition {
       }
       const releasing = this.#release(missing + 1);
       this.wait.holdsOthers = missing > 0;
-      const lease = await part.enter({ ...this.#attempt, waitTime, signal }, false, this.wait);
+      const lease = await part.enter({ ...this.#attempt, waitTime, signal }, this.#isRun, this.wait);
       if (lease === null) return part;
       this.#leases[missing] = lease;
       await this.#inTime(releasing);
@@ -97,7 +100,7 @@ export class MultiAcquisition {
       for (const [index, part] of this.#parts.entries()) {
         if (this.#leases[index] !== undefined) continue;
         const { isBusyHere } = part;
-        attempts.set(index, part.enter(this.#attempt, false, this.wait));
+        attempts.set(index, part.enter(this.#attempt, this.#isRun, this.wait));
         if (isBusyHere) return;
       }
     });

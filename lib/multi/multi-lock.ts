@@ -49,22 +49,22 @@ export class MultiLock implements DistributedLock {
   }
 
   async lock(options?: LockOptions): Promise<MultiLease> {
-    return this.#noted(await this.#acquire(options));
+    return this.#noted(await this.#acquire(options, false));
   }
 
   async tryLock(options?: LockOptions): Promise<MultiLease | null> {
-    const lease = await this.#acquired(this.#acquisition(options, 0));
+    const lease = await this.#acquired(this.#acquisition(options, 0, false));
     return lease && this.#noted(lease);
   }
 
   async run<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    return this.#runUnder(await this.#acquire(options), task);
+    return this.#runUnder(await this.#acquire(options, true), task);
   }
 
   async tryRun<T>(task: (lease: MultiLease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const lease = await this.#acquired(this.#acquisition(options, 0));
+    const lease = await this.#acquired(this.#acquisition(options, 0, true));
     return lease === null ? { ran: false } : { ran: true, value: await this.#runUnder(lease, task) };
   }
 
@@ -91,17 +91,17 @@ export class MultiLock implements DistributedLock {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.forceUnlock())));
   }
 
-  async #acquire(options: LockOptions | undefined): Promise<HeldMultiLease> {
-    const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY);
+  async #acquire(options: LockOptions | undefined, isRun: boolean): Promise<HeldMultiLease> {
+    const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY, isRun);
     const lease = await this.#acquired(acquisition);
     if (lease === null) throw (acquisition.refusing ?? this.#first).timeoutError(acquisition.request);
     return lease;
   }
 
-  #acquisition(options: LockOptions | undefined, defaultWaitTime: number): MultiAcquisition {
+  #acquisition(options: LockOptions | undefined, defaultWaitTime: number, isRun: boolean): MultiAcquisition {
     const request = lockRequest(options, this.#first, defaultWaitTime);
     if (request.signal?.aborted) throw request.signal.reason;
-    return new MultiAcquisition(this.key, this.#parts, request);
+    return new MultiAcquisition(this.key, this.#parts, request, isRun);
   }
 
   /** `null`: one of the locks was not free in time. */
