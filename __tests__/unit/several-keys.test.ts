@@ -509,6 +509,24 @@ describe('A lock of several keys', () => {
     },
   );
 
+  it.each(['asked', 'waited', 'nested, waited'])(
+    'A lease of several keys holds each of them, though a scope that it entered again ended meanwhile: %s',
+    async (how) => {
+      const taken = how.endsWith('waited') ? await other.obtain('b').lock() : undefined;
+      const startedInScope = async () => {
+        const waits: Promise<MultiLease>[] = [];
+        await registry.run('a', () => void waits.push(lock.lock()));
+        await taken?.unlock();
+        const lease = (await waits[0]) as MultiLease;
+        lease.assertHeld();
+        expect(await other.obtain('a').tryLock()).toBeNull();
+        await lease.unlock();
+      };
+      if (how.startsWith('nested')) await registry.run('a', startedInScope);
+      else await startedInScope();
+    },
+  );
+
   it('A call for several keys whose signal has aborted takes nothing', async () => {
     const reason = new Error('stop');
     await expect(lock.lock({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);

@@ -212,6 +212,10 @@ class ReentrantLease implements HeldLease {
     this.#giveBack = giveBack;
   }
 
+  get isOutlived(): boolean {
+    return this.#outer.isUnlocked || this.#outer.isOutlived === true;
+  }
+
   get key(): string {
     return this.#outer.key;
   }

@@ -128,11 +128,10 @@ export class MultiAcquisition {
     const leases = this.#leases as HeldLease[];
     const needed = Math.max(minHold, renew ? 0 : ttl);
     const short = leases.filter((lease) => (hasWaited || lease.isReentry) && lease.remaining < needed);
-    if (short.length > 0) {
-      const results = await this.#inTime(Promise.allSettled(short.map((lease) => lease.renew(needed))));
-      if (this.#dropLost()) return false;
-      for (const result of results) if (result.status === 'rejected') throw result.reason;
-    }
+    const renewing = Promise.allSettled(short.map((lease) => lease.renew(needed)));
+    const results = short.length > 0 ? await this.#inTime(renewing) : [];
+    if (this.#dropLost()) return false;
+    for (const result of results) if (result.status === 'rejected') throw result.reason;
     for (const lease of leases) {
       if (!renew) lease.endRenewal?.();
       if (minHold > 0) lease.holdAtLeast(minHold);
@@ -144,11 +143,14 @@ export class MultiAcquisition {
     return (this.#parts[0] as RedisLock).services;
   }
 
-  /** What was lost during a wait is given back: its key may still be there, and would be in the way. */
+  /**
+   * What was lost during a wait is given back: its key may still be there, and would be in the way. So is what entered
+   * again in a scope that has ended meanwhile.
+   */
   #dropLost(): boolean {
     let hasLost = false;
     for (const [index, lease] of this.#leases.entries()) {
-      if (!lease?.checkLost()) continue;
+      if (!lease?.isOutlived && !lease?.checkLost()) continue;
       hasLost = true;
       this.#leases[index] = undefined;
       void lease[Symbol.asyncDispose]();
