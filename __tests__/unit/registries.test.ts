@@ -365,6 +365,19 @@ describe('A registry on Redis', () => {
     expect([closed?.after, unsubscribe.mock.calls.length]).toEqual([50, 1]);
   });
 
+  it('A registry that is closed on a silent client exceeds its timeout by 1 s at most, though its channels are silent too', async () => {
+    const subscriber = { subscribe: async () => undefined, unsubscribe: silence };
+    redis.evalSha.mockImplementation(async () => refused(60_000));
+    const registry = open({ lockType: 'pub-sub', commandTimeout: 300, subscriber });
+    const waiting = expect(registry.obtain('key').lock()).rejects.toMatchObject(CLOSED);
+    await time.advance(950);
+    redis.evalSha.mockImplementation(silence);
+    await time.advance(100);
+    const closed = await time.settled(registry.close({ timeout: 0 }));
+    await waiting;
+    expect(closed?.after).toBeLessThanOrEqual(1_000);
+  });
+
   it('A lock is unlocked by force with the key that Java gives it, which may be empty, and leaves no listener', async () => {
     redis.evalSha.mockResolvedValue([0]);
     const [on, off] = [jest.fn(), jest.fn()];

@@ -223,6 +223,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   async #close(timeout: number): Promise<void> {
     const { givingBack, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
+    const lastsUntil = endsAt + Math.max(settings.commandTimeout, 2 * CLEANING_AT_LEAST);
     waits.close();
     const locks = this.#inUse;
     // Without a timer for 0: one that a test has faked may never fire.
@@ -240,7 +241,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     await within(limit, Promise.all([waits.none(), free]));
     await givingBack.removeNow(limit);
     this.#stopMonitoring();
-    await this.#backend.close();
+    // It leaves channels, and a server that is silent does not answer that either.
+    await within(lastsUntil - clock.now(), this.#backend.close());
   }
 
   /** @internal */
