@@ -276,6 +276,19 @@ it('Messages come over the connection that was given, also for a client without 
   expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
 });
 
+it('A connection that was given is shared while another registry listens over it, and one of our own never', async () => {
+  const given = connection();
+  const [one, other] = [opened([], { connection: given }), opened([], { connection: given })];
+  const alone = opened([connection()]);
+  await Promise.all([one.listen('x'), alone.listen('x')]);
+  const areShared = () => [one, other, alone].map(({ subscriber }) => subscriber.isShared);
+  expect(areShared()).toEqual([false, false, false]);
+  await other.listen('x');
+  expect(areShared()).toEqual([true, true, false]);
+  await other.subscriber.close();
+  expect(areShared()).toEqual([false, false, false]);
+});
+
 it('Messages may come over a connection that was given or could be made, or a client that listens, if it gets any', () => {
   const ways = [
     opened([], { connection: connection() }, { pollInterval: 100, socketEpoch: undefined }),

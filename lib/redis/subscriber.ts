@@ -38,11 +38,16 @@ interface Duplicable {
 /** What messages come over: a connection of our own, or a client that was given. */
 interface Connection {
   readonly isOwn: boolean;
+  /** The subscribers that listen over it. */
+  readonly users: ReadonlySet<Subscriber>;
   /** Resolves when it is connected. */
   readonly listening: Promise<RedisSubscriber>;
   /** Closes a connection of our own; of a client, ends what listens to its events. */
   close(): void;
 }
+
+/** The subscribers that listen over a client that was given. */
+const usersOf = new WeakMap<RedisSubscriber, Set<Subscriber>>();
 
 export function isSubscriber(value: unknown): value is RedisSubscriber {
   const subscriber = value as Partial<RedisSubscriber> | null | undefined;
@@ -188,9 +193,9 @@ export class Subscriber {
     return pollInterval === undefined && (socketEpoch !== undefined || isSubscriber(this.#client));
   }
 
-  /** Whether other registries may listen over the same connection, which the server counts once. */
+  /** Other registries of this process listen over the same connection, which the server counts once. */
   get isShared(): boolean {
-    return this.#connection?.isOwn === false;
+    return this.#connection !== undefined && this.#connection.users.size > 1;
   }
 
   /**
@@ -335,7 +340,7 @@ export class Subscriber {
     }
     const monitor = ConnectionMonitor.of(given);
     let { interruptions } = monitor;
-    const close = monitor.onReconnect(() => {
+    const stop = monitor.onReconnect(() => {
       if (monitor.interruptions === interruptions) {
         this.#reconnected();
         return;
@@ -343,7 +348,13 @@ export class Subscriber {
       interruptions = monitor.interruptions;
       this.#endAll();
     });
-    return { isOwn: false, listening: Promise.resolve(given), close };
+    const users = usersOf.get(given) ?? new Set<Subscriber>();
+    usersOf.set(given, users.add(this));
+    const close = (): void => {
+      stop();
+      users.delete(this);
+    };
+    return { isOwn: false, users, listening: Promise.resolve(given), close };
   }
 
   #duplicate(): Connection {
@@ -381,7 +392,7 @@ export class Subscriber {
       // node-redis leaves a socket open that connects after `destroy`: its next event ends it.
       if (own.isReady !== false) void destroy(own);
     };
-    const connection: Connection = { isOwn: true, listening: connect(), close };
+    const connection: Connection = { isOwn: true, users: new Set([this]), listening: connect(), close };
     return connection;
   }
 
