@@ -57,6 +57,20 @@ class Spied extends BackedLockRegistry {
 
 const CLOSED = { name: 'RegistryClosedError' };
 
+it('A registry in memory warns of a silence, whatever fraction of a ms it began at', async () => {
+  // In floating point, 3 s after this time is less than 3 s away from it.
+  time.now = 260_000.278816;
+  const registry = new Spied();
+  registry.locks.steal('key', { registryKey: 'orders' });
+  const waiting = registry.obtain('key').lock();
+  registry.locks.goSilent();
+  waiting.catch(() => undefined);
+  await time.advance(3_500);
+  expect(warnings).toMatchObject([{ code: 'REDIS_SILENT' }]);
+  registry.locks.comeBack();
+  await registry.close({ timeout: 0 });
+});
+
 describe('A registry that is closed', () => {
   let registry: Spied;
   let close: ReturnType<typeof jest.spyOn>;
