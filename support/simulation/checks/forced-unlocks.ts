@@ -12,16 +12,18 @@ export class ForcedUnlocks {
   readonly #excuse: (key: string, owner: string) => void;
   /** By key: who had it after the last script. */
   readonly #owners = new Map<string, readonly string[]>();
+  readonly #keys: readonly string[];
 
   constructor(world: World, excuse: (key: string, owner: string) => void) {
     this.#world = world;
+    this.#keys = keysOf(world.plan);
     this.#excuse = excuse;
   }
 
   /** After each script; true when it unlocked by force. */
   ran({ source, args }: ScriptRun): boolean {
     const isForced = source.includes(BY_FORCE);
-    for (const key of keysOf(this.#world.plan)) {
+    for (const key of this.#keys) {
       const owners = ownersOf(this.#world.server, lockName(key)).map(acquisitionOf);
       for (const owner of isForced ? (this.#owners.get(key) ?? []) : []) {
         const wasSeen = args.some((arg) => arg.split(' ').some((seen) => acquisitionOf(seen) === owner));

@@ -22,6 +22,7 @@ interface MinHold {
 /** Nobody gets a lock before its `minHold` has ended, though it was unlocked. */
 export class MinHoldChecks {
   readonly #world: World;
+  /** None where no caller has a minHold. */
   readonly #keys: readonly string[];
   /** By key: its owner values, and since when they have it. */
   readonly #owners = new Map<string, Map<string, number>>();
@@ -29,7 +30,8 @@ export class MinHoldChecks {
 
   constructor(world: World, keys: readonly string[]) {
     this.#world = world;
-    this.#keys = keys;
+    const isAsked = world.plan.callers.some(({ rounds }) => rounds.some(({ minHold }) => minHold !== undefined));
+    this.#keys = isAsked ? keys : [];
   }
 
   /** The next caller of its process has the lock by the same owner value: since now. */

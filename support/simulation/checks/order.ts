@@ -24,6 +24,8 @@ const TICKET_IN = new Map([
 /** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */
 export class OrderChecks {
   readonly #world: World;
+  /** By lock: its key. */
+  readonly #keys: ReadonlyMap<string, string>;
   /** The owner of each lock. */
   readonly #owner = new Map<string, string | undefined>();
   /** When the caller of each ticket called. */
@@ -37,6 +39,7 @@ export class OrderChecks {
 
   constructor(world: World, calls: CallChecks, leases: LeaseChecks, scripts: ReadonlyMap<string, string>) {
     this.#world = world;
+    this.#keys = new Map(keysOf(world.plan).map((key) => [lockName(key), key]));
     this.#calls = calls;
     this.#leases = leases;
     this.#scripts = scripts;
@@ -59,8 +62,8 @@ export class OrderChecks {
   }
 
   #checkOvertaking(lock: string, owner: string): void {
-    const { hosts, violations, plan } = this.#world;
-    if (!keysOf(plan).some((key) => lockName(key) === lock)) return;
+    const { hosts, violations } = this.#world;
+    if (!this.#keys.has(lock)) return;
     const entering = hostOf(this.#world, owner);
     const called = this.#called.get(owner.split('@')[0] ?? '');
     // Positions are times of the server: those of callers from before its clock had caught up have no order.
@@ -113,10 +116,7 @@ export class OrderChecks {
 
   /** Its holder does not know yet that its key was deleted: the callers behind it have no ticket meanwhile. */
   #isBehindLostKey(host: Host, lock: string): boolean {
-    const { plan, timeline } = this.#world;
-    return keysOf(plan).some(
-      (key) => lockName(key) === lock && timeline.now - this.#leases.lastExcused(host, key) < QUIET,
-    );
+    return this.#world.timeline.now - this.#leases.lastExcused(host, this.#keys.get(lock) ?? '') < QUIET;
   }
 
   /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */

@@ -46,10 +46,10 @@ export class Vacancies {
       const lock = lockName(key);
       const owner = ownerOf(server, lock);
       this.#noteOwner(key, owner);
-      this.#world.permits.note(key);
+      if (isShared(this.#world.plan.lockType)) this.#world.permits.note(key);
       for (const kind of this.#kinds) {
         const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
-        const isKeptForOthers = isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`);
+        const isKeptForOthers = isFree && (isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`));
         remember(this.#freeSince, idOf(key, kind), isFree && !isKeptForOthers, timeline.now);
         remember(this.#idleSince, idOf(key, kind), isFree || this.isUnclaimed(key), timeline.now);
       }

@@ -12,16 +12,22 @@ export interface ScriptEngine {
   run(source: string, keys: readonly string[], args: readonly string[], execute: Execute): Reply;
 }
 
-const shas = new Map<string, string>();
-
-export function sha1(source: string): string {
-  let sha = shas.get(source);
-  if (sha === undefined) {
-    sha = createHash('sha1').update(source).digest('hex');
-    shas.set(source, sha);
-  }
-  return sha;
+/** Of a script: its digest, or what is run of it. Both are asked for again and again. */
+function remembered(make: (source: string) => string): (source: string) => string {
+  const made = new Map<string, string>();
+  return (source) => {
+    const before = made.get(source);
+    if (before !== undefined) return before;
+    const value = make(source);
+    made.set(source, value);
+    return value;
+  };
 }
+
+export const sha1 = remembered((source) => createHash('sha1').update(source).digest('hex'));
+
+/** The engine reads the whole text at each run. The lines keep their numbers. */
+const withoutComments = remembered((source) => source.replaceAll(/^\s*--.*$/gm, ''));
 
 /** What scripts and commands reply, of what lua-redis-wasm can express. */
 type ReplyValue =
@@ -59,7 +65,7 @@ export async function createScriptEngine(): Promise<ScriptEngine> {
   return {
     run: (source, keys, args, execute) => {
       current = execute;
-      return toReply(engine.evalWithArgs(source, [...keys], [...args]));
+      return toReply(engine.evalWithArgs(withoutComments(source), [...keys], [...args]));
     },
   };
 }
