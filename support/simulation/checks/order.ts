@@ -18,7 +18,7 @@ const QUIET = 3_000;
 /** The ticket of a caller that waits, in the arguments of a script. */
 const TICKET_IN = new Map([
   [ACQUIRE.name, ([ticket]: readonly string[]) => ticket],
-  [RELEASE.name, ([, , text]: readonly string[]) => text?.split(' ')[5]],
+  [RELEASE.name, ([, , text]: readonly string[]) => text?.split(' ')[6]],
 ]);
 
 /** The order of the calls for a `fair` lock: checked after each script, in what the scripts keep in Redis. */

@@ -145,7 +145,8 @@ function namesOf(scripts: object, names = new Map<string, string>()): Map<string
       continue;
     }
     const { name, source, forMany, inOrder } = script;
-    names.set(source, name);
+    // RELEASE of `fair` has a second name: it also hands over.
+    if (!names.has(source)) names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
     if (inOrder !== undefined) names.set(inOrder.source, `${name} in order`);
   }
