@@ -386,7 +386,9 @@ export const MUTATIONS = {
   'grants-for-the-full-ttl': {
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     simulation: ['fair'],
-    replacements: [["redis.call('SET', lock, owner, 'PX', window)", "redis.call('SET', lock, owner, 'PX', ttl)"]],
+    replacements: [
+      ["if redis.pcall('SET', lock, owner, 'PX', window).err", "if redis.pcall('SET', lock, owner, 'PX', ttl).err"],
+    ],
   },
   'positions-from-the-end-of-the-local-wait': {
     finding: 'a caller that waited in its process goes behind later callers of other processes',
