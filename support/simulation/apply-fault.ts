@@ -223,6 +223,8 @@ export async function close(world: World, leases: LeaseChecks, host: Host, timeo
   host.closing = 'closed';
   host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;
   checkLeftovers(world, 'when its registry was closed', host);
+  // What was on its way then has come to the server.
+  timeline.after(RECOVERY, () => checkLeftovers(world, 'after its registry was closed', host));
   world.history.note(host.process.name, () => 'has closed its registry, and destroys its client');
   if (host.client.isOpen) host.client.destroy();
   host.whenClosed();

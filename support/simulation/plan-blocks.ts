@@ -13,6 +13,7 @@ type Block = (plan: Plan, random: Random) => Plan;
 const BLOCKS: Readonly<Record<string, Block>> = {
   'abort reasons': withReasons,
   'whole minHold': withWholeMinHolds,
+  closings: withClosings,
   'closed client': withReopenedClient,
   companions: withLostCompanions,
   refusals: withRefusals,
@@ -48,6 +49,17 @@ function withWholeMinHolds(plan: Plan, random: Random): Plan {
     return { ...round, ttl, renew: undefined, minHold: ttl, hold: ttl - random.between(-2, 5), chunk: 0, block: 0 };
   };
   return { ...withRounds(plan, whole), ticks };
+}
+
+/** Registries are closed while an attempt is in flight. */
+function withClosings(plan: Plan, random: Random): Plan {
+  if (!random.chance(0.2)) return plan;
+  return withRounds(plan, (round, { process }) => {
+    const { least = 0, jitter = 0 } = plan.processes[process]?.client.delays ?? {};
+    if (!random.chance(0.2)) return round;
+    const fault = { kind: 'close', at: 0, process, timeout: random.pick([100, 1_000, 10_000]) } as const;
+    return { ...round, aimed: { on: 'call', after: random.between(0, 2 * least + jitter / 4), fault } };
+  });
 }
 
 /** The application closes its client, or the client gives up in an outage; then it is connected again. */

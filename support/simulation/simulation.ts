@@ -273,7 +273,8 @@ export class Simulation {
   }
 
   #checkNow(): void {
-    for (const host of this.#world.hosts) {
+    // That the clients connect for the first time disturbs nobody.
+    for (const host of this.#world.timeline.now < CONNECTED ? [] : this.#world.hosts) {
       if (isDelayed(this.#world, host)) host.lastDelayed = this.#world.timeline.now;
       if (isDisturbed(this.#world, host)) host.lastDisturbed = this.#world.timeline.now;
       if (isCutOff(this.#world, host)) host.lastCutOff = this.#world.timeline.now;

@@ -167,7 +167,7 @@ export function isDelayed(world: World, host: Host): boolean {
 
 /** The same, and not only because the process is paused. */
 export function isCutOff(world: World, host: Host): boolean {
-  return world.timeline.now < (host.refusal?.until ?? 0) + RECOVERY || isAway(world, host);
+  return world.timeline.now < (host.refusal?.until ?? Number.NEGATIVE_INFINITY) + RECOVERY || isAway(world, host);
 }
 
 function isAway({ timeline, server, network }: World, host: Host): boolean {
