@@ -31,7 +31,8 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     asked: (client, [name]) => {
       host.counts.commands++;
-      if (name !== 'WAIT' || world.plan.isCalm || !host.moments.chance(0.1)) return;
+      if (name !== 'WAIT' || world.plan.isCalm || !host.moments.chance(network.replicas.areInTrouble ? 0.4 : 0.05))
+        return;
       // Before it is written: it goes over the next connection.
       timeline.after(0, () => client.connection?.cut('executed', 'at once'));
       directory.disturbed();

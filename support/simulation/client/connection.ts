@@ -95,8 +95,8 @@ export class Connection implements ServerConnection {
   #losesCommands = false;
   /** Commands under way arrive so much later. */
   #lateBy = 0;
-  /** When the server last executed something that it sent. */
-  #lastExecuted = Number.NEGATIVE_INFINITY;
+  /** When the server last executed a script that it sent: a greeting writes nothing that a WAIT could be about. */
+  #lastWritten = Number.NEGATIVE_INFINITY;
   /** What waits for the end of a WAIT. */
   #behindWait: (() => void)[] | undefined;
 
@@ -177,7 +177,7 @@ export class Connection implements ServerConnection {
       return;
     }
     this.#network.executing(sentAt);
-    this.#lastExecuted = this.#network.timeline.now;
+    if (command[0]?.startsWith('EVAL')) this.#lastWritten = this.#network.timeline.now;
     const err = this.#network.refusal(this, command);
     const reply = err === undefined ? this.#server.execute(this, command) : { err };
     this.#reply(() => this.#listener.replied(reply));
@@ -188,7 +188,7 @@ export class Connection implements ServerConnection {
     const end = timeline.now + Number(ms);
     this.#behindWait = [];
     const look = (): void => {
-      const count = all.acknowledging(this.#lastExecuted);
+      const count = all.acknowledging(this.#lastWritten);
       if (count < Number(replicas) && timeline.now < end) {
         timeline.after(1, look);
         return;
