@@ -120,7 +120,7 @@ const LONG_SILENCE = 520;
 function replace(
   world: World,
   leases: LeaseChecks,
-  { duration, promotion }: Extract<Fault, { kind: 'replace' }>,
+  { duration, promotion, early }: Extract<Fault, { kind: 'replace' }>,
 ): void {
   const { server, timeline, hosts, history } = world;
   // What it has granted before is on the next one too, but it may prolong, or end, leases that the next one gives away.
@@ -142,9 +142,9 @@ function replace(
     const cut = (): void => {
       for (const connection of connections) connection.cut('executed');
     };
-    // Some learn of the next one at once.
     timeline.after(duration + LEARNS + RECOVERY, () => learns(world, host));
-    timeline.after(host.moments.chance(0.4) ? promotion : duration + host.moments.between(0, LEARNS), cut);
+    const isEarly = early.includes(host.index);
+    timeline.after(isEarly ? promotion : duration + host.moments.between(0, LEARNS), cut);
   }
 }
 

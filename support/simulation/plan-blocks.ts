@@ -19,9 +19,9 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   refusals: withRefusals,
   renewals: withRenewals,
   replicas: withReplicas,
-  'replaced server': withReplacedServer,
   travel: withTravel,
   once: withOnce,
+  'replaced server': withReplacedServer,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -88,13 +88,12 @@ function withReopenedClient(plan: Plan, random: Random): Plan {
     });
     return caller.process === process ? { ...caller, rounds } : caller;
   };
-  const endsIt = (one: Fault): boolean => (one.kind === 'kill' || one.kind === 'close') && one.process === process;
   // Somebody waits just then, and after all has been tried again.
   const after = at + duration + 13_000;
   return {
     ...plan,
     processes,
-    faults: [...plan.faults.filter((one) => !endsIt(one)), fault].sort((one, next) => one.at - next.at),
+    faults: [...plan.faults.filter((one) => !endsOneOf(one, [like])), fault].sort((one, next) => one.at - next.at),
     callers: [
       ...plan.callers.map(aim),
       ...waitingAt(at, 1_000, other, like, random),
@@ -104,7 +103,13 @@ function withReopenedClient(plan: Plan, random: Random): Plan {
 }
 
 /** The second one waits for the first at this time. */
-function waitingAt(at: number, ms: number, holder: CallerPlan, waiter: CallerPlan, random: Random): CallerPlan[] {
+function waitingAt(
+  at: number,
+  ms: number,
+  holder: CallerPlan,
+  waiter: CallerPlan,
+  random: Random,
+): [CallerPlan & { readonly rounds: readonly [Round] }, CallerPlan] {
   const round = { ...(waiter.rounds[0] as Round), ...PLAIN };
   const kind = round.kind === 'read' ? 'write' : round.kind;
   const before = random.between(400, 800);
@@ -173,22 +178,43 @@ function withRenewals(plan: Plan, random: Random): Plan {
 
 /** A master is frozen, a replica takes its place, and it wakes up and answers for a moment. */
 function withReplacedServer(plan: Plan, random: Random): Plan {
-  if (plan.isCalm || plan.replicas.length > 0 || !random.chance(0.3)) return plan;
-  const duration = random.between(600, 3_000);
-  const at = random.between(900, 3_000);
-  const fault: Fault = { kind: 'replace', at, duration, promotion: random.between(50, duration) };
+  const [holder] = plan.callers;
+  const waiter = plan.callers.find(({ process }) => process !== holder?.process);
+  if (plan.isCalm || plan.replicas.length > 0 || !holder || !waiter || !random.chance(0.3)) return plan;
+  const early = plan.processes.map((_, i) => i).filter((i) => random.chance(i === holder.process ? 0.8 : 0.2));
+  const replaced = (at: number) => {
+    const duration = random.between(600, 3_000);
+    return { kind: 'replace', at, duration, promotion: random.between(50, duration), early } as const;
+  };
+  const fault = replaced(random.between(900, 3_000));
+  // One lets another one in meanwhile.
+  const [first, second] = waitingAt(fault.at, random.between(20, fault.duration), holder, waiter, random);
+  const [round] = first.rounds;
+  // Twice, each time just when it does so; and then it wants the lock again.
+  const turns = [replaced(0), replaced(0), undefined].map((one, turn) => ({
+    ...round,
+    think: turn === 0 ? round.think : random.between(0, 5),
+    aimed: one && ({ on: 'unlock', after: 0, fault: one } as const),
+  }));
+  const isTwice = random.chance(0.5);
+  const faults = isTwice ? plan.faults.filter((one) => !endsOneOf(one, [holder, waiter])) : [...plan.faults, fault];
   // What a client with several connections has not heard is another rule.
   const processes = plan.processes.map((one) => {
     return { ...one, connections: 1, options: { ...one.options, commandTimeout: 5_000 } };
   });
-  const [holder] = plan.callers;
-  const waiter = plan.callers.find(({ process }) => process !== holder?.process);
-  // One lets another one in meanwhile.
-  const more = holder && waiter ? waitingAt(at, random.between(20, duration), holder, waiter, random) : [];
-  const faults = [...plan.faults, fault].sort((one, next) => one.at - next.at);
   // A wait that ends sooner leaves too little time until a grant is asked for once more.
-  const callers = withRounds(plan, (round) => (round.waitTime ? { ...round, waitTime: 10_000 } : round)).callers;
-  return { ...plan, processes, faults, callers: [...callers, ...more] };
+  const { callers } = withRounds(plan, (one) => (one.waitTime ? { ...one, waitTime: 10_000 } : one));
+  return {
+    ...plan,
+    processes,
+    faults: faults.sort((one, next) => one.at - next.at),
+    callers: [...callers, isTwice ? { ...first, rounds: turns } : first, second],
+  };
+}
+
+function endsOneOf(fault: Fault, some: readonly { readonly process: number }[]): boolean {
+  const isEnd = fault.kind === 'kill' || fault.kind === 'close';
+  return isEnd && some.some(({ process }) => process === fault.process);
 }
 
 /** Grants count when replicas have them, one of which lags, or is lost, for a while. */

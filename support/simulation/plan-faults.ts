@@ -49,8 +49,15 @@ export type Fault =
   | (OfProcess & { readonly kind: 'force'; readonly key: string })
   | { readonly at: number; readonly kind: 'restart'; readonly duration: number; readonly losesData: boolean }
   | { readonly at: number; readonly kind: 'freeze'; readonly duration: number }
-  /** The server is frozen, another one takes its place after `promotion` ms, and it wakes up. */
-  | { readonly at: number; readonly kind: 'replace'; readonly duration: number; readonly promotion: number }
+  /** The server is frozen, another one takes its place after `promotion` ms, of which some learn then, and it wakes up. */
+  | {
+      readonly at: number;
+      readonly kind: 'replace';
+      readonly duration: number;
+      readonly promotion: number;
+      /** Processes. */
+      readonly early: readonly number[];
+    }
   | { readonly at: number; readonly kind: 'flush scripts' }
   /** The clock of the server is set back. */
   | { readonly at: number; readonly kind: 'server clock'; readonly ms: number }

@@ -146,6 +146,11 @@ export function keysOf({ callers, once }: Plan): string[] {
   return [...new Set([...callers.flatMap(({ keys }) => keys), ...(once === undefined ? [] : [ONCE_KEY])])];
 }
 
+/** Also those that come at a moment of an acquisition. */
+export function faultsOf({ callers, faults }: Plan): Fault[] {
+  return [...faults, ...callers.flatMap(({ rounds }) => rounds.flatMap(({ aimed }) => aimed?.fault ?? []))];
+}
+
 export function planOf(seed: number, lockType: LockType): Plan {
   const random = new Random(seed, 'plan');
   const isCalm = random.chance(1 / 3);

@@ -18,7 +18,7 @@ import { Heirs } from './heirs';
 import { History } from './history';
 import { createHost } from './host';
 import { OnceCallers } from './once';
-import { keysOf, type Plan } from './plan';
+import { faultsOf, keysOf, type Plan } from './plan';
 import type { LibraryInstance } from './process/library';
 import { RedisServer } from './server/redis-server';
 import { Replicas } from './server/replicas';
@@ -82,7 +82,7 @@ export class Simulation {
     const timeline = new Timeline();
     const history = new History(timeline, isRecorded);
     const violations = new Violations(timeline, history);
-    const isReplaced = plan.faults.some(({ kind }) => kind === 'replace');
+    const isReplaced = faultsOf(plan).some(({ kind }) => kind === 'replace');
     if (isReplaced) violations.only = OF_A_FAILOVER;
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {

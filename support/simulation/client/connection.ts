@@ -141,7 +141,8 @@ export class Connection implements ServerConnection {
     this.#lateBy = mode === 'late' ? random.between(100, 3_000) : 0;
     if (clientNotices === 'at once') this.#listener.closed();
     else if (clientNotices) timeline.after(random.between(0, 3), () => this.#listener.closed());
-    this.up.send(() => this.#afterCut(() => this.#closeToServer()));
+    // A server that stands still finds what came before first.
+    this.up.send(() => this.#afterCut(() => this.#server.inbox.arrived(() => this.#closeToServer())));
   }
 
   /** It stays with a server that was replaced. */
@@ -167,7 +168,7 @@ export class Connection implements ServerConnection {
 
   #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
-    if (this.#lateBy > 0) this.#listener.cameLate(command);
+    if (!this.#isOpenToClient) this.#listener.cameLate(command);
     if (this.#behindWait !== undefined) {
       this.#behindWait.push(() => this.#execute(command, sentAt));
       return;
