@@ -1,7 +1,7 @@
 import { ABORT_REASONS } from '../abort-reasons';
 import { Random } from '../random';
 import { type CallerPlan, isShared, type LockType, ONCE_KEY, type OnceCall, type Plan, type Round } from './plan';
-import { type Fault, MOMENTS } from './plan-faults';
+import { type Fault, MOMENTS, type Moment } from './plan-faults';
 
 /** Changes a plan, or leaves it as it is. */
 type Block = (plan: Plan, random: Random) => Plan;
@@ -25,7 +25,45 @@ const BLOCKS: Readonly<Record<string, Block>> = {
 };
 
 export function withBlocks(plan: Plan): Plan {
+  const random = new Random(plan.seed, 'long waits');
+  if (!plan.isCalm && random.chance(0.25)) return longWaits(plan, random);
   return Object.entries(BLOCKS).reduce((so, [name, block]) => block(so, new Random(plan.seed, name)), plan);
+}
+
+/** All callers want the same for long, and one fault comes while one of them waits or has it. All is well after that. */
+function longWaits(plan: Plan, random: Random): Plan {
+  const unlucky = random.pick(plan.callers);
+  const { process } = unlucky;
+  const duration = random.between(3_000, 6_000);
+  const of = { at: 0, process, target: 'commands' } as const;
+  const slow = { kind: 'slow', direction: 'down', extra: random.between(1_200, 2_500), endsWith: undefined } as const;
+  const fault = random.pick<Fault>([
+    { ...of, kind: 'kill', isSilent: true },
+    { ...of, kind: 'hold', duration },
+    { ...of, kind: 'suspend', duration },
+    { ...of, ...slow, duration: random.between(20, 300) },
+    { at: 0, kind: 'freeze', duration },
+  ]);
+  const on = ({ slow: 'unlock', suspend: 'lease' } as Record<string, Moment>)[fault.kind] ?? 'call';
+  const aimed = { on, after: on === 'unlock' ? 0 : random.between(50, 400), fault };
+  const [{ keys } = unlucky] = plan.callers;
+  const callers = plan.callers.map(({ rounds, ...caller }) => ({
+    ...caller,
+    keys,
+    rounds: rounds.slice(0, 3).map((round) => ({
+      ...round,
+      ttl: random.pick([undefined, 30_000]),
+      minHold: undefined,
+      waitTime: random.pick([undefined, 2_500, 4_000]),
+      permits: random.whole(1, 3),
+      takes: 1,
+      hold: random.between(100, 1_500),
+      block: 0,
+      chunk: 0,
+      aimed: rounds === unlucky.rounds && round === rounds[0] ? aimed : undefined,
+    })),
+  }));
+  return { ...plan, callers, faults: [] };
 }
 
 /** Callers abort with errors of every kind; in some seeds, while their attempt is in flight. */

@@ -136,10 +136,12 @@ export class CallChecks {
   firstCall(host: Host, lock: string, kind?: SharedKind): number | undefined {
     let first: number | undefined;
     for (const { host: of, keys, round, startedAt, waitTime } of this.pending) {
+      // One whose time is over waits for a last answer at most, and not in front of others.
+      const isWaiting = this.#world.timeline.now < startedAt + 0.999 * waitTime - 1;
       if (
         of === host &&
         keys.some((key) => lockName(key) === lock) &&
-        waitTime > 0 &&
+        isWaiting &&
         (kind === undefined || round.kind === kind) &&
         !(first !== undefined && first <= startedAt)
       )
