@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import type { SharedKind } from '../../lib/api/lock-types';
 import type { Hold, LeaseOfHold } from '../../lib/core/hold';
 import { Permits, type Refusal } from '../../lib/core/protocol';
@@ -481,4 +481,27 @@ it('The scripts say of a reply whether the lock was granted, or found', () => {
   const found = [['me:1'], [''], 1, ['', 9]].map((reply) => INSPECTION.inspect.found?.(reply));
   expect(found).toEqual([true, false, false, false]);
   expect(memberHeld('read')).toContain("'ZREM', lock, member");
+});
+
+it('The number of permits that was given last is news until the lock has it, and a late answer changes neither', async () => {
+  const wake = jest.fn();
+  const permits = Object.assign(new Permits(), { waiting: { wake } });
+  const give = async (count: number) => {
+    await time.advance(10);
+    permits.give(count);
+    return permits.givenAt;
+  };
+  const first = await give(2);
+  permits.told(first, 2);
+  expect([permits.isNews, permits.changedAt]).toEqual([false, Number.NEGATIVE_INFINITY]);
+  await give(2);
+  expect([permits.isNews, wake.mock.calls.length]).toEqual([false, 1]);
+  const last = await give(3);
+  permits.told(first, 4);
+  expect([permits.isNews, permits.count, permits.changedAt, wake.mock.calls.length]).toEqual([true, 3, last, 2]);
+  permits.told(last, 3);
+  permits.told(first, 4);
+  expect([permits.isNews, permits.count]).toEqual([false, 3]);
+  permits.told(last, 5);
+  expect(permits.count).toBe(5);
 });
