@@ -170,3 +170,17 @@ it('A permit of this process goes to its caller that waits, and not to one that 
   await time.advance(1_000);
   expect(await trying).toMatchObject(FAILED);
 });
+
+it('A client is looked at each 25 ms while a caller that does not wait has no answer', async () => {
+  let looks = 0;
+  Object.defineProperty(redis, 'isReady', { get: () => ++looks > 0 });
+  redis.evalSha.mockImplementation(silence);
+  void registry
+    .obtain('key')
+    .tryLock()
+    .catch(() => undefined);
+  await time.advance(240);
+  looks = 0;
+  await time.advance(250);
+  expect(looks).toBe(10);
+});
