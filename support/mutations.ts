@@ -158,10 +158,8 @@ export const MUTATIONS = {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
     simulation: ['spin', 'pub-sub'],
     replacements: [
-      [
-        'await within(limit, Promise.all([waits.none(), free]));\n    await givingBack.removeNow(limit);',
-        'void [within, limit, free];',
-      ],
+      ['await within(limit, Promise.all([waits.none(), free]));', 'void free;'],
+      ['givingBack.removeNow(limit), messages', 'messages'],
     ],
   },
   'reason-taken-for-an-answer': {

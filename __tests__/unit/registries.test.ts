@@ -344,6 +344,19 @@ describe('A registry on Redis', () => {
     }
   });
 
+  it('A registry that is closed on a silent client exceeds its timeout by 1 s, also where it listens, and has left a lock to pollers', async () => {
+    const subscriber = { subscribe: async () => undefined, unsubscribe: silence };
+    const registry = open({ lockType: 'pub-sub', sharedWithPollers: true, subscriber, commandTimeout: 1_000 });
+    const lease = await registry.obtain('left').lock();
+    await time.advance(800);
+    await lease.unlock();
+    redis.evalSha.mockImplementation(silence).mockResolvedValueOnce([50_000, 'other:1']);
+    const call = time.settled(registry.obtain('key').lock());
+    await time.advance(1);
+    const closed = await time.settled(registry.close({ timeout: 0 }));
+    expect([(await call)?.error, closed?.after]).toMatchObject([CLOSED, 1_000]);
+  });
+
   it.each([
     ['spin', 0],
     ['pub-sub', 1],

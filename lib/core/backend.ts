@@ -96,6 +96,8 @@ export interface LockBackend {
   cutOff?(): void;
   /** Calls back when requests seem to be unanswered for `SILENT_FOR` ms, and again meanwhile. Returns what stops it. */
   onSilence(listener: () => void): () => void;
-  /** Ends timers, subscriptions and connections of its own. */
+  /** Nobody here waits any more: ends subscriptions, and pauses for pollers. Never rejects. */
+  endMessages?(): Promise<void>;
+  /** Ends timers and connections of its own. */
   close(): Promise<void>;
 }

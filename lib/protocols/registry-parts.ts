@@ -52,8 +52,8 @@ export class RegistryParts {
 
   /** Ends pauses and subscriptions. */
   async close(): Promise<void> {
-    await Promise.all([...this.#pauses].map((end) => end()));
-    await Promise.all([...this.#subscribers.values()].map((subscriber) => subscriber.close()));
+    const subscribers = [...this.#subscribers.values()];
+    await Promise.all([...[...this.#pauses].map((end) => end()), ...subscribers.map((one) => one.close())]);
   }
 
   /** Warns once: without the right to publish, waiters notice a release only when they poll. */

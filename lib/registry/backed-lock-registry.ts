@@ -239,7 +239,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
     await within(limit, Promise.all([waits.none(), free]));
-    await givingBack.removeNow(limit);
+    const messages = this.#backend.endMessages?.();
+    await Promise.all([givingBack.removeNow(limit), messages && within(limit, messages)]);
     this.#stopMonitoring();
     // It leaves channels, and a server that is silent does not answer that either.
     await within(lastsUntil - clock.now(), this.#backend.close());

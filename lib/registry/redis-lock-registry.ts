@@ -114,9 +114,9 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
     explainWrongType: (error, { lock }, usedAs, timeout) => explainWrongType(error, redis, lock, usedAs, timeout),
     onReconnect: (listener) => redis.monitor.onReconnect(listener),
     onSilence: (listener) => redis.onSilence(listener),
+    endMessages: () => parts.close(),
     async close() {
       protocols.close?.();
-      await parts.close();
       redis.close();
     },
   };
