@@ -159,7 +159,7 @@ export const MUTATIONS = {
     simulation: ['spin', 'pub-sub'],
     replacements: [
       ['await within(limit, Promise.all([waits.none(), free]));', 'void free;'],
-      ['givingBack.removeNow(limit), messages', 'messages'],
+      ['givingBack.removeNow(limit), ', ''],
     ],
   },
   'reason-taken-for-an-answer': {

@@ -283,7 +283,7 @@ it('Readers that are in together are renewed for the one that needs it longest, 
   other.renewed = () => void renewed.push('other');
   group?.renewed();
   expect(renewed).toEqual(['one', 'other']);
-  group?.lost('stolen');
+  holdOf(one).lose('stolen');
   for (const { signal } of [one, other]) expect(signal.reason).toMatchObject({ reason: 'stolen' });
 });
 

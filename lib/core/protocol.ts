@@ -109,7 +109,9 @@ export class Permits {
 
   /** The lock answered an attempt that told it the number given then; it has this number. */
   told(givenAt: number, known: number): void {
-    this.toldAt = Math.max(this.toldAt, givenAt);
+    // A late answer: the lock has been told another one since.
+    if (givenAt < this.toldAt) return;
+    this.toldAt = givenAt;
     if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
     if (givenAt < this.givenAt || !this.isNews) return;

@@ -223,7 +223,6 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   async #close(timeout: number): Promise<void> {
     const { givingBack, settings, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
-    const lastsUntil = endsAt + Math.max(settings.commandTimeout, 2 * CLEANING_AT_LEAST);
     waits.close();
     const locks = this.#inUse;
     // Without a timer for 0: one that a test has faked may never fire.
@@ -239,11 +238,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     // application closes its client next.
     const limit = Math.min(settings.commandTimeout, Math.max(endsAt - clock.now(), CLEANING_AT_LEAST));
     await within(limit, Promise.all([waits.none(), free]));
-    const messages = this.#backend.endMessages?.();
-    await Promise.all([givingBack.removeNow(limit), messages && within(limit, messages)]);
+    await within(limit, Promise.all([givingBack.removeNow(limit), this.#backend.endMessages?.()]));
     this.#stopMonitoring();
-    // It leaves channels, and a server that is silent does not answer that either.
-    await within(lastsUntil - clock.now(), this.#backend.close());
+    await this.#backend.close();
   }
 
   /** @internal */
