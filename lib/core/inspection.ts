@@ -89,9 +89,8 @@ export class Inspection {
     try {
       return await question(this.#inspector);
     } catch (error) {
-      const shared = this.#backend.shared?.inspector;
-      if (shared === undefined || serverErrorCode(error) !== 'WRONGTYPE') throw error;
-      return await question(shared).catch((failure: unknown) => {
+      if (serverErrorCode(error) !== 'WRONGTYPE') throw error;
+      return await question(this.#backend.shared.inspector).catch((failure: unknown) => {
         throw isNoSharedLock(failure) ? error : failure;
       });
     }
