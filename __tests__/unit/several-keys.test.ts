@@ -174,6 +174,22 @@ describe('The lease of several keys', () => {
     }
   });
 
+  it.each([
+    ['unlock', () => lease.unlock()],
+    ['dispose', () => lease[Symbol.asyncDispose]()],
+  ])('The signal of the lease of several keys aborts where a release finds a loss: %s', async (_how, end) => {
+    const { signal } = lease;
+    const lost = async () => {
+      await time.advance(0);
+      a.lose();
+      throw a.lossError();
+    };
+    a.unlock.mockImplementation(lost);
+    a[Symbol.asyncDispose].mockImplementation(() => lost().catch(() => undefined));
+    await Promise.allSettled([end()]);
+    expect([signal.reason, getEventListeners(a.lost.signal, 'abort')]).toEqual([a.lossError(), []]);
+  });
+
   it('The signal of the lease of several keys does not listen from unlock() on', async () => {
     const ends = jest.fn();
     lease.endHold = ends;

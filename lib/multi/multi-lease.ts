@@ -38,7 +38,8 @@ export class HeldMultiLease implements MultiLease, HeldLease {
       this.#lossSignal = lossSignal;
       const onLoss = (): void => {
         lossSignal.abort(this.lossError());
-        this.#end(this.lossError());
+        for (const lease of this.leases) this.#unlisten(lease);
+        this.#endSection(this.lossError());
       };
       const signals = this.leases.map(({ signal }) => signal);
       if (signals.some(({ aborted }) => aborted)) onLoss();
@@ -110,19 +111,27 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     // A listener to a loss that is found now may unlock it too.
     const loss = this.checkLost() ? this.lossError() : undefined;
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
-    this.#end(loss);
-    this.#unlocking = settled(this.leases.map(unlock));
+    this.#endSection(loss);
+    // A release may find that its lock was lost: that part is listened to until then.
+    const release = async (lease: HeldLease): Promise<void> => {
+      try {
+        await unlock(lease);
+      } finally {
+        this.#unlisten(lease);
+      }
+    };
+    this.#unlocking = settled(this.leases.map(release));
     return this.#unlocking;
   }
 
-  /** Its section is over. */
-  #end(loss?: LockLostError): void {
-    const onLoss = this.#onLoss;
-    this.#onLoss = undefined;
-    // A part that was entered again has the signal of the lease around it, which outlives this one.
-    if (onLoss !== undefined) for (const { signal } of this.leases) signal.removeEventListener('abort', onLoss);
+  #endSection(loss?: LockLostError): void {
     this.endHold?.(loss);
     this.endHold = undefined;
+  }
+
+  /** A part that was entered again has the signal of the lease around it, which outlives this one. */
+  #unlisten(lease: HeldLease): void {
+    if (this.#onLoss !== undefined) lease.signal.removeEventListener('abort', this.#onLoss);
   }
 
   /** What `console.log(lease)` prints: no internals. */
