@@ -85,6 +85,14 @@ it('A lease that is held for long says where it was asked for, with captureStack
   expect(warnings[1]?.stack).toMatch(/long-holds\.test/);
 });
 
+it('A lease that is held for long leaves no timer where the registry is closed by the listener', async () => {
+  const onWarning = () => void registry.close({ timeout: 0 });
+  const registry = new InMemoryLockRegistry({ warnHeldAfter: 1_000, onWarning });
+  await registry.obtain('key').lock();
+  await time.advance(1_000);
+  expect(time.pending).toBe(0);
+});
+
 it('A lease that is held for long that is passed on begins anew, and says where its own caller is', async () => {
   const registry = create({ warnHeldAfter: 1_000, captureStack: true });
   const lock = registry.obtain('key');

@@ -52,11 +52,10 @@ export class LongHolds {
     const now = clock.now();
     for (const [lease, begun] of this.#leases) {
       const { at, due, origin } = begun;
-      if (due <= now) {
-        begun.due = now + (now - at);
-        this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
-      }
+      if (due <= now) begun.due = now + (now - at);
       this.#timer.by(begun.due, now);
+      // The listener may close the registry, which leaves no timer behind.
+      if (due <= now) this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
       // Those behind it began later.
       if (due > now && due <= at + this.#warnAfter) return;
     }
