@@ -162,6 +162,16 @@ describe('A registry that is closed', () => {
     expect(warnings).toEqual([{ code: 'CLOSED_WHILE_HELD', message }]);
   });
 
+  it('A registry that is closed while leases are held closes once, though a listener of a loss closes it too', async () => {
+    for (const key of ['a', 'b']) {
+      const { signal } = await registry.obtain(key).lock();
+      signal.addEventListener('abort', () => void registry.close({ timeout: 0 }));
+    }
+    await registry.close({ timeout: 0 });
+    expect(warnings).toMatchObject([{ message: expect.stringContaining('gave up 2 leases') }]);
+    expect(close).toHaveBeenCalledTimes(1);
+  });
+
   it('A registry that is closed while leases are held does not count a lease that is unlocked by a listener of the loss of another one', async () => {
     const [first, second] = [await registry.obtain('first').lock(), await registry.obtain('second').lock()];
     first.signal.addEventListener('abort', () => void second.unlock());
