@@ -1,5 +1,5 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import type { AcquireMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
+import type { AcquireMessage, HoldMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import { holdChannel } from '../../lib/diagnostics/channels';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
@@ -399,6 +399,16 @@ it('A section is published of a lock that is taken, and not once more where it i
   await lock.run(async () => (await lock.lock()).unlock());
   holdChannel.start.unsubscribe(note);
   expect(started).toMatchObject([{ isReentry: false }, { isReentry: false }]);
+});
+
+it('A section ends once, though a subscriber to its start, or to its end, unlocks the lease', async () => {
+  const unlock = (message: unknown) => void (message as HoldMessage).leases[0]?.unlock();
+  for (const event of [holdChannel.start, holdChannel.asyncEnd]) {
+    event.subscribe(unlock);
+    const ended = await published('hold', async () => (await lock.lock()).unlock());
+    event.unsubscribe(unlock);
+    expect(ended).toMatchObject([{ outcome: 'ended' }]);
+  }
 });
 
 it('A call whose signal has aborted sends nothing', async () => {

@@ -190,6 +190,13 @@ describe('The lease of several keys', () => {
     expect([signal.reason, getEventListeners(a.lost.signal, 'abort')]).toEqual([a.lossError(), []]);
   });
 
+  it('unlock() of the lease of several keys ends its section once, though who hears of the end unlocks too', async () => {
+    const ends = jest.fn(() => void lease.unlock());
+    lease.endHold = ends;
+    await lease.unlock();
+    expect([ends.mock.calls.length, log]).toEqual([1, ['unlock a', 'unlock b']]);
+  });
+
   it('The signal of the lease of several keys does not listen from unlock() on', async () => {
     const ends = jest.fn();
     lease.endHold = ends;

@@ -329,13 +329,19 @@ export class RedisLease implements HeldLease {
 
   /** The lease is over for its holder, whatever comes of the release. */
   #end(now: number): void {
-    this.endHold?.();
-    this.endHold = undefined;
     this.#lock.services.longHolds?.remove(this);
     this.#become('unlocked');
     this.#hold.leases--;
     this.#unlocking = DONE;
     this.#unlockedAt = Math.floor(now);
+    this.#endSection();
+  }
+
+  /** A subscriber that hears of it may call `unlock`. */
+  #endSection(loss?: LockLostError): void {
+    const { endHold } = this;
+    this.endHold = undefined;
+    endHold?.(loss);
   }
 
   /** ms in which Redis has to confirm the end of the lease. */
@@ -424,8 +430,7 @@ export class RedisLease implements HeldLease {
       publish<LostMessage>(lostChannel, { ...about, reason, heldFor });
     }
     // After the message of the loss, which belongs to the section.
-    this.endHold?.(this.lossError());
-    this.endHold = undefined;
+    this.#endSection(this.lossError());
   }
 
   get #labels(): LockMessage {

@@ -537,7 +537,7 @@ export class RedisLock implements DistributedLock {
   /** For `lock` and `tryLock`: `unlock` will find the lease, in the caller's scope, or here outside all scopes. */
   private noted(lease: HeldLease): HeldLease {
     // A lease that was lost on the way to its caller has no section: nothing would end it.
-    if (isTraced(holdChannel) && !lease.isReentry && !lease.checkLost()) lease.endHold = traceHold(this.labels, lease);
+    if (isTraced(holdChannel) && !lease.isReentry && !lease.checkLost()) traceHold(this.labels, lease);
     const lock = this.cached();
     const scope = Scope.current();
     const order = scope === undefined ? lock.#unlockOrder : scope.unlockOrderOf(lock);

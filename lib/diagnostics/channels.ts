@@ -1,6 +1,6 @@
 import { type Channel, channel, type TracingChannel, tracingChannel } from 'node:diagnostics_channel';
-import type { Lease, LockLostReason } from '../api/distributed-lock';
-import { LockQueueFullError, RegistryClosedError } from '../api/errors';
+import type { Lease } from '../api/distributed-lock';
+import { type LockLostError, LockQueueFullError, RegistryClosedError } from '../api/errors';
 import type { LockType } from '../api/lock-types';
 import type { AcquireMessage, HoldMessage, LockMessage, ReleaseMessage, WarningMessage } from '../api/messages';
 import type { WarningListener } from '../api/warnings';
@@ -116,6 +116,7 @@ interface TracedLease extends Lease {
   readonly owner: string;
   readonly isReentry: boolean;
   readonly leases?: readonly TracedLease[];
+  endHold?: ((loss?: LockLostError) => void) | undefined;
   checkLost(): boolean;
 }
 
@@ -146,13 +147,11 @@ export function traceRun<T>(
   }, message);
 }
 
-/** The section of a lease that was taken with `lock` or `tryLock`. Call the result once, at its end. */
-export function traceHold(lock: LockMessage, lease: TracedLease): (loss?: { reason: LockLostReason }) => void {
+/** The section of a lease that was taken with `lock` or `tryLock`: it ends by `endHold`. A subscriber may unlock the lease. */
+export function traceHold(lock: LockMessage, lease: TracedLease): void {
   const message = holdMessage(lock, lease);
   const startedAt = clock.now();
-  holdChannel.start.publish(message);
-  holdChannel.end.publish(message);
-  return (loss) => {
+  lease.endHold = (loss) => {
     message.held = clock.now() - startedAt;
     message.outcome = loss === undefined ? 'ended' : 'lost';
     if (loss !== undefined) {
@@ -162,4 +161,6 @@ export function traceHold(lock: LockMessage, lease: TracedLease): (loss?: { reas
     holdChannel.asyncStart.publish(message);
     holdChannel.asyncEnd.publish(message);
   };
+  holdChannel.start.publish(message);
+  holdChannel.end.publish(message);
 }

@@ -120,13 +120,15 @@ export class HeldMultiLease implements MultiLease, HeldLease {
         this.#unlisten(lease);
       }
     };
-    this.#unlocking = settled(this.leases.map(release));
+    // A subscriber that heard of the end may have unlocked it.
+    this.#unlocking ??= settled(this.leases.map(release));
     return this.#unlocking;
   }
 
   #endSection(loss?: LockLostError): void {
-    this.endHold?.(loss);
+    const { endHold } = this;
     this.endHold = undefined;
+    endHold?.(loss);
   }
 
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */

@@ -116,7 +116,7 @@ export class MultiLock implements DistributedLock {
 
   #noted(lease: HeldMultiLease): HeldMultiLease {
     if (isTraced(holdChannel) && !lease.isReentry) {
-      lease.endHold = traceHold(this.#labels, lease);
+      traceHold(this.#labels, lease);
       // Its section also ends by a loss, which it listens for from the first read on.
       void lease.signal;
     }
