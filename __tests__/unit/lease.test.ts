@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { type Lease, LockError, type LostMessage, NotLockOwnerError } from '../../lib';
+import { type Lease, LockError, type LostMessage, NotLockOwnerError, type RenewedMessage } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, nextReply, renewed, silence, stolen } from '../support/mock-redis';
@@ -193,8 +193,12 @@ it('A fixed lease of a hold that was passed on lasts for as long as renew() aske
   const failed = { name: 'CannotAcquireLockError', message: expect.stringContaining('not confirm it') };
   await expect(lease.renew(10_000)).rejects.toMatchObject({ ...failed, cause: { message: 'ERR busy' } });
   expect(Math.ceil(lease.remaining)).toBe(998);
+  const told: number[] = [];
+  const note = (message: unknown) => void told.push((message as RenewedMessage).remaining);
+  subscribe('redis-lock-registry:renewed', note);
   await lease.renew(10_000);
-  expect(Math.ceil(lease.remaining)).toBe(9_989);
+  unsubscribe('redis-lock-registry:renewed', note);
+  expect([lease.remaining, ...told].map(Math.ceil)).toEqual([9_989, 9_989]);
   await lease.renew(10);
   expect(Math.ceil(lease.remaining)).toBe(9_989);
 });

@@ -376,8 +376,8 @@ export class Hold implements Timed {
     this.protocol.renew(this.owner, ttl, timeout, settle);
   }
 
-  /** Renews it now, for at least `ttl` ms. */
-  async renew(ttl: number, timeout: number): Promise<Ownership> {
+  /** Renews it now, for at least `ttl` ms. `held`: called where it is still held then, before others hear of that. */
+  async renew(ttl: number, timeout: number, held?: () => void): Promise<Ownership> {
     const driftBefore = drift();
     const sentAt = clock.now();
     this.unread++;
@@ -385,6 +385,7 @@ export class Hold implements Timed {
     const ownership = await new Promise<Ownership>((resolve) => {
       this.protocol.renew(this.owner, ttl, timeout, resolve);
     });
+    if (ownership.state === 'held') held?.();
     this.#read(ownership, sentAt, driftBefore);
     this.#watchdog?.moved(this);
     return ownership;

@@ -162,8 +162,9 @@ export class RedisLease implements HeldLease {
     this.#assertNotOver();
     const now = clock.now();
     const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#until - now, limit);
-    const ownership = await this.#hold.renew(atLeast, timeout);
-    if (ownership.state === 'held') this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
+    const ownership = await this.#hold.renew(atLeast, timeout, () => {
+      this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
+    });
     this.#assertNotOver();
     if (ownership.state === 'unknown') {
       throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
