@@ -115,16 +115,20 @@ it('A permit of this process ends by the next attempt of its caller that waits, 
 it.each([
   ['goes to the next caller', [1, 0, 2], true],
   ['goes to another process', [1, 0, 0, 60_000, 'another:1', '1700000000000000', 2, '1700000020000'], false],
-])('The end of a lease that %s is published so, with both of them', async (_, answer, isHandedOver) => {
+  ['goes to a caller that has left', [1, 0, 2], false],
+])('The end of a lease that %s is published so, with both of them', async (to, answer, isHandedOver) => {
   const semaphore = semaphoreOf();
+  const leaving = new AbortController();
   const all = published<ReleaseMessage>('release', async () => {
     const calls = await published<AcquireMessage>('acquire', async () => {
       const first = await semaphore.lock();
       answers = REFUSED.slice();
-      const waiting = semaphore.lock({ waitTime: 100 }).catch(() => undefined);
+      const waiting = semaphore.lock({ waitTime: 100, signal: leaving.signal }).catch(() => undefined);
       await time.advance(51);
       answers = [answer, ...REFUSED];
-      await first.unlock();
+      const unlocked = first.unlock();
+      if (to.endsWith('left')) leaving.abort();
+      await unlocked;
       await time.advance(100);
       await waiting;
     });

@@ -169,7 +169,7 @@ export class Call {
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.hold.keep);
     asked.attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
-      if (answer?.granted) ended.handedOver(this.wait.trace);
+      if (answer?.granted && !this.wait.isInterrupted) ended.handedOver(this.wait.trace);
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
     protocol.availability.attemptInFlight = asked.attempt;
