@@ -70,6 +70,15 @@ it('A caller that waits in memory costs as much whether few wait or many', async
   expect(Math.max(...lengths)).toBeLessThan(10);
 });
 
+it('A permit in memory has no leases sorted while nobody waits', async () => {
+  const semaphore = open().semaphore('key', { permits: 100 });
+  const sorted = jest.spyOn(Array.prototype, 'sort');
+  for (const lease of await Promise.all(Array.from({ length: 100 }, () => semaphore.lock()))) await lease.unlock();
+  const lengths = sorted.mock.contexts.map((array) => (array as []).length);
+  jest.restoreAllMocks();
+  expect(Math.max(0, ...lengths)).toBeLessThan(10);
+});
+
 it('InMemoryLocks say who holds a lock', async () => {
   const { locks, ours } = openTwo({ fencing: true });
   expect(locks.holder('key')).toBeUndefined();

@@ -289,8 +289,8 @@ export class StoredLock {
   /** Runs while somebody waits, who has to get the lock when it expires. It keeps the process alive: a caller waits. */
   #watchExpiry(): void {
     clock.clearTimeout(this.#expiry);
-    const [, first] = this.#byEnd[0] ?? [];
-    if (this.#queue.size === 0 || first === undefined) return;
+    const [, first] = this.#queue.size === 0 ? [] : (this.#byEnd[0] ?? []);
+    if (first === undefined) return;
     const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
     this.#expiry = clock.setTimeout(() => this.expireAndGrant(), ms);
   }
