@@ -7,7 +7,7 @@ import type { ScriptCommand } from '../../lib/redis/command';
 import { ConnectionMonitor } from '../../lib/redis/connection';
 import { NotSentError } from '../../lib/redis/failure';
 import { onHandOff } from '../../lib/redis/hand-offs';
-import { ReplicatedScripts } from '../../lib/redis/replicas';
+import { ReplicatedScripts, replyOfNotReplicated } from '../../lib/redis/replicas';
 import { LockScript } from '../../lib/redis/script';
 import { Line, Silence } from '../../lib/redis/silence';
 import { FakeClock } from '../support/fake-clock';
@@ -162,7 +162,8 @@ it.each(['OK', undefined, {}])(
   async (reply) => {
     const own = ownClient();
     own.wait.mockResolvedValue(reply);
-    expect(await outcomeOver(own)).toMatchObject([{ name: 'UnexpectedReplyError' }]);
+    const message = expect.stringContaining('script "WAIT"');
+    expect(await outcomeOver(own)).toMatchObject([{ name: 'UnexpectedReplyError', message }]);
   },
 );
 
@@ -185,7 +186,9 @@ it('An acquisition with minReplicas of a batch lacks them for those that were gr
 it('An acquisition with minReplicas that is granted by a reply of several values lacks them too', async () => {
   const own = ownClient({ evalSha: async () => ['granted', GRANTED], wait: async () => 0 });
   const fair = new LockScript('acquire', 'return 1', undefined, (reply) => Array.isArray(reply));
-  expect(await opened(plainClient(own)).run('key', fair).outcome()).toEqual([expect.any(NotReplicatedError)]);
+  const [error] = await opened(plainClient(own)).run('key', fair).outcome();
+  expect(error).toEqual(expect.any(NotReplicatedError));
+  expect([replyOfNotReplicated(error), replyOfNotReplicated(CUT)]).toEqual([['granted', GRANTED], undefined]);
 });
 
 it('An acquisition with minReplicas is not sent by a client that is closed', async () => {
@@ -273,6 +276,18 @@ it('A connection for minReplicas of a sentinel client has one socket to the mast
   expect(await opened(client).run().outcome()).toEqual([GRANTED]);
   const pools = { masterPoolSize: 1, replicaPoolSize: 0, reserveClient: true };
   expect(duplicate.mock.calls).toEqual([[{ ...pools, passthroughClientErrorEvents: true }]]);
+});
+
+it('A connection for minReplicas that connects after it was closed is closed again', async () => {
+  const own = ownClient();
+  const { run, scripts } = opened(plainClient(own));
+  await run().outcome();
+  own.emit('ready');
+  expect(own.destroy).not.toHaveBeenCalled();
+  scripts.close();
+  await time.advance(0);
+  own.emit('ready');
+  expect(own.destroy).toHaveBeenCalledTimes(2);
 });
 
 it('A connection for minReplicas is made again by itself only while it is of use', async () => {
