@@ -1,5 +1,5 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import type { AcquireMessage, Lease, RedisLockRegistryOptions } from '../../lib';
+import { type AcquireMessage, type Lease, NotReplicatedError, type RedisLockRegistryOptions } from '../../lib';
 import { clock, reliableUntil } from '../../lib/internal/clock';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
@@ -399,6 +399,18 @@ it('A grant that replicas do not acknowledge is given back within the time of it
   expect(await settled(registry.obtain('key').lock({ waitTime: 300 }))).toMatchObject({ after: 300, error: LACKING });
   expect(await other).toMatchObject({ error: LACKING });
   expect(redis.calls.filter((call) => call?.keys?.[0]?.endsWith(':key'))).toHaveLength(2); // once more in the background
+});
+
+it('A grant that replicas do not acknowledge is warned of too where its attempt has ended a lease', async () => {
+  const { registry, warnings } = createRegistry(Object.assign(redis, { socketEpoch: 1 }), { lockType: 'fair' });
+  const lock = registry.obtain('key');
+  const lease = await lock.lock();
+  const next = settled(lock.lock());
+  await time.advance(0);
+  lock.openProtocol().exchange = async () => ({ found: 'released', answer: new NotReplicatedError(1, 0, 50) });
+  await lease.unlock();
+  expect(await next).toMatchObject({ value: { key: 'key' } });
+  expect(warnings).toMatchObject([{ code: 'NOT_REPLICATED' }]);
 });
 
 it('A grant that replicas do not acknowledge ends what was known of the holder before', async () => {
