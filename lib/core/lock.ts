@@ -379,9 +379,9 @@ export class RedisLock implements DistributedLock {
     );
   }
 
-  /** @internal The caller that may get the hold next. */
-  protected nextAfter(ended: RedisLease): Call | undefined {
-    return this.lease === ended && this.#turn !== undefined ? this.queue.next : undefined;
+  /** @internal The caller that may get the hold next. The lease that ends was not lost, so it has the turn. */
+  protected nextAfter(_ended: RedisLease): Call | undefined {
+    return this.queue.next;
   }
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
