@@ -170,6 +170,27 @@ it('The script that ends a fair lease for a caller that leaves meanwhile is foll
   await unlocked;
 });
 
+it('The script that ends a fair lease is followed by no attempt of a caller that has left: the one behind it waits on', async () => {
+  const lock = registryOf({ lockType: 'fair' }).obtain('key');
+  const lease = await lock.lock();
+  const stop = new AbortController();
+  const left = settled(lock.lock({ signal: stop.signal }));
+  const waiting = settled(lock.lock());
+  const exchange = nextReply(redis);
+  const unlocked = expect(lease.unlock()).rejects.toThrow('stolen');
+  await time.advance(0);
+  // It is answered before, as over another connection of a pool.
+  redis.evalSha.mockResolvedValue([20_000, '7', '', '', 'another:1']);
+  stop.abort('left');
+  expect(await left).toMatchObject({ error: 'left' });
+  const ticket = redis.calls.at(-1)?.arguments?.[0];
+  exchange.resolve([20_000, '', '', '', 'another:1', -1]);
+  await unlocked;
+  await time.advance(100);
+  redis.evalSha.mockResolvedValueOnce([1_000, '', `${ticket}@1`, '']).mockResolvedValue(granted);
+  expect(await waiting).toMatchObject({ value: { key: 'key' } });
+});
+
 it('A grant by message ends the silence about a poll whose answer never came: those behind it meet contention', async () => {
   redis.evalSha.mockResolvedValueOnce([20_000, '7', '', '', 'another:1']);
   const subscribe = jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined);

@@ -13,6 +13,7 @@ import {
   LateGrantError,
   messageOf,
   NOT_ASKED,
+  NotSentError,
   reasonOf,
   serverErrorCode,
 } from '../redis/failure';
@@ -170,6 +171,8 @@ export class Call {
     asked.attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
       if (answer?.granted && !this.wait.isInterrupted) ended.handedOver(this.wait.trace);
+      // Its ticket would be taken for that of the caller that has the turn now.
+      if (answer === undefined && this.wait.isInterrupted) throw new NotSentError(0);
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
     protocol.availability.attemptInFlight = asked.attempt;
@@ -225,8 +228,7 @@ export class Call {
       wait.throwIfInterrupted();
       const { unconnected } = this.#lock.services;
       if (this.#asked?.attempt === undefined) {
-        const { lock: name } = this.#lock.names;
-        const pause = wait.isSingleAttempt ? unconnected.pause(wait, name) : protocol.standBack(wait);
+        const pause = wait.isSingleAttempt ? unconnected.pause(wait, this.#lock.names.lock) : protocol.standBack(wait);
         if (pause !== undefined) {
           // Redis cannot be asked: to callers behind this one, that is silence.
           if (wait.isSingleAttempt) availability.asked(clock.now());
@@ -358,11 +360,9 @@ export class Call {
       return;
     }
     availability.withdrawn(hold.sentAt);
-    const isWrongType = serverErrorCode(error) === 'WRONGTYPE';
-    const { explainWrongType: explain } = this.#lock.services;
-    const cause = isWrongType
-      ? await wait.unlessAborted(explain(error, this.#lock.names, this.#firstTimeout()))
-      : error;
+    const { names, services } = this.#lock;
+    const explain = () => wait.unlessAborted(services.explainWrongType(error, names, this.#firstTimeout()));
+    const cause = serverErrorCode(error) === 'WRONGTYPE' ? await explain() : error;
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
@@ -570,9 +570,8 @@ export class Call {
 
   /** ms for which Redis has not answered this call, nor anything else since a question that was sent before. */
   #silence(now: number): number {
-    const { connection } = this.#lock.services;
-    const { calledAt } = this.wait;
-    return this.#protocol.availability.silence(calledAt, now, connection.unansweredSince(this.#lock.names.lock));
+    const since = this.#lock.services.connection.unansweredSince(this.#lock.names.lock);
+    return this.#protocol.availability.silence(this.wait.calledAt, now, since);
   }
 
   /**
