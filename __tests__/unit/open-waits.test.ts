@@ -183,6 +183,7 @@ it('The waits of a registry that is closed are interrupted, and later ones are r
   expect(isEmpty).toBe(true);
   await open.none();
   open.stopWarning();
+  open.beginReentry(new Wait('inside', 1_000, undefined));
   expect([time.keepingAlive, time.pending]).toEqual([0, 0]);
 });
 

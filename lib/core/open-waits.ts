@@ -22,8 +22,8 @@ export class OpenWaits {
   readonly #waits = new LinkedList<Wait>();
   /** Waits of callers inside a scope that holds the lock. */
   readonly #reentries = new LinkedList<Wait>();
-  /** ms */
-  readonly #warnAfter: number;
+  /** ms; `Infinity` once no warning is to come any more. */
+  #warnAfter: number;
   readonly #together: number;
   readonly #onWarning: WarningListener;
   readonly #connection: Connection;
@@ -78,8 +78,9 @@ export class OpenWaits {
     await new Promise<void>((resolve) => (this.#whenNone = resolve));
   }
 
-  /** Leaves no timer behind. */
+  /** Leaves no timer behind, also for a nested call of a task that is still running. */
   stopWarning(): void {
+    this.#warnAfter = Number.POSITIVE_INFINITY;
     this.#timer.cancel();
   }
 
