@@ -111,7 +111,7 @@ export const MUTATIONS = {
   'renewed-after-detach': {
     finding: 'the process that has detached a lease goes on renewing it, and is told that it is lost',
     simulation: ['spin'],
-    replacements: [['    this.#end(now);\n    hold.unlocked();', '    this.#end(now);']],
+    replacements: [['    hold.unlocked();\n    const endsAt', '    const endsAt']],
   },
   'entered-before-adopted': {
     finding: 'a process relies on a lease that it adopts before Redis has answered',

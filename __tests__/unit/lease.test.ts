@@ -243,6 +243,29 @@ it('unlock() that finds the deadline past reports the loss, though a listener to
   ]);
 });
 
+it.each<['unlock' | 'detach', string]>([
+  ['unlock', 'hold:asyncEnd'],
+  ['unlock', 'release:start'],
+  ['detach', 'hold:asyncEnd'],
+])(
+  '%s() rejects with the loss that a subscriber to %s finds, after it has blocked the process',
+  async (call, event) => {
+    const lock = createRegistry(redis).registry.obtain('key');
+    const block = () => {
+      time.now += 2_000;
+      expect(() => lease.assertHeld()).toThrow('lost (expired)');
+    };
+    subscribe(`tracing:redis-lock-registry:${event}`, block);
+    const lease = await lock.lock({ ttl: 1_000 });
+    const next = lock.lock({ ttl: 1_000 });
+    const ended = lease[call]();
+    unsubscribe(`tracing:redis-lock-registry:${event}`, block);
+    await expect(ended).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+    expect(lease.signal.aborted).toBe(true);
+    (await next).assertHeld();
+  },
+);
+
 it('The end of a block with `await using` warns of a release that failed, and not of a loss', async () => {
   const { registry, warnings } = createRegistry(redis);
   const refused = new Error("NOPERM User locks has no permissions to run the 'evalsha' command");

@@ -226,7 +226,8 @@ export class RedisLease implements HeldLease {
 
   /** The lease is lost; `tellLoss` follows. Leases that are lost together all are before the first listener hears of it. */
   lose(reason: LockLostReason): void {
-    this.#become('lost');
+    // A subscriber that hears of its end may find the loss.
+    this.#become(this.isUnlocked ? 'lost and unlocked' : 'lost');
     this.#loss = reason;
   }
 
@@ -253,7 +254,7 @@ export class RedisLease implements HeldLease {
     if (reading !== undefined) return reading.then(() => this.unlock());
     this.#end(now);
     this.#unlocking = isTraced(releaseChannel)
-      ? this.#traced('released', () => this.#release(now))
+      ? this.#traced('released', () => this.#release(clock.now()))
       : this.#release(now);
     return this.#unlocking;
   }
@@ -273,6 +274,7 @@ export class RedisLease implements HeldLease {
     const owner = DETACHED + hold.owner;
     const renew = this.renewUntil === undefined || now < this.renewUntil;
     this.#end(now);
+    if (this.#loss !== undefined) await this.#reportLoss();
     hold.unlocked();
     const endsAt = now + this.#timeToGiveBack(now);
     const ask = () => travel.detach(hold.owner, owner, ttl, Math.max(1, endsAt - clock.now()));
@@ -353,9 +355,14 @@ export class RedisLease implements HeldLease {
 
   #unlockLost(): Promise<void> {
     this.#become('lost and unlocked');
+    this.#hold.leases--;
+    return this.#reportLoss();
+  }
+
+  #reportLoss(): Promise<void> {
     this.#unlocking = Promise.reject(this.lossError());
     // The key may still be there. Others that had the hold too may still run: the last one sees to it.
-    if (--this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
+    if (this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
     return this.#unlocking;
   }
 
@@ -382,6 +389,7 @@ export class RedisLease implements HeldLease {
 
   /** The hold goes to the next local caller, or is released. */
   #release(now: number): Promise<void> {
+    if (this.#loss !== undefined) return this.#reportLoss();
     const hold = this.#hold;
     const limit = this.#timeToGiveBack(now);
     hold.noteConnection();
