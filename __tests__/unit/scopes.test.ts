@@ -217,6 +217,17 @@ it('A nested call whose scope ends while it extends the lease acquires the lock 
   );
 });
 
+it('A nested call with a minHold that is shorter than any ttl extends a lease with less left', async () => {
+  await lock.run(
+    async (lease) => {
+      await time.advance(27);
+      await lock.lock({ minHold: 3 });
+      expect(lease.remaining).toBe(3);
+    },
+    { ttl: 30 },
+  );
+});
+
 it('A nested call whose scope ends while it extends the lease has the next holder keep no minHold', async () => {
   const reply = lateReply();
   let nested: Promise<Lease> | undefined;

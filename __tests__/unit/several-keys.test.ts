@@ -564,6 +564,16 @@ describe('A lock of several keys', () => {
     expect(await lock.forceUnlock()).toMatchObject({ held: false });
   });
 
+  it('Several keys with a minHold that is shorter than any ttl are acquired, though Redis has to confirm one after a wait', async () => {
+    const before = await other.obtain('b').lock();
+    const locking = lock.lock({ minHold: 1 });
+    await time.advance(0);
+    time.wallNow += 3_600_000;
+    await before.unlock();
+    await time.advance(200);
+    (await locking).assertHeld();
+  });
+
   it('A call for several keys is published as one', async () => {
     // Its locks are evicted, and others are cached for their keys.
     registry.expireUnusedOlderThan(-1);

@@ -4,6 +4,7 @@ import type { LeaseEvalOptions } from '../api/distributed-lock';
 import { CannotAcquireLockError, type LockLostError, leaseUnlocked, NotLockOwnerError } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { noteContention, traceRun } from '../diagnostics/channels';
+import { MIN_TTL } from '../internal/clock';
 import { leaseText } from './lease';
 import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
@@ -138,7 +139,7 @@ export class Scope {
     try {
       // Also for a `minHold`, which a process that crashes leaves to the ttl.
       const needed = Math.max(request.explicitTtl ? request.ttl : 0, request.minHold);
-      if (needed > lease.remaining) await this.#extend(lease, needed, wait);
+      if (needed > lease.remaining) await this.#extend(lease, Math.max(needed, MIN_TTL), wait);
     } catch (error) {
       await lease[Symbol.asyncDispose]();
       // The lease was unlocked meanwhile.

@@ -4,7 +4,7 @@ import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
-import { clock, within } from '../internal/clock';
+import { clock, MIN_TTL, within } from '../internal/clock';
 
 /**
  * One acquisition of several locks, all or nothing.
@@ -128,7 +128,7 @@ export class MultiAcquisition {
     const leases = this.#leases as HeldLease[];
     const needed = Math.max(minHold, renew ? 0 : ttl);
     const short = leases.filter((lease) => (hasWaited || lease.isReentry) && lease.remaining < needed);
-    const renewing = Promise.allSettled(short.map((lease) => lease.renew(needed)));
+    const renewing = Promise.allSettled(short.map((lease) => lease.renew(Math.max(needed, MIN_TTL))));
     const results = short.length > 0 ? await this.#inTime(renewing) : [];
     if (this.#dropLost()) return false;
     for (const result of results) if (result.status === 'rejected') throw result.reason;
