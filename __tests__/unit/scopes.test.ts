@@ -1,12 +1,19 @@
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { type HoldMessage, type Lease, type RedisClient, type RedisLock, RedisLockRegistry } from '../../lib';
+import {
+  type HoldMessage,
+  type Lease,
+  NotLockOwnerError,
+  type RedisClient,
+  type RedisLock,
+  RedisLockRegistry,
+} from '../../lib';
 import { Scope } from '../../lib/core/scope';
 import type { HeldLease } from '../../lib/core/unlock-order';
 import { collectGarbage, untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
-import { lateReply, mockRedis, silence } from '../support/mock-redis';
+import { lateReply, mockRedis, nextReply, renewed, silence } from '../support/mock-redis';
 import { published } from '../support/published';
 import { createRegistry } from '../support/test-registry';
 
@@ -96,6 +103,17 @@ it('A nested lease shows what the outer one has, sends nothing, and is of no use
     await expect(nested.eval('return 1')).rejects.toThrow('was unlocked');
     expect(redis.sent).toBe(sent);
     lease.assertHeld();
+  });
+});
+
+it('renew() of a nested lease that is unlocked before the answer rejects', async () => {
+  await lock.run(async () => {
+    const lease = await lock.lock();
+    const reply = nextReply(redis);
+    const renewing = lease.renew();
+    await lease.unlock();
+    reply.resolve(renewed);
+    await expect(renewing).rejects.toThrow(NotLockOwnerError);
   });
 });
 

@@ -261,6 +261,7 @@ class ReentrantLease implements HeldLease {
   async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     await this.#outer.renew(ttl, timeout);
+    if (this.isUnlocked) throw leaseUnlocked(this.key);
   }
 
   async eval(script: string, options?: LeaseEvalOptions): Promise<unknown> {
