@@ -1,3 +1,4 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, RedisLockRegistry } from '../../lib';
 import { RedisLock } from '../../lib/core/lock';
@@ -45,6 +46,18 @@ describe('the cache of a registry', () => {
     expect(registry.obtain('waited for')).toBe(waitedFor);
     await registry.close({ timeout: 0 });
     await rejected;
+  });
+
+  it('The cache of a registry never evicts a lock while a call of it is published', async () => {
+    const called = registry.obtain('called');
+    const start = tracingChannel('redis-lock-registry:acquire').start;
+    const evict = () => registry.expireUnusedOlderThan(-1);
+    start.subscribe(evict);
+    const lease = await called.lock();
+    start.unsubscribe(evict);
+    expect(registry.obtain('called')).toBe(called);
+    await lease.unlock();
+    expect(called.isInUse).toBe(false);
   });
 
   it('The cache of a registry never evicts the lock of a run that has lost its lease, and has others evicted give back only', async () => {

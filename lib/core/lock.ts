@@ -493,9 +493,15 @@ export class RedisLock implements DistributedLock {
     wait.lock = this;
     wait.scope = innermost;
     if (wait.trace !== undefined || !isTraced(acquireChannel)) return this.acquire(request, wait, isRun, scope);
-    return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, () =>
-      this.acquire(request, wait, isRun, scope),
-    );
+    // A subscriber of its start may evict what is not in use.
+    this.runs++;
+    try {
+      return traceAcquire(this.labels, wait, request.waitTime, scope !== undefined, () =>
+        this.acquire(request, wait, isRun, scope),
+      );
+    } finally {
+      this.runs--;
+    }
   }
 
   /** @internal Throws for a caller that would wait for itself. */
