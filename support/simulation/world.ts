@@ -178,9 +178,9 @@ function isAway({ timeline, server, network }: World, host: Host): boolean {
   return false;
 }
 
-/** ms for which nothing has disturbed the process. */
+/** ms for which nothing has disturbed the process. It may have been blocked in this very event. */
 export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
-  return timeline.now - host.lastDisturbed;
+  return host.process.isPaused ? 0 : timeline.now - host.lastDisturbed;
 }
 
 /**

@@ -37,7 +37,8 @@ export class CommandChecks {
       const connections = this.#connectionsOf(owner);
       const sent = this.#sent.get(owner) ?? { count: 0, connections };
       this.#sent.set(owner, sent);
-      if (++sent.count > MOST_SENT + connections - sent.connections) {
+      // A client that was given up, or is closed, does not count until it is opened again.
+      if (++sent.count > MOST_SENT + Math.max(0, connections - sent.connections)) {
         const text = `${owner} is removed for the ${sent.count}th time`;
         this.#world.violations.report('too many commands', owner, text);
       }
