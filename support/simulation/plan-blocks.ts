@@ -46,15 +46,20 @@ function longWaits(plan: Plan, random: Random): Plan {
   ]);
   const on = ({ slow: 'unlock', suspend: 'lease' } as Record<string, Moment>)[fault.kind] ?? 'call';
   const aimed = { on, after: on === 'unlock' ? 0 : random.between(50, 400), fault };
+  // It dies while it waits, and what its place does to the others takes long to see.
+  const dies = fault.kind === 'kill';
+  const waits = dies ? [undefined] : [undefined, 2_500, 4_000];
   const [{ keys } = unlucky] = plan.callers;
-  const callers = plan.callers.map(({ rounds, ...caller }) => ({
+  const some = plan.callers.filter((one) => !dies || one === unlucky || one.process !== process);
+  const callers = some.map(({ rounds, ...caller }) => ({
     ...caller,
     keys,
     rounds: rounds.slice(0, 3).map((round) => ({
       ...round,
+      think: dies && rounds === unlucky.rounds ? 400 : round.think,
       ttl: random.pick([undefined, 30_000]),
       minHold: undefined,
-      waitTime: random.pick([undefined, 2_500, 4_000]),
+      waitTime: random.pick(waits),
       permits: random.whole(1, 3),
       takes: 1,
       hold: random.between(100, 1_500),
@@ -63,7 +68,10 @@ function longWaits(plan: Plan, random: Random): Plan {
       aimed: rounds === unlucky.rounds && round === rounds[0] ? aimed : undefined,
     })),
   }));
-  return { ...plan, callers, faults: [] };
+  // Nobody but the server knows for how long the place of a process that died counts.
+  const isSetBack = dies && (isShared(plan.lockType) || random.chance(0.5));
+  const faults: Fault[] = isSetBack ? [{ kind: 'server clock', at: random.between(900, 2_000), ms: 30_000 }] : [];
+  return { ...plan, callers, faults };
 }
 
 /** Callers abort with errors of every kind; in some seeds, while their attempt is in flight. */

@@ -169,6 +169,11 @@ export class LeaseChecks {
     return plan.lockType === 'multi' && timeline.now - last < UNANSWERED ? timeline.now : last;
   }
 
+  /** When Redis gave the lock to this owner, who has it. */
+  grantedAt(key: string, owner: string): number {
+    return this.#grants.since(lockName(key), owner) ?? Number.NEGATIVE_INFINITY;
+  }
+
   /** When this process last got the lock of the key; -Infinity: never. */
   lastEntered(host: Host, key: string): number {
     return this.#lastOpened.get(`${host.index}/${key}`) ?? Number.NEGATIVE_INFINITY;

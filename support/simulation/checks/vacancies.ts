@@ -7,6 +7,9 @@ import type { LeaseChecks } from './leases';
 /** ms in which a process that nothing disturbs takes what it was granted. */
 const TAKEN_WITHIN = 1_500;
 
+/** ms after the death of a process in which what it has sent is executed, where nothing delays that. */
+const EXECUTED_WITHIN = 500;
+
 /** What callers ask for: one of a kind of shared lock, or a lock. */
 type Kind = SharedKind | undefined;
 
@@ -51,7 +54,8 @@ export class Vacancies {
         const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
         const isKeptForOthers = isFree && (isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`));
         remember(this.#freeSince, idOf(key, kind), isFree && !isKeptForOthers, timeline.now);
-        remember(this.#idleSince, idOf(key, kind), isFree || this.isUnclaimed(key), timeline.now);
+        const isIdle = kind === undefined ? this.isUnclaimed(key) : this.#isOpenTo(kind, key, isAwaited, true);
+        remember(this.#idleSince, idOf(key, kind), isFree || isIdle, timeline.now);
       }
     }
   }
@@ -111,9 +115,25 @@ export class Vacancies {
     return isUnreachable && (owners.wasProlonged || hostOf(this.#world, owners.before) === host);
   }
 
-  /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
-  #isOpenTo(kind: SharedKind, key: string, isAwaited: (key: string, kind: SharedKind) => boolean): boolean {
-    const members = membersOf(this.#world.server, lockName(key));
+  /** It was given to a process that had died while it waited. */
+  #isInVain(key: string, owner: string): boolean {
+    const { process, lastDelayed = 0 } = hostOf(this.#world, owner) ?? {};
+    if (process === undefined || process.isAlive || this.#leases.wasOpened(owner)) return false;
+    return this.#leases.grantedAt(key, owner) > Math.max(process.diedAt, lastDelayed) + EXECUTED_WITHIN;
+  }
+
+  /**
+   * Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. `isIdle`: who
+   * has it in vain does not count.
+   */
+  #isOpenTo(
+    kind: SharedKind,
+    key: string,
+    isAwaited: (key: string, kind: SharedKind) => boolean,
+    isIdle = false,
+  ): boolean {
+    const all = membersOf(this.#world.server, lockName(key));
+    const members = isIdle ? all.filter(({ owner }) => !this.#isInVain(key, owner)) : all;
     const permits = Math.min(...this.#world.permits.numbers(key));
     // A caller that asks for many waits for all of them.
     if (kind === 'semaphore') return this.#takesMany ? members.length === 0 : members.length < permits;

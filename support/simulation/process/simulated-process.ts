@@ -36,6 +36,7 @@ export class SimulatedProcess {
   readonly name: string;
   readonly timers = new Set<VirtualTimer>();
   isAlive = true;
+  diedAt = Number.POSITIVE_INFINITY;
   pausedUntil = Number.NEGATIVE_INFINITY;
   /** Its event loop is about to be blocked for so many ms. */
   onPause: (ms: number) => void = () => undefined;
@@ -201,6 +202,7 @@ export class SimulatedProcess {
 
   kill(): void {
     this.isAlive = false;
+    this.diedAt = this.#timeline.now;
     this.#waiting = [];
     this.timers.clear();
   }
