@@ -578,7 +578,12 @@ redis.call('ZADD', queue, score, ticket)`,
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    replacements: [['if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {', 'if (this.#repetitions < 0) {']],
+    replacements: [
+      [
+        'if (this.#mayBeOutdated(grant.sentAt ?? asked.hold.sentAt, this.#lock.names.lock)) {',
+        'if (this.#repetitions < 0) {',
+      ],
+    ],
   },
   'asked-once-in-a-call': {
     finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',

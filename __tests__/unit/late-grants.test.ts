@@ -140,3 +140,29 @@ it.each([1_000, 740, 725])(
     (await call).assertHeld();
   },
 );
+
+it('A grant by a message is requested once more where its renewal was sent to a server that may not know that it was replaced, however late the answer is read', async () => {
+  const client = Object.assign(mockRedis(), {
+    subscribe: jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined),
+    unsubscribe: async () => undefined,
+  });
+  const { registry } = createRegistry(client, { lockType: 'fair' });
+  const refusal = lateReply();
+  const renewal = lateReply();
+  client.evalSha.mockReturnValueOnce(refusal.promise).mockResolvedValue([20_000, '7', '', '', 'another:1']);
+  const call = registry.obtain('key').lock({ waitTime: 2_000 });
+  await time.advance(600);
+  refusal.resolve([20_000, '7', '', '', 'another:1']);
+  await time.advance(1);
+  const ticket = client.calls[0]?.arguments?.[0];
+  client.eval.mockReturnValueOnce(renewal.promise);
+  client.subscribe.mock.calls[0]?.[1](`grant ${ticket}@1 1000 `);
+  await time.advance(1);
+  expect(client.eval).toHaveBeenCalledTimes(1);
+  // The event loop is blocked meanwhile, for longer than the server needs to learn of it.
+  time.now += 200;
+  time.wallNow += 200;
+  renewal.resolve(1);
+  const attempts = () => client.calls.filter((one) => one?.arguments?.[1] === '60000').length;
+  expect([await time.settled(call, 3_000), attempts()]).toMatchObject([{ error: { name: 'LockTimeoutError' } }, 2]);
+});

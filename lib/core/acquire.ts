@@ -275,7 +275,7 @@ export class Call {
       const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, asked);
       if (this.#received !== undefined) return undefined;
       if (grant !== undefined) {
-        if (this.#mayBeOutdated(clock.now(), this.#lock.names.lock)) {
+        if (this.#mayBeOutdated(grant.sentAt ?? asked.hold.sentAt, this.#lock.names.lock)) {
           await this.#pauseBeforeRepetition(asked.hold, Promise.resolve());
           continue;
         }

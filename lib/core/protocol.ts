@@ -22,6 +22,8 @@ export interface Grant extends Tokens {
   readonly until: number;
   /** The drift between the clocks when `until` was measured. */
   readonly drift: number;
+  /** When that was sent which `until` counts from, if it was no attempt of the hold. */
+  readonly sentAt?: number;
   /** For a grant that lasts only for the claim window: its first renewal, which is in flight. Never rejects. */
   readonly renewal?: Promise<Ownership>;
 }

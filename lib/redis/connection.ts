@@ -22,7 +22,7 @@ export interface Connection {
   readonly lastError: unknown;
   /**
    * Whether the answer to what was sent then may come from a server that does not know that it was replaced. With `key`:
-   * a message about it that came then, perhaps before the first answer after a silence.
+   * or a message about it that came now, perhaps before the first answer after a silence.
    */
   mayBeOutdated(sentAt: number, key?: string): boolean;
   /** When the first request was sent, of those since the last answer of the server that has this key. */

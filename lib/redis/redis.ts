@@ -120,7 +120,7 @@ export class Redis implements Connection {
 
   mayBeOutdated(sentAt: number, key?: string): boolean {
     const silentSince = key === undefined ? undefined : this.unansweredSince(key);
-    return sentAt < this.#silence.outdatedUntil || (silentSince !== undefined && sentAt - silentSince > LONG);
+    return sentAt < this.#silence.outdatedUntil || (silentSince !== undefined && clock.now() - silentSince > LONG);
   }
 
   get lastError(): unknown {

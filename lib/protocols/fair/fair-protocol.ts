@@ -37,7 +37,7 @@ interface NextCaller {
 }
 
 /** A grant by hand-over that arrived. */
-type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'drift' | 'life'>;
+type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'sentAt' | 'drift' | 'life'>;
 
 /**
  * FIFO over all callers of all processes, by direct hand-over: the releasing script itself makes the next caller the
@@ -302,7 +302,8 @@ export class FairProtocol implements LockProtocol {
     // The grant was made after the ticket was sent. After a suspension of the machine that proves nothing.
     const isProved = ticket !== undefined && !wasSuspended(ticket.drift, driftNow);
     const until = isProved ? reliableUntil(ticket.sentAt, life) : Number.NEGATIVE_INFINITY;
-    void this.take({ owner, token, until, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
+    const sentAt = ticket?.sentAt ?? now;
+    void this.take({ owner, token, until, sentAt, drift: driftNow, life }, this.#format.parts.settings.commandTimeout);
   }
 
   /** The reply of a poll or of an attempt. */
@@ -338,25 +339,26 @@ export class FairProtocol implements LockProtocol {
    * that is confirmed. With `minReplicas`, when replicas have it, and with it the grant.
    */
   private async offer(ticket: Ticket, owner: string, grant: ArrivedGrant): Promise<void> {
-    const { until, life, drift: driftBefore } = grant;
+    const { until, sentAt, life, drift: driftBefore } = grant;
     if (ticket.offered === owner) return;
     // A process without fencing may have granted it.
     if (this.#format.isFencing && grant.token === '') return ticket.retry();
     ticket.offered = owner;
-    const driftNow = drift();
+    const now = clock.now();
+    const driftNow = drift(now);
     const fencingToken = this.#format.isFencing ? Number(grant.token) : undefined;
     const isProved = !wasSuspended(driftBefore, driftNow) && !this.#format.parts.redis.isReplicated;
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
-    const isCertain = isProved && until - clock.now() >= Math.max(window / 2, ticket.hold.leastLife);
+    const isCertain = isProved && until - now >= Math.max(window / 2, ticket.hold.leastLife);
     const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, Math.max(window / 2, LEAST_TIMEOUT));
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
     const ownership = await (isCertain ? clock.immediate() : renewal);
     if (ticket.offered !== owner) return;
     if (ownership === undefined) {
-      ticket.deliver({ granted: true, owner, until, fencingToken, drift: driftBefore, renewal });
+      ticket.deliver({ granted: true, owner, until, fencingToken, sentAt, drift: driftBefore, renewal });
     } else if (ownership.state === 'held') {
-      ticket.deliver({ granted: true, owner, until: ownership.until, fencingToken, drift: driftNow });
+      ticket.deliver({ granted: true, owner, until: ownership.until, fencingToken, sentAt: now, drift: driftNow });
     } else {
       ticket.retry();
     }
