@@ -200,6 +200,12 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 3200'],
   ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1500 2250 3000'],
   ['is removed until that succeeds', [fails(REFUSED)], { 100: succeeds }, '0 50 150'],
+  [
+    'is removed until its key has ended that an attempt may have written long after, where that fails',
+    [inDoubt, slow],
+    { 20000: answer, 20005: fails(CUT), 20010: () => releasing.reject(CUT), 20200: succeeds },
+    '50 20060 20160 20360',
+  ],
   ['is removed for as long as it may have a position', [fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
   ['is removed no longer than it may have a position', [loseTrack, fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
   ['is removed too where it is not known if anything came to Redis', [inDoubt, notReached], { 200: answer }, '50 200'],

@@ -134,8 +134,8 @@ class FollowUp {
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #state: keyof typeof STATES.following = 'removing';
-  /** What was written before the follow-up began has expired by then. */
-  readonly #endsAt: number;
+  /** What was written before the follow-up began has expired by then, and what an attempt that was in doubt wrote. */
+  #endsAt: number;
   readonly #backoff = new Backoff(GRACE, LONGEST_PAUSE);
   /** The pauses that are left after removals that were answered. */
   readonly #again: number[];
@@ -145,6 +145,8 @@ class FollowUp {
     this.#shared = shared;
     const life = hold.protocol.orphanLife(hold);
     this.#endsAt = clock.now() + life;
+    // A server that stood still for longer than that may have executed them just now.
+    void hold.settled?.then(() => (this.#endsAt = clock.now() + life));
     this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
   }
 
