@@ -276,8 +276,8 @@ export class LeaseChecks {
     const token = lease.fencingToken;
     if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
     const lostAt = this.#world.lostCompanions.get(lockName(key)) ?? Number.NEGATIVE_INFINITY;
-    // The counter has begun again, and the grant of one from before may have been on its way.
-    const isForgotten = this.#world.timeline.now - lostAt < LONGEST_TTL;
+    // The counter has begun again, and this was granted before: it was on its way, or its call waited for another lock.
+    const isForgotten = (this.#grants.since(lockName(key), lease.owner) ?? entry.since) <= lostAt;
     if (this.#isRedissons && isForgotten) return;
     const last = this.#lastToken.get(key);
     // Without its counter, tokens go on by the clock of the server. That may be behind the last one (P10), as it was when
