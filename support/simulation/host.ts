@@ -27,6 +27,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     network,
     process,
     clients: new Set(),
+    everyClient: new Set(),
     outage: { until: 0, tries: Number.POSITIVE_INFINITY },
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     asked: (client, [name]) => {

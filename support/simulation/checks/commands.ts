@@ -66,7 +66,7 @@ export class CommandChecks {
   /** How many its process has made or tried to make so far. */
   #connectionsOf(owner: string): number {
     const host = hostOf(this.#world, owner);
-    const clients = [...(host?.directory.clients ?? [])];
+    const clients = [...(host?.directory.everyClient ?? [])];
     const begun = host?.counts.reopened ?? 0;
     return clients.reduce((sum, { isSubscriber, socketEpoch }) => sum + (isSubscriber ? 0 : socketEpoch), begun);
   }

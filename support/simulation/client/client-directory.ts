@@ -16,6 +16,8 @@ export interface ClientDirectory {
   readonly network: Network;
   readonly process: SimulatedProcess;
   readonly clients: Set<SimulatedClient>;
+  /** Also those that were destroyed since. */
+  readonly everyClient: Set<SimulatedClient>;
   /** Until when nothing can be connected, and after how many tries its clients give up. */
   outage: { readonly until: number; readonly tries: number };
   has(connection: Connection): boolean;

@@ -55,6 +55,7 @@ export class SimulatedClient extends EventEmitter {
   connect(): Promise<void> {
     this.isOpen = true;
     this.#directory.clients.add(this);
+    this.#directory.everyClient.add(this);
     this.#open();
     return new Promise((resolve, reject) => {
       this.#connected = (error) => (error === undefined ? resolve() : reject(error));
