@@ -56,7 +56,7 @@ export class CallChecks {
   readonly #keys: readonly string[];
   readonly #vacancies: Vacancies;
   readonly #waiters: WaiterChecks;
-  /** Aborted without a connection: of several keys, an attempt for one of them may go on, for `commandTimeout`. */
+  /** Aborted without a connection: in a lock of several keys, its attempt for each may go on, for `commandTimeout`. */
   readonly #abandoned = new Set<PendingCall>();
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
 
@@ -81,7 +81,7 @@ export class CallChecks {
   /** `isRefused`: it ended because somebody else is said to hold the lock. `failed`: without a lease. */
   end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
-    if (call.keys.length > 1 && call.abortedAt !== undefined && isCutOff(this.#world, call.host)) {
+    if (this.#world.plan.lockType === 'multi' && call.abortedAt !== undefined && isCutOff(this.#world, call.host)) {
       this.#abandoned.add(call);
       const { commandTimeout = 5_000 } = call.host.registryOptions;
       this.#world.timeline.after(commandTimeout, () => this.#abandoned.delete(call));
