@@ -56,9 +56,9 @@ export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internal
   pipeline(): Pipeline;
 }
 
-/** Sends a command. ioredis knows the keys of those in small letters. */
-export function send(redis: Internals, [name = '', ...args]: readonly string[]): Promise<unknown> {
-  return redis.call(name.toLowerCase(), ...args);
+/** Sends a command, or adds it to a pipeline. ioredis knows the keys of those in small letters. */
+export function send<T>(to: { call(name: string, ...args: string[]): T }, [name = '', ...args]: readonly string[]): T {
+  return to.call(name.toLowerCase(), ...args);
 }
 
 /**
@@ -67,11 +67,7 @@ export function send(redis: Internals, [name = '', ...args]: readonly string[]):
  */
 export async function sendAlone(cluster: ClusterIoredis, words: readonly string[]): Promise<unknown> {
   if (cluster.options.enableAutoPipelining !== true) return send(cluster, words);
-  const [name = '', ...args] = words;
-  const [[error, reply] = []] = await cluster
-    .pipeline()
-    .call(name.toLowerCase(), ...args)
-    .exec();
+  const [[error, reply] = []] = await send(cluster.pipeline(), words).exec();
   if (error) throw error;
   return reply;
 }
