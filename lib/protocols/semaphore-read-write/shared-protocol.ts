@@ -44,9 +44,12 @@ const LET_IN_WITHIN = 2 * FRESH;
  */
 const SURELY_LATER = 1_000;
 
-/** ms, whole, since the number of permits was given, also while the machine was suspended: see `Permits`. */
-function ageOf({ givenAt, drift }: Permits, hold: Hold): number {
-  return Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
+/** The arguments of ENTER about the number of permits. Its age has the time in it for which the machine was suspended. */
+function numberOf(permits: Permits | undefined, hold: Hold): string[] {
+  if (permits === undefined) return ['0', '0', ''];
+  const { count, givenAt, drift, isOthers, toldAt } = permits;
+  const age = Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
+  return [String(count), String(age), isOthers ? '' : String(givenAt > toldAt ? 0 : SURELY_LATER)];
 }
 
 /**
@@ -205,14 +208,8 @@ class SharedProtocol implements LockProtocol {
     }
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
-    const { count, givenAt, isOthers, toldAt } = permits ?? {
-      count: 0,
-      givenAt: sentAt,
-      isOthers: true,
-      toldAt: sentAt,
-    };
-    const laterBy = isOthers ? '' : String(givenAt > toldAt ? 0 : SURELY_LATER);
-    const number = [String(count), String(permits === undefined ? 0 : ageOf(permits, hold)), laterBy];
+    const number = numberOf(permits, hold);
+    const givenAt = permits?.givenAt ?? sentAt;
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
     const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
