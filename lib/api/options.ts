@@ -206,7 +206,7 @@ export interface ListOptions {
 export interface SemaphoreOptions {
   /**
    * How many leases there may be at a time, over all processes: a whole number from 1. The number that was given last
-   * counts for everybody who waits, as soon as a call of its process begins to acquire.
+   * applies to all waiters, once a call of its process begins to acquire.
    */
   permits: number;
 }
