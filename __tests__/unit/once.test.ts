@@ -157,6 +157,24 @@ describe('Once whose time is that of a test', () => {
     expect((await call)?.error).toMatchObject({ name: 'CannotAcquireLockError', message });
   });
 
+  it('A caller of once that comes while the lock of a task that has failed is released runs its own task', async () => {
+    const [one] = pairs();
+    let release = (): void => undefined;
+    const failing = (lease: Lease) => {
+      const unlock = lease.unlock.bind(lease);
+      const released = new Promise<void>((resolve) => (release = resolve));
+      Object.assign(lease, { unlock: () => released.then(unlock) });
+      throw new Error('no token');
+    };
+    const failed = time.settled(one.once('key', failing, KEPT));
+    await time.advance(10);
+    const later = time.settled(one.once('key', () => 'token', KEPT));
+    await time.advance(10);
+    release();
+    expect((await failed)?.error).toMatchObject({ message: 'no token' });
+    expect((await later)?.value).toBe('token');
+  });
+
   it('What once asks has 50 ms to be answered, however short the waitTime', async () => {
     let answer = (_text: string): void => undefined;
     const read = () => new Promise<string>((resolve) => (answer = resolve));

@@ -130,9 +130,14 @@ export class Once {
       flight.scope = Scope.current();
       // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
       lease.signal.addEventListener('abort', () => this.#end(key, flight), { signal: flight.waiting.signal });
-      const text = checkedText(key, await serialize(await task(lease)));
-      await keep(lease, resultOf(lock), text, keepFor);
-      return text;
+      try {
+        const text = checkedText(key, await serialize(await task(lease)));
+        await keep(lease, resultOf(lock), text, keepFor);
+        return text;
+      } finally {
+        // What has failed is not for those that call while the lock is released.
+        this.#end(key, flight);
+      }
     });
     flight.text = flying.catch((error: unknown) => {
       if (flight.kept === undefined) throw error;
