@@ -55,6 +55,12 @@ it('While a question is unanswered, an answer to one that was sent 250 ms before
   expect(availability.silence(0, 1_000)).toBe(0);
 });
 
+it('While a question is unanswered, the end of the caller of an earlier one does not end the silence', () => {
+  const availability = askedAt(0, 10);
+  availability.withdrawn(0);
+  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([990, false]);
+});
+
 it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
   const availability = askedAt(0);
   const contended = (...times: number[]) => times.map((now) => availability.isContended(now));

@@ -78,7 +78,7 @@ export class Availability {
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
     if (this.#askedAt === sentAt) this.#askedAt = undefined;
-    if (this.#unansweredSince === sentAt) this.#unansweredSince = undefined;
+    if (this.#unansweredSince === sentAt) this.#unansweredSince = this.#askedAt;
   }
 
   /**
