@@ -192,7 +192,7 @@ export class OnceCallers {
     if (isThere && !open.isExcused && lease.remaining > 0)
       this.#report(`${name} runs its task, and the result of run ${kept.run} is there`);
     await new Promise<void>((resolve) => void host.process.setTimeout(resolve, plan.work));
-    this.#leases.closed(open);
+    this.#leases.taskEnded(open);
     this.#note(name, `ends run ${number}`);
     run.endedAt = timeline.now;
     // Unconfirmed: nothing is kept under a lease that nobody may rely on.

@@ -56,6 +56,8 @@ const NOTICED_WITHIN = 1_000;
 /** Mutual exclusion, tokens, and what a valid lease promises about Redis. */
 export class LeaseChecks {
   readonly open = new Set<OpenLease>();
+  /** Of `once`, whose task has ended: its result is kept under it. */
+  readonly #keeping = new Set<OpenLease>();
   readonly minHolds: MinHoldChecks;
   readonly #world: World;
   /** `isForgotten`: the server has lost the counter since. */
@@ -115,6 +117,12 @@ export class LeaseChecks {
     this.#lastOpen.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
   }
 
+  /** The task of `once` has ended, and its lease is renewed until the result is kept. */
+  taskEnded(entry: OpenLease): void {
+    this.closed(entry);
+    this.#keeping.add(entry);
+  }
+
   noteHeld(host: Host, key: string): void {
     this.#lastOpen.set(`${host.index}/${key}`, this.#world.timeline.now);
   }
@@ -142,7 +150,7 @@ export class LeaseChecks {
   paused(host: Host, ms: number): void {
     // A renewal that goes out after it has to be answered in what is left. What was sent before it is in its way.
     const margin = this.#roundTrip(host);
-    for (const entry of this.open) {
+    for (const entry of [...this.open, ...this.#keeping]) {
       if (entry.host === host && entry.lease.remaining <= ms + margin) entry.isOutlasted = true;
     }
   }
