@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { DistributedLock, Lease, LockOptions } from '../../lib';
-import { LEARNS_REPLACEMENT } from '../../lib/redis/silence';
 import { abortReason } from '../abort-reasons';
 import { applyFault } from './apply-fault';
 import type { CallChecks, PendingCall } from './checks/calls';
@@ -13,7 +12,7 @@ import { lockOf } from './host';
 import type { CallerPlan, Round } from './plan';
 import type { Moment } from './plan-faults';
 import type { LibraryInstance } from './process/library';
-import { type Host, lockName, type World } from './world';
+import { type Host, isBlockedSince, lockName, type World } from './world';
 
 /** Whose code runs: what the library calls back must not run in the context of another caller. */
 const context = new AsyncLocalStorage<string>();
@@ -279,12 +278,11 @@ export class Caller {
     const isOverstayed = error instanceof LockLostError && (call.round.ttl !== undefined || error.reason === 'closed');
     // A release has as long as was left of its lease, and its event loop was blocked for longer.
     const isOutlasted = error instanceof LockReleaseError && timeline.now - this.#host.lastPaused < 1_000;
-    // Its event loop was blocked while its attempt was to be written, or answered; or just before, so that its grant is
-    // requested once more. No block is as long as the silence that ends a wait without a limit.
+    // No block is as long as the silence that ends a wait without a limit.
     const isBlocked =
       error instanceof CannotAcquireLockError &&
       call.waitTime < Number.POSITIVE_INFINITY &&
-      this.#host.lastPaused >= call.startedAt - LEARNS_REPLACEMENT;
+      isBlockedSince(this.#host, call.startedAt);
     if (isOverstayed || isOutlasted || isBlocked || this.#host.closing !== 'no') return;
     violations.report('failed though calm', this.name, `${this.name}: ${error.name}: ${error.message}`);
   }

@@ -2,7 +2,7 @@ import type { Lease, OnceOptions } from '../../lib';
 import type { LeaseChecks, OwnedLease } from './checks/leases';
 import { ONCE_KEY, type OnceCall, type Round } from './plan';
 import type { LibraryInstance } from './process/library';
-import { type Host, lockName, ownerOf, quietFor, type World } from './world';
+import { type Host, isBlockedSince, lockName, ownerOf, quietFor, type World } from './world';
 
 /** Where the result of all calls is. */
 const RESULT = `{${lockName(ONCE_KEY)}}:once`;
@@ -243,8 +243,12 @@ export class OnceCallers {
 
   #checkError({ name, host, plan, startedAt, abortedAt }: Call, error: unknown, signal: AbortSignal): void {
     const { timeline, violations, plan: all } = this.#world;
-    const { LockTimeoutError, LockLostError, LockError, RegistryClosedError } = this.#libraryOf(host);
+    const { CannotAcquireLockError, LockTimeoutError, LockLostError, LockError, RegistryClosedError } =
+      this.#libraryOf(host);
     if (abortedAt !== undefined && error === signal.reason) return;
+    // As of an acquisition.
+    const isBlocked =
+      error instanceof CannotAcquireLockError && plan.waitTime !== undefined && isBlockedSince(host, startedAt);
     const hasFailed = this.#runs.some((run) => run.host === host && run.failedAt >= startedAt);
     if (error instanceof Error && error.message === 'task failed') {
       if (!hasFailed) this.#report(`${name} is told that its task has failed, which has not`);
@@ -254,7 +258,7 @@ export class OnceCallers {
     } else if (error instanceof LockLostError) {
       if (!hasFailed) this.#report(`${name} is told of a lost lock, and its process has lost none`);
     } else if (!(error instanceof LockError)) this.#strange(name, error);
-    else if (all.isCalm && !(error instanceof RegistryClosedError))
+    else if (all.isCalm && !isBlocked && !(error instanceof RegistryClosedError))
       violations.report('failed though calm', name, String(error));
   }
 

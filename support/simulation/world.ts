@@ -1,5 +1,6 @@
 import type { RedisLockRegistry } from '../../lib';
 import type { SharedKind } from '../../lib/api/lock-types';
+import { LEARNS_REPLACEMENT } from '../../lib/redis/silence';
 import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';
@@ -181,6 +182,14 @@ function isAway({ timeline, server, network }: World, host: Host): boolean {
 /** ms for which nothing has disturbed the process. It may have been blocked in this very event. */
 export function quietFor({ timeline }: Pick<World, 'timeline'>, host: Host): number {
   return host.process.isPaused ? 0 : timeline.now - host.lastDisturbed;
+}
+
+/**
+ * Its event loop was blocked while what it asks was to be written, or answered; or just before, so that its grant is
+ * requested once more.
+ */
+export function isBlockedSince({ lastPaused }: Host, startedAt: number): boolean {
+  return lastPaused >= startedAt - LEARNS_REPLACEMENT;
 }
 
 /**
