@@ -1,4 +1,4 @@
-import { isKept } from '../../../lib/api/owner-name';
+import { holderOf, isDetached, isKept } from '../../../lib/api/owner-name';
 import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
@@ -32,6 +32,8 @@ export class OrderChecks {
   readonly #called = new Map<string, number>();
   /** When a script first had it. */
   readonly #entered = new Map<string, number>();
+  /** By process and lock: when its lease was detached, until the caller behind that has sent a ticket. */
+  readonly #detached = new Map<string, number>();
   readonly #calls: CallChecks;
   readonly #leases: LeaseChecks;
   /** Their names. */
@@ -50,6 +52,7 @@ export class OrderChecks {
     if (plan.lockType !== 'fair') return;
     const ticket = TICKET_IN.get(this.#scripts.get(source) ?? '')?.(args) ?? '';
     const from = hostOf(this.#world, ticket);
+    if (from !== undefined) this.#detached.delete(`${from.index}/${lock}`);
     if (from !== undefined && !this.#called.has(ticket)) {
       this.#entered.set(ticket, timeline.now);
       // The first caller of a process contends for all. A script that was delayed may be that of one that has left.
@@ -58,6 +61,9 @@ export class OrderChecks {
     }
     const owner = ownerOf(server, lock);
     if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock)) this.#checkOvertaking(lock, owner);
+    if (owner !== undefined && isDetached(owner) && owner !== this.#owner.get(lock)) {
+      this.#detached.set(`${hostOf(this.#world, holderOf(owner))?.index}/${lock}`, timeline.now);
+    }
     this.#owner.set(lock, owner);
   }
 
@@ -73,7 +79,7 @@ export class OrderChecks {
     for (const host of hosts) {
       if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
-      if (this.#isBehindLostKey(host, lock)) continue;
+      if (this.#isBehindLostKey(host, lock) || this.#isBehindDetached(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
       // A call is as old as the monotonic clock of its process says, which stands still while the machine is suspended.
       const behind = CLOSE + host.process.suspended;
@@ -117,6 +123,12 @@ export class OrderChecks {
   /** Its holder does not know yet that its key was deleted: the callers behind it have no ticket meanwhile. */
   #isBehindLostKey(host: Host, lock: string): boolean {
     return this.#world.timeline.now - this.#leases.lastExcused(host, this.#keys.get(lock) ?? '') < QUIET;
+  }
+
+  /** The caller behind a lease that travels has a ticket after the answer: a round trip later. */
+  #isBehindDetached(host: Host, lock: string): boolean {
+    const detachedAt = this.#detached.get(`${host.index}/${lock}`) ?? Number.NEGATIVE_INFINITY;
+    return this.#world.timeline.now - detachedAt < CLOSE;
   }
 
   /** While messages do not reach it, it polls, and a short grant to one of its callers may run out between two polls. */
