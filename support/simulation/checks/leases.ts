@@ -310,6 +310,8 @@ export class LeaseChecks {
     const isExcused = entry.isExcused || this.#grants.lostAt(lockName(key), lease.owner) !== undefined;
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
+    // Also where a task of `once` has ended, and its result is kept at present.
+    if (reason === 'closed') host.leftByClose.add(lockName(key));
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
     // The task of another caller may have blocked the event loop just now: what runs after it reads the end of that.
     if (isOver(entry, Math.max(timeline.now, host.process.pausedUntil)) && reason === 'expired') return;
