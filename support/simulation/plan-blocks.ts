@@ -22,6 +22,7 @@ const BLOCKS: Readonly<Record<string, Block>> = {
   travel: withTravel,
   once: withOnce,
   'replaced server': withReplacedServer,
+  'another number': withAnotherNumber,
 };
 
 export function withBlocks(plan: Plan): Plan {
@@ -319,6 +320,25 @@ function withOnce(plan: Plan, random: Random): Plan {
     plan.isCalm || random.chance(0.5) ? [] : [{ kind: 'delete', at: random.between(20, 5_000), key: ONCE_KEY }];
   const faults = [...plan.faults, ...lost].sort((one, next) => one.at - next.at);
   return { ...plan, faults, once: { calls: moments.flatMap(burst), forgets, keepFor: random.pick([400, 60_000]) } };
+}
+
+/** A semaphore has another number of permits after the first calls, and callers wait for them patiently. */
+function withAnotherNumber(plan: Plan, random: Random): Plan {
+  if (plan.lockType !== 'semaphore' || !plan.isCalm || !random.chance(0.3)) return plan;
+  const [before, after] = random.pick([
+    [1, 3],
+    [3, 1],
+  ] as const);
+  const keys = plan.callers[0]?.keys ?? [];
+  const callers = plan.callers.map((caller) => ({
+    ...caller,
+    keys,
+    rounds: caller.rounds.slice(0, 2).map((round, turn) => {
+      const hold = random.between(300, 2_000);
+      return { ...round, ...PLAIN, permits: turn === 0 ? before : after, hold };
+    }),
+  }));
+  return { ...plan, callers };
 }
 
 function withRounds(plan: Plan, change: (round: Round, caller: CallerPlan) => Round): Plan {
