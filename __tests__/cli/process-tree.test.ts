@@ -111,8 +111,11 @@ describe('A tree of processes', () => {
 describe('A command', () => {
   it('gets SIGKILL for what it left after a signal when the grace since its end is over, though a loss came meanwhile', async () => {
     const grace = 2_000;
-    const words = ['sh', '-c', "trap '' TERM; sleep 60 & sleep 0.3; exit 3"];
+    const folder = mkdtempSync(join(tmpdir(), 'tree-'));
+    const words = ['sh', '-c', `trap '' TERM; touch ${folder}/ignores; sleep 60 & sleep 0.3; exit 3`];
     const command = (await Command.start(words, { LOCK_OWNER: 'me:1' }, grace)) as Command;
+    await until(() => existsSync(join(folder, 'ignores')));
+    rmSync(folder, { recursive: true });
     const startedAt = performance.now();
     command.expect('SIGTERM');
     command.pass('SIGTERM', false);
