@@ -243,8 +243,7 @@ export class OnceCallers {
 
   #checkError({ name, host, plan, startedAt, abortedAt }: Call, error: unknown, signal: AbortSignal): void {
     const { timeline, violations, plan: all } = this.#world;
-    const { CannotAcquireLockError, LockTimeoutError, LockLostError, LockError, RegistryClosedError } =
-      this.#libraryOf(host);
+    const { CannotAcquireLockError, LockTimeoutError, LockLostError, LockError } = this.#libraryOf(host);
     if (abortedAt !== undefined && error === signal.reason) return;
     // As of an acquisition.
     const isBlocked =
@@ -258,7 +257,7 @@ export class OnceCallers {
     } else if (error instanceof LockLostError) {
       if (!hasFailed) this.#report(`${name} is told of a lost lock, and its process has lost none`);
     } else if (!(error instanceof LockError)) this.#strange(name, error);
-    else if (all.isCalm && !isBlocked && !(error instanceof RegistryClosedError))
+    else if (all.isCalm && !isBlocked && host.closing === 'no')
       violations.report('failed though calm', name, String(error));
   }
 

@@ -1,7 +1,7 @@
 import type { Lease } from '../../../lib';
 import type { SharedKind } from '../../../lib/api/lock-types';
 import { type Access, mayShare } from '../../judge/exclusion';
-import { keysOf, type Round } from '../plan';
+import { faultsOf, keysOf, type Round } from '../plan';
 import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, takenBy, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
@@ -271,12 +271,15 @@ export class LeaseChecks {
     return process.observe(() => lease.remaining) > 0;
   }
 
-  #checkKey({ key, caller, lease }: OpenLease): void {
-    const owners = ownersOf(this.#world.server, lockName(key));
-    if (owners.includes(lease.owner)) return;
-    const state = owners.length === 0 ? 'free' : owners.join(' and ');
-    const text = `${caller} has a valid lease of "${key}", but in Redis it is ${state}`;
-    this.#world.violations.report('lease without key', key, text);
+  /** The lease ends before its key does (P3), unless a server has prolonged it that was replaced. */
+  #checkKey({ host, key, caller, lease }: OpenLease): void {
+    const { server, violations, plan } = this.#world;
+    const remaining = host.process.observe(() => lease.remaining);
+    const life = lifeOf(server, lockName(key), lease.owner);
+    if (remaining <= life || (life > 0 && faultsOf(plan).some(({ kind }) => kind === 'replace'))) return;
+    const owners = ownersOf(server, lockName(key)).join(' and ') || 'nobody';
+    const text = `${caller} has a lease of "${key}" for ${remaining} ms, but in Redis ${owners} has it, for ${life} ms`;
+    violations.report('lease without key', key, text);
   }
 
   #checkToken(entry: OpenLease): void {
