@@ -70,7 +70,7 @@ function keysLike(word: string, isRun: boolean, values: Values): Promise<readonl
 async function heldLike(word: string, isRun: boolean, values: Values): Promise<string[]> {
   const registryKey = registryKeyOf(values) ?? (isRun ? 'locks' : undefined);
   const { client } = await connectTo(values);
-  // Of a word that is a pattern, the names that it finds do not begin with it.
+  // The names that a pattern finds do not begin with it.
   const { locks } = await findLocks(client, { registryKey, match: `${word}*` });
   // A key that may be data of an application may be a secret too.
   const sure = locks.filter(({ isSure }) => isSure);

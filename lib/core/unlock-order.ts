@@ -18,7 +18,7 @@ export interface HeldLease extends Lease {
   endHold?: EndOfHold | undefined;
   /** The lease enters again where the lock is held already. */
   readonly isReentry: boolean;
-  /** Of one that entered again: a lease around it was unlocked. */
+  /** A lease around this one, which entered again, was unlocked. */
   readonly isOutlived?: boolean;
   /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
   endRenewal?(): void;

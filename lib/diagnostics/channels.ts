@@ -122,7 +122,7 @@ interface TracedLease extends Lease {
 
 function holdMessage(lock: LockMessage, lease: TracedLease): HoldMessage {
   const { fencingToken, isReentry, leases: all = [lease], owner } = lease;
-  // Of a lease that was lost before, nothing else is published.
+  // Nothing else is published of a lease that was lost before.
   const leases = all.filter((one) => !one.isReentry && !one.checkLost());
   return { ...lock, isReentry, owner, leases, fencingToken, held: undefined, outcome: undefined };
 }

@@ -171,7 +171,7 @@ export class Once {
     void this.#found(lock, wait).then(found, () => undefined);
     return lock.run(
       (lease) => {
-        // It is looked for under the lock now. The end of the flight ends that wait too.
+        // The result is looked for under the lock now. The end of the flight ends that wait too.
         wait.interrupt(undefined);
         return performed(lease);
       },

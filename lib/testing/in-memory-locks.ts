@@ -378,7 +378,7 @@ function inMemoryProtocol(
         // Its caller has given up. In a silence the orphan is followed up.
         if (answer === undefined && !locks.isSilent) lock().release(ticket);
       }
-      // It has the lock since now, and not since its attempt: readers of its process may enter with it.
+      // The caller has the lock since now, and not since its attempt: readers of its process may enter with it.
       if (answer?.granted) hold.sentAt = clock.now();
       return answered(answer ?? NOT_GRANTED);
     },
