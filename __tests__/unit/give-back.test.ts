@@ -207,7 +207,24 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
     '50 20060 20160 20360',
   ],
   ['is removed for as long as it may have a position', [fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
-  ['is removed no longer than it may have a position', [loseTrack, fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
+  [
+    'is removed some times after that, where its attempt may be executed later',
+    [loseTrack, fails(CUT), enqueue],
+    { 4000: succeeds },
+    `${ENQUEUED} 5500 8500`,
+  ],
+  [
+    'is removed after that too when the client was closed just then, and is connected again',
+    [fails(CUT), enqueue],
+    { 4000: closeClient, 5000: openClient },
+    `${ENQUEUED} 5250`,
+  ],
+  [
+    'is not removed when the client is closed after that for as long as it may have a position',
+    [fails(CUT), enqueue],
+    { 4000: closeClient, 8000: openClient },
+    ENQUEUED,
+  ],
   ['is removed too where it is not known if anything came to Redis', [inDoubt, notReached], { 200: answer }, '50 200'],
   ['is removed again when its attempt ended during one', [inDoubt, slow], { 60: answer, 70: answerRelease }, '50 1070'],
   [

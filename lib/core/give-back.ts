@@ -134,6 +134,8 @@ class FollowUp {
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #state: keyof typeof STATES.following = 'removing';
+  /** ms for which what an attempt has written may be there. */
+  readonly #life: number;
   /** What was written before the follow-up began has expired by then, and what an attempt that was in doubt wrote. */
   #endsAt: number;
   readonly #backoff = new Backoff(GRACE, LONGEST_PAUSE);
@@ -143,11 +145,11 @@ class FollowUp {
   constructor(hold: Hold, shared: GivingBack) {
     this.#hold = hold;
     this.#shared = shared;
-    const life = hold.protocol.orphanLife(hold);
-    this.#endsAt = clock.now() + life;
+    this.#life = hold.protocol.orphanLife(hold);
+    this.#endsAt = clock.now() + this.#life;
     // A server that stood still for longer than that may have executed them just now.
-    void hold.settled?.then(() => (this.#endsAt = clock.now() + life));
-    this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, life));
+    void hold.settled?.then(() => (this.#endsAt = clock.now() + this.#life));
+    this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, this.#life));
   }
 
   /** Resolves when nothing of the hold can come to Redis any more, as far as is known. `over` is called then. */
@@ -209,8 +211,10 @@ class FollowUp {
   #pauseAfter(result: RemovalResult): number {
     const { isEnqueued, ttl } = this.#hold;
     const isRemoved = result === 'removed for now';
+    // A server that stands still may execute its attempts later than any removal so far.
+    if (result === 'not removed' && isEnqueued) this.#endsAt = clock.now() + this.#life;
     const next = isRemoved ? this.#again.shift() : Math.min(this.#backoff.next(), ttl / 4);
-    // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that was
+    // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that is
     // closed for so long may never be connected again.
     const isPast = clock.now() >= this.#endsAt && (isRemoved || result === 'client is closed' || !isEnqueued);
     return isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
