@@ -117,7 +117,7 @@ export class Caller {
     const open = this.#opened(lease, round, call);
     this.#reached('lease', round);
     try {
-      await this.#hold(round, lease);
+      await this.#hold(round, lease, call);
     } finally {
       this.#reached('unlock', round);
       if (round.travels === undefined) await this.#unlock(lease, open);
@@ -133,7 +133,7 @@ export class Caller {
         async (lease) => {
           this.#calls.end(call, false);
           open = this.#opened(lease, round, call);
-          await this.#hold(round, lease);
+          await this.#hold(round, lease, call);
           // The lease is given back as soon as the task is over.
           this.#note(() => `ends its task under "${this.#key}"`);
         },
@@ -174,7 +174,7 @@ export class Caller {
     return open;
   }
 
-  async #hold(round: Round, lease: Lease): Promise<void> {
+  async #hold(round: Round, lease: Lease, call: PendingCall): Promise<void> {
     const { process } = this.#host;
     if (round.block > 0) {
       this.#note(() => `blocks its event loop for ${round.block.toFixed(0)} ms`);
@@ -184,7 +184,7 @@ export class Caller {
       this.#note(() => `computes no more, remaining ${remaining.toFixed(1)} ms, ${state}`);
     }
     if (round.evals === 'first') this.#evaluate(lease);
-    if (round.renews) void this.#renew(lease);
+    if (round.renews) void this.#renew(lease, call);
     for (let left = round.hold; left > 0; left -= round.chunk || left) {
       if (round.chunk > 0) await process.block(round.chunk);
       await this.#sleep(round.chunk > 0 ? 1 : left);
@@ -192,8 +192,12 @@ export class Caller {
     if (round.evals === 'last') this.#evaluate(lease);
   }
 
-  async #renew(lease: Lease): Promise<void> {
-    const step = this.#steps.begin(this.name, 'the renewal', this.#host, lease.remaining);
+  async #renew(lease: Lease, { startedAt }: PendingCall): Promise<void> {
+    const { process } = this.#host;
+    // It has no `remaining` until Redis confirms it (P12), and its renewal does.
+    const isUnconfirmed = lease.remaining === 0 && process.lastJumped >= startedAt;
+    const within = isUnconfirmed ? this.#commandTimeout : lease.remaining;
+    const step = this.#steps.begin(this.name, 'the renewal', this.#host, within);
     try {
       await lease.renew();
     } catch (error) {
@@ -210,12 +214,7 @@ export class Caller {
 
   async #unlock(lease: Lease, open: readonly OpenLease[]): Promise<void> {
     this.#note(() => `unlocks "${this.#key}"`);
-    const step = this.#steps.begin(
-      this.name,
-      'the unlock',
-      this.#host,
-      this.#host.registryOptions.commandTimeout ?? 5_000,
-    );
+    const step = this.#steps.begin(this.name, 'the unlock', this.#host, this.#commandTimeout);
     try {
       await lease.unlock();
       this.#note(() => `unlocked "${this.#key}"`);
@@ -228,8 +227,7 @@ export class Caller {
   async #detach(lease: Lease, open: readonly OpenLease[], round: Round): Promise<void> {
     this.#note(() => `detaches "${this.#key}"`);
     const { now } = this.#world.timeline;
-    const within = this.#host.registryOptions.commandTimeout ?? 5_000;
-    const step = this.#steps.begin(this.name, 'detach()', this.#host, within);
+    const step = this.#steps.begin(this.name, 'detach()', this.#host, this.#commandTimeout);
     try {
       const text = await lease.detach();
       this.#note(() => `detached "${this.#key}"`);
@@ -238,6 +236,11 @@ export class Caller {
       this.#steps.end(step);
       for (const one of open) this.#leases.closed(one);
     }
+  }
+
+  /** ms in which a command is answered, or fails. */
+  get #commandTimeout(): number {
+    return this.#host.registryOptions.commandTimeout ?? 5_000;
   }
 
   #reached(moment: Moment, { aimed }: Round): void {

@@ -38,6 +38,8 @@ export class SimulatedProcess {
   isAlive = true;
   diedAt = Number.POSITIVE_INFINITY;
   pausedUntil = Number.NEGATIVE_INFINITY;
+  /** When its wall clock last went on without its monotonic clock; -Infinity: never. */
+  lastJumped = Number.NEGATIVE_INFINITY;
   /** Its event loop is about to be blocked for so many ms. */
   onPause: (ms: number) => void = () => undefined;
   readonly #timeline: Timeline;
@@ -178,6 +180,7 @@ export class SimulatedProcess {
       this.#timeline.at(end, () => {
         this.#suspended += this.#timeline.now - (this.#suspendedSince ?? this.#timeline.now);
         this.#suspendedSince = undefined;
+        this.lastJumped = this.#timeline.now;
       });
     } else if (suspends) {
       return;
@@ -198,6 +201,7 @@ export class SimulatedProcess {
 
   stepWallClock(ms: number): void {
     this.#wallStep += ms;
+    if (ms > 0) this.lastJumped = this.#timeline.now;
   }
 
   kill(): void {
