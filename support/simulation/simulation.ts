@@ -26,13 +26,10 @@ import { type ScriptEngine, sha1 } from './server/script-engine';
 import { Timeline } from './timeline';
 import { Trace, type TraceEvent } from './trace';
 import { type Violation, Violations } from './violations';
-import { type Host, isCutOff, isDelayed, isDisturbed, lockName, type World } from './world';
+import { FOLLOW_UP, type Host, isCutOff, isDelayed, isDisturbed, lockName, RECOVERY, type World } from './world';
 
 /** Virtual ms in which every call has settled. */
 const BOUND = 120_000;
-
-/** Virtual ms in which the library follows up what had an unknown outcome, after the last call and the last fault. */
-const FOLLOW_UP = 12_000;
 
 /** Events of one simulation; more means that something goes on without an end. */
 const MOST_EVENTS = 300_000;
@@ -193,7 +190,8 @@ export class Simulation {
     const unsettled = this.#callers.filter((caller) => !caller.isDone && caller.isAlive);
     for (const caller of unsettled)
       violations.report('not settled', caller.name, `${caller.name} has not come to its end`);
-    const quiet = Math.max(timeline.now, ...hosts.map(({ disturbedUntil }) => disturbedUntil));
+    const ends = hosts.map(({ disturbedUntil, refusal }) => Math.max(disturbedUntil, (refusal?.until ?? 0) + RECOVERY));
+    const quiet = Math.max(timeline.now, ...ends);
     this.#runUntil(() => timeline.now >= quiet + FOLLOW_UP, quiet + FOLLOW_UP + 1_000);
     history.note('', () => 'everybody is done');
     this.#isOver = true;

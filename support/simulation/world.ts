@@ -85,6 +85,12 @@ export interface World {
 /** ms that a process needs after a fault until its connections are as before. */
 export const RECOVERY = 100;
 
+/**
+ * ms in which the library follows up what had an unknown outcome, once Redis can be reached: it removes it within 1 s,
+ * 1 s later, and 10 s later.
+ */
+export const FOLLOW_UP = 13_000;
+
 export const REGISTRY_KEY = 'r';
 
 export function lockName(key: string): string {

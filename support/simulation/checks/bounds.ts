@@ -1,5 +1,5 @@
 import type { OnceCallers } from '../once';
-import { type Host, quietFor, type World } from '../world';
+import { FOLLOW_UP, type Host, quietFor, type World } from '../world';
 import type { CallChecks } from './calls';
 import type { LeaseChecks } from './leases';
 
@@ -13,6 +13,9 @@ const BUSY = 250;
 /** Commands of each call. */
 const OF_A_CALL = 12;
 
+/** Commands of each call before that may be followed up: what it left has up to two owner values. */
+const OF_A_FOLLOW_UP = 4;
+
 /** Connections of the library's own at the beginning. A client that is closed and connected again needs another one. */
 const FIRST_CONNECTIONS = 5;
 
@@ -23,15 +26,17 @@ const CONNECTED_AT_MOST = 4_000;
 const ENTRIES = 25;
 const TIMERS = 12;
 
-/** ms after which nothing of what was is left. */
-const SETTLED = 5_000;
+/** ms after which what was refused is not followed up again and again. */
+const ALLOWED = 5_000;
 
 interface Counts {
   readonly since: number;
   readonly commands: number;
   readonly calls: number;
-  /** Calls of the time before: they may be followed up. */
+  /** Calls of the time before. */
   readonly lately: number;
+  /** Calls before those: what they left was removed. */
+  readonly settled: number;
   busiest: number;
 }
 
@@ -56,17 +61,22 @@ export class BoundChecks {
     for (const host of hosts) {
       const { commands, calls, connections, reopened } = host.counts;
       const { name } = host.process;
-      const begun = this.#counts.get(host) ?? { since: 0, commands: 0, calls: 0, lately: 0, busiest: 0 };
+      const begun = this.#counts.get(host) ?? { since: 0, commands: 0, calls: 0, lately: 0, settled: 0, busiest: 0 };
       this.#counts.set(host, begun);
       begun.busiest = Math.max(begun.busiest, this.#busyOf(host));
       const ms = timeline.now - begun.since;
       if (ms < COUNTED) continue;
       const lately = calls - begun.calls;
-      this.#counts.set(host, { since: timeline.now, commands, calls, lately, busiest: 0 });
-      const most = (ms / 1_000) * (IDLE + begun.busiest * BUSY) + OF_A_CALL * (lately + begun.lately);
+      // While Redis is away its calls become more and more, and all are followed up when it is back.
+      const settled = quietFor(this.#world, host) < FOLLOW_UP ? begun.settled : begun.calls;
+      this.#counts.set(host, { since: timeline.now, commands, calls, lately, settled, busiest: 0 });
+      const most =
+        (ms / 1_000) * (IDLE + begun.busiest * BUSY) +
+        OF_A_CALL * (lately + begun.lately) +
+        OF_A_FOLLOW_UP * (begun.calls - begun.lately - begun.settled);
       const sent = commands - begun.commands;
       // What is refused is followed up again and again, each acquisition by itself.
-      const isRefused = timeline.now - (host.refusal?.until ?? Number.NEGATIVE_INFINITY) < SETTLED;
+      const isRefused = timeline.now - (host.refusal?.until ?? Number.NEGATIVE_INFINITY) < ALLOWED;
       if (sent > most && !isRefused)
         violations.report('too many commands', name, `${name} sends ${sent} commands in ${ms} ms, and not ${most}`);
       if (connections > FIRST_CONNECTIONS + reopened + timeline.now / CONNECTED_AT_MOST)
@@ -77,7 +87,7 @@ export class BoundChecks {
   /** When everybody is done. */
   checkIdle(host: Host): void {
     const { process, directory } = host;
-    if (!process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < SETTLED) return;
+    if (!process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < FOLLOW_UP) return;
     const channels = [...directory.clients].flatMap(({ connection }) => [...(connection?.channels ?? [])]);
     const left = {
       timers: [process.timers.size, TIMERS],
