@@ -28,7 +28,7 @@ import { Trace, type TraceEvent } from './trace';
 import { type Violation, Violations } from './violations';
 import { FOLLOW_UP, type Host, isCutOff, isDelayed, isDisturbed, lockName, RECOVERY, type World } from './world';
 
-/** Virtual ms in which every call has settled. */
+/** Virtual ms in which every call has settled, but for those in which a lock is left to processes that may adopt it. */
 const BOUND = 120_000;
 
 /** Events of one simulation; more means that something goes on without an end. */
@@ -181,7 +181,8 @@ export class Simulation {
     this.#lookNowAndThen();
     const lastFault = plan.faults.at(-1)?.at ?? 0;
     const longest = Math.max(0, ...plan.faults.map((fault) => ('duration' in fault ? fault.duration : 0)));
-    this.#runUntil(() => this.#areDone() && timeline.now > lastFault, BOUND + longest);
+    const isLate = (): boolean => timeline.now >= BOUND + longest + this.#calls.onTheWay;
+    this.#runUntil(() => (this.#areDone() && timeline.now > lastFault) || isLate(), Number.POSITIVE_INFINITY);
     for (const { caller, keys } of this.#calls.pending) {
       const text = `${caller} still waits for "${keys.join(' + ')}"`;
       if (this.#isAlive(caller)) violations.report('not settled', caller, text);

@@ -159,6 +159,11 @@ export class CallChecks {
     );
   }
 
+  /** ms so far in which a lock was on its way to another process: for as long as its key lives, where nobody adopts it. */
+  get onTheWay(): number {
+    return this.#vacancies.onTheWay;
+  }
+
   /** Now and then. */
   check(): void {
     for (const key of this.#keys) this.#checkClaim(key);

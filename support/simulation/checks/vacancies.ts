@@ -33,6 +33,8 @@ export class Vacancies {
   readonly #idleSince = new Map<string, number>();
   readonly #owners = new Map<string, Owners>();
   readonly #takesMany: boolean;
+  #onTheWay = 0;
+  #notedAt = 0;
 
   constructor(world: World, leases: LeaseChecks) {
     this.#world = world;
@@ -45,6 +47,9 @@ export class Vacancies {
   /** After every event. `isAwaited`: somebody waits for it. */
   note(isAwaited: (key: string, kind: SharedKind) => boolean): void {
     const { server, timeline } = this.#world;
+    if (this.#keys.some((key) => isDetached(this.#owners.get(key)?.now)))
+      this.#onTheWay += timeline.now - this.#notedAt;
+    this.#notedAt = timeline.now;
     for (const key of this.#keys) {
       const lock = lockName(key);
       const owner = ownerOf(server, lock);
@@ -58,6 +63,11 @@ export class Vacancies {
         remember(this.#idleSince, idOf(key, kind), isFree || isIdle, timeline.now);
       }
     }
+  }
+
+  /** ms so far in which a lock was that of a lease that was detached, and not adopted yet. */
+  get onTheWay(): number {
+    return this.#onTheWay;
   }
 
   /** Since when an attempt could take it; `undefined`: it could not. */
