@@ -233,9 +233,11 @@ export class CallChecks {
   #longestInVain(since: number): number {
     const unreachable = this.#countUnreachable();
     if (isShared(this.#world.plan.lockType)) return unreachable > 0 ? TICKET_LIFE : 0;
-    const { server } = this.#world;
-    // Redis ends a key at a time of its clock: one that was there when that was set back lasts for longer.
-    return CLAIM_WINDOW * unreachable + (unreachable > 0 && server.wasSetBackAt(since) ? server.behind : 0);
+    const { server, hosts } = this.#world;
+    // Redis ends a key at a time of its clock: one that was there when that was set back lasts for longer, also where its
+    // process has closed its registry, and is in no trouble any more.
+    const isInVain = unreachable > 0 || hosts.some(({ closing }) => closing !== 'no');
+    return CLAIM_WINDOW * unreachable + (isInVain && server.wasSetBackAt(since) ? server.behind : 0);
   }
 
   /** When this process last had the lock. Of a shared one, when it last got it: it may have it several times. */
