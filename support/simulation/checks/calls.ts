@@ -132,12 +132,19 @@ export class CallChecks {
     return Math.max(...keys.map((key) => this.#leases.lastHeld(host, key)));
   }
 
-  /** When the first of those called that wait for the key in this process, of a shared lock as this; `undefined`: none. */
-  firstCall(host: Host, lock: string, kind?: SharedKind): number | undefined {
+  /**
+   * When the first of those called that wait for the key in this process, of a shared lock as this; `undefined`: none.
+   * `late`: ms that what was sent for a caller may take to be executed.
+   */
+  firstCall(
+    host: Host,
+    lock: string,
+    { kind, late = 0 }: { kind?: SharedKind; late?: number } = {},
+  ): number | undefined {
     let first: number | undefined;
     for (const { host: of, keys, round, startedAt, waitTime } of this.pending) {
       // One whose time is over waits for a last answer at most, and not in front of others.
-      const isWaiting = this.#world.timeline.now < startedAt + 0.999 * waitTime - 1;
+      const isWaiting = this.#world.timeline.now - late < startedAt + 0.999 * waitTime - 1;
       if (
         of === host &&
         keys.some((key) => lockName(key) === lock) &&

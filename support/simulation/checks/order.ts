@@ -57,7 +57,9 @@ export class OrderChecks {
       this.#entered.set(ticket, timeline.now);
       // The first caller of a process contends for all. A script that was delayed may be that of one that has left.
       const isFirst = quietFor(this.#world, from) >= QUIET;
-      this.#called.set(ticket, (isFirst ? this.#calls.firstCall(from, lock) : undefined) ?? Number.NEGATIVE_INFINITY);
+      // Its time may have ended while the script was on its way: the script is for it, and not for the caller behind it.
+      const called = isFirst ? this.#calls.firstCall(from, lock, { late: CLOSE }) : undefined;
+      this.#called.set(ticket, called ?? Number.NEGATIVE_INFINITY);
     }
     const owner = ownerOf(server, lock);
     if (owner !== undefined && !isKept(owner) && owner !== this.#owner.get(lock)) this.#checkOvertaking(lock, owner);

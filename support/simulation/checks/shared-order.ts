@@ -178,7 +178,7 @@ export class SharedOrderChecks {
     const { server, timeline, violations } = this.#world;
     const host = this.#hostOf(member);
     if (host === undefined || quietFor(this.#world, host) < QUIET) return;
-    const called = this.#calls.firstCall(host, lock, kind);
+    const called = this.#calls.firstCall(host, lock, { kind });
     if (called === undefined || server.wasSetBackAt(called)) return;
     const late = arrival / 1_000 - (server.exactTime - (timeline.now - called)) - host.process.suspended;
     if (late <= CLOSE) return;
