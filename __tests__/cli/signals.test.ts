@@ -73,7 +73,7 @@ describePrivate('The command of redis-locks run', () => {
 
   it('a command that loses its lock gets SIGTERM, and after the grace SIGKILL', async () => {
     const holder = await hold(
-      ['--ttl', '6s', '--grace', '200ms'],
+      ['--ttl', '6s', '--grace', '3s'],
       'while :; do sleep 0.05; done',
       "trap 'echo told' TERM",
     );
