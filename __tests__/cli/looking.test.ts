@@ -102,7 +102,8 @@ describePrivate('redis-locks', () => {
     const watch = start('watch', '--json', '--interval', '100ms', '--longer-than', '500ms');
     // Its first list takes three scans.
     await until(async () => /cmdstat_scan:calls=[4-9]/.test(String(await send('INFO', 'commandstats'))), LIMIT);
-    const holder = await hold(['--ttl', '2s'], 'sleep 4');
+    // By then `watch` has to have seen it held for longer than 500 ms.
+    const holder = await hold(['--ttl', '5s'], 'sleep 4');
     holder.child.kill('SIGKILL');
     await until(() => watch.stdout.includes('"free"'), LIMIT);
     expect(JSON.parse(watch.stdout)).toMatchObject({ lock: 'locks:nightly', what: 'free' });

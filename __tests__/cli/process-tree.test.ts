@@ -110,19 +110,21 @@ describe('A tree of processes', () => {
 
 describe('A command', () => {
   it('gets SIGKILL for what it left after a signal when the grace since its end is over, though a loss came meanwhile', async () => {
-    const grace = 2_000;
+    const grace = 3_000;
     const folder = mkdtempSync(join(tmpdir(), 'tree-'));
-    const words = ['sh', '-c', `trap '' TERM; touch ${folder}/ignores; sleep 60 & sleep 0.3; exit 3`];
+    const words = ['sh', '-c', `cd ${folder}; trap '' TERM; sleep 60 & touch ignores; sleep 0.3; touch ends; exit 3`];
     const command = (await Command.start(words, { LOCK_OWNER: 'me:1' }, grace)) as Command;
     await until(() => existsSync(join(folder, 'ignores')));
-    rmSync(folder, { recursive: true });
-    const startedAt = performance.now();
     command.expect('SIGTERM');
     command.pass('SIGTERM', false);
-    await setTimeout(1_800);
+    await until(() => existsSync(join(folder, 'ends')));
+    const endedAt = performance.now();
+    rmSync(folder, { recursive: true });
+    await setTimeout(grace - 300);
     command.end();
     expect(await command.exitCode).toBe(3);
-    expect(performance.now() - startedAt).toBeLessThan(1_800 + grace - 300);
+    // One that began anew with the loss would end at twice the time.
+    expect(performance.now() - endedAt).toBeLessThan(2 * grace - 600);
   });
 
   // Elsewhere the environment of a process is not known.
