@@ -70,8 +70,8 @@ describePrivate('redis-locks run', () => {
     expect(reader.stdout).toBe('read\n');
     // Later, as the reader was a holder too.
     const [writer, quiet] = [
-      start('run', 'nightly', '-x', '-w', '1.5', '-E', '9', '--', 'true'),
-      start('run', 'nightly', '-x', '-q', '-w', '1200ms', '--', 'true'),
+      start('run', 'nightly', '-x', '-w', '3.5', '-E', '9', '--', 'true'),
+      start('run', 'nightly', '-x', '-q', '-w', '3500ms', '--', 'true'),
     ];
     expect([await writer.ended, await quiet.ended]).toEqual([9, 75]);
     expect(writer.stderr).toMatch(

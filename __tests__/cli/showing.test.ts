@@ -237,7 +237,7 @@ describePrivate('A key that may be data of an application', () => {
 
   it('is no holder that `run` names', async () => {
     await server.send('SET', 'session:7', 'a secret', 'PX', '600000');
-    const ran = await ask(['run', '7', '--registry-key', 'session', '--wait', '1200ms', '--', 'true'], env);
+    const ran = await ask(['run', '7', '--registry-key', 'session', '--wait', '4s', '--', 'true'], env);
     const [waiting, late] = ran.stderr.split('\n');
     expect([ran.exitCode, waiting, late]).toEqual([
       75,
