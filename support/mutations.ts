@@ -265,7 +265,12 @@ export const MUTATIONS = {
   'passed-on-without-confirmation': {
     finding: 'a hold is passed on long after Redis confirmed it, though its key is gone',
     simulation: ['pub-sub', 'fair'],
-    replacements: [['return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));', 'return true;']],
+    replacements: [
+      [
+        'return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;',
+        'return true;',
+      ],
+    ],
   },
   'lease-outlasts-its-hold': {
     finding: 'a fixed lease is passed on that ends after the key of its hold',

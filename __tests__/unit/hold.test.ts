@@ -10,13 +10,18 @@ import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
 
 const time = FakeClock.install();
-let connection: { connectionEpoch: number | undefined; disruptions: number; isClientClosed: boolean };
+let connection: {
+  connectionEpoch: number | undefined;
+  disruptions: number;
+  isClientClosed: boolean;
+  mayBeOutdated(): boolean;
+};
 /** What the hold has told its watchdog and its lease, or asked of its lease. */
 let log: string[];
 let answer: (ownership: Ownership) => void;
 
 beforeEach(() => {
-  connection = { connectionEpoch: 1, disruptions: 3, isClientClosed: false };
+  connection = { connectionEpoch: 1, disruptions: 3, isClientClosed: false, mayBeOutdated: () => false };
   log = [];
 });
 

@@ -24,7 +24,8 @@ const time = FakeClock.install();
 
 const start = (hasEpoch = true) => {
   const redis = answeredByHand(hasEpoch);
-  const registry = new RedisLockRegistry(redis.client, { registryKey: 'late', commandTimeout: 6_000 });
+  const options = { registryKey: 'late', commandTimeout: 6_000, handOver: 10_000 };
+  const registry = new RedisLockRegistry(redis.client, options);
   return { ...redis, registry };
 };
 
@@ -102,6 +103,30 @@ it('A grant of a server that has been silent is given back where its caller leav
   await time.advance(1_000);
   expect(client.calls.at(-1)?.arguments).toContain('UNLINK');
 });
+
+it.each(['confirms it', 'has renewed it'])(
+  'A caller enters no hold that a server %s after a silence, as that may have been replaced: it asks for the lock twice',
+  async (how) => {
+    const { registry, client } = start();
+    let delay = 1;
+    client.evalSha.mockImplementation(
+      () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), delay)),
+    );
+    const acquiring = registry.obtain('key').lock();
+    await time.advance(1);
+    const lease = await acquiring;
+    const next = time.settled(registry.obtain('key').lock(), 2_000);
+    await time.advance(100);
+    delay = 600;
+    const silent = how === 'confirms it' ? registry.obtain('other').tryLock() : lease.renew();
+    await time.advance(600);
+    delay = 1;
+    void lease.unlock();
+    expect(await next).toMatchObject({ after: 834 });
+    await silent;
+    await registry.close({ timeout: 0 });
+  },
+);
 
 it('A script that stopped half-way since its slot moves is run again under the same owner value, which it may have written', async () => {
   const { client, registry } = start();

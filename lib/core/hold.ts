@@ -298,7 +298,12 @@ export class Hold implements Timed {
   isFreshFor(request: LockRequest, now: number): boolean {
     if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
-    return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now));
+    return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;
+  }
+
+  /** A server that was replaced while it was frozen may have confirmed it last: nobody may enter with it. */
+  get mayBeOutdated(): boolean {
+    return this.#connection.mayBeOutdated(this.sentAt);
   }
 
   /** ms since then. */

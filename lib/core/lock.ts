@@ -372,7 +372,8 @@ export class RedisLock implements DistributedLock {
         // Its caller may have left since, and the next one may need more.
         const first = this.nextAfter(ended);
         const at = clock.now();
-        if (first === undefined || hold.keyUntil - at < neededFor(first.request)) return hold.release(half);
+        const isEnough = first !== undefined && hold.keyUntil - at >= neededFor(first.request);
+        if (!isEnough || hold.mayBeOutdated) return hold.release(half);
         return this.#pass(ended, half, false, at);
       },
       (error: unknown) => releaseAfter(error, hold, half),
