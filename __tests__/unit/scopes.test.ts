@@ -144,6 +144,13 @@ it('Each of several keys of a run is entered again inside, on each level', async
   });
 });
 
+it('A nested call of a thenable, which begins its work when the run waits for it, enters again', async () => {
+  const nested = async () => (await lock.tryRun(() => undefined)).ran;
+  // biome-ignore lint/suspicious/noThenProperty: what the test is about
+  const lazy: PromiseLike<boolean> = { then: (...settle) => nested().then(...settle) };
+  expect(await lock.run(() => lazy)).toBe(true);
+});
+
 it('A scope is within itself and those around it', async () => {
   await lock.run(async () => {
     const outer = Scope.current() as Scope;

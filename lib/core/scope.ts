@@ -94,7 +94,8 @@ export class Scope {
   async run<T>(task: () => T | PromiseLike<T>): Promise<T> {
     storage ??= new AsyncLocalStorage();
     try {
-      return await storage.run(this, task);
+      // Inside it too: a thenable, such as a query that is built, begins its work when it is waited for.
+      return await storage.run(this, () => Promise.resolve(task()));
     } finally {
       this.#isOver = true;
       this.#turns.dismiss();
