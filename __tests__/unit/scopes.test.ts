@@ -151,6 +151,15 @@ it('A nested call of a thenable, which begins its work when the run waits for it
   expect(await lock.run(() => lazy)).toBe(true);
 });
 
+it('A call inside a nested run is a new acquisition after an early unlock of the outer lease', async () => {
+  await lock.run((lease) =>
+    lock.run(async () => {
+      await lease.unlock();
+      await lock.run(({ signal }) => expect(signal).not.toBe(lease.signal));
+    }),
+  );
+});
+
 it('A scope is within itself and those around it', async () => {
   await lock.run(async () => {
     const outer = Scope.current() as Scope;

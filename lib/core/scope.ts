@@ -66,7 +66,7 @@ export class Scope {
   /** The innermost scope around the caller that holds `lock`. */
   static holding(lock: object): Scope | undefined {
     let scope = Scope.current();
-    while (scope !== undefined && !(scope.#lock === lock && scope.#isOpen)) scope = scope.#parent;
+    while (scope !== undefined && !(scope.#lock === lock && scope.holds)) scope = scope.#parent;
     return scope;
   }
 
@@ -88,6 +88,11 @@ export class Scope {
 
   get #isOpen(): boolean {
     return !this.#isOver && this.#lease?.isUnlocked === false;
+  }
+
+  /** What takes its lock inside it enters again: neither its lease nor one around that was unlocked. */
+  get holds(): boolean {
+    return this.#isOpen && !this.#lease?.isOutlived;
   }
 
   /** Runs a task in this scope, which ends with it. It waits for a nested `run` that the task did not wait for. */
@@ -126,7 +131,7 @@ export class Scope {
     let lease: ReentrantLease;
     try {
       wait.throwIfInterrupted();
-      if (!this.#isOpen) {
+      if (!this.holds) {
         turn.release();
         return { outcome: 'scope ended' };
       }
