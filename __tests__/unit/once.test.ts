@@ -112,6 +112,17 @@ const pairs = pairsInMemory();
 describe('Once with locks in memory', () => {
   onceContract(async () => pairs());
 
+  it('A caller of once has its own task run once the task of its process has unlocked its lease', async () => {
+    const [one] = pairs();
+    let later: string | undefined;
+    const task = async (lease: Lease): Promise<void> => {
+      await lease.unlock();
+      later = await one.once('key', () => 'own', KEPT);
+    };
+    await expect(one.once('key', task, KEPT)).rejects.toMatchObject({ name: 'NotLockOwnerError' });
+    expect(later).toBe('own');
+  });
+
   it('A result of once that was kept before its lock was lost is that of its callers', async () => {
     const locks = new InMemoryLocks();
     const [one] = pairs(locks);

@@ -78,6 +78,9 @@ export class Once {
     const keepFor = duration('keepFor', options.keepFor);
     const { key } = lock;
     if (signal?.aborted) throw signal.reason;
+    const running = this.#flights.get(key);
+    // A task that has unlocked its lease keeps no result.
+    if (running?.scope?.holds === false) this.#end(key, running);
     const others = this.#flights.get(key);
     const scope = Scope.holding(lock.scopeLock);
     if (others?.scope !== undefined && scope?.isWithin(others.scope)) {
