@@ -44,6 +44,21 @@ describe('Once whose results are slow', () => {
     expect(task).not.toHaveBeenCalled();
   });
 
+  it('A task of once does not run when its lock was lost while the result was looked for under it', async () => {
+    const locks = new InMemoryLocks();
+    registry = new InMemoryLockRegistry({ locks });
+    const task = jest.fn(() => 1);
+    const call = once.once(lock(), task, KEPT);
+    await answered(undefined);
+    await until(() => reads.length > 0);
+    locks.expire('key');
+    const lost = { name: 'LockLostError', reason: 'expired' };
+    await expect(registry.renewLock('key')).rejects.toMatchObject(lost);
+    await answered(undefined);
+    await expect(call).rejects.toMatchObject(lost);
+    expect(task).not.toHaveBeenCalled();
+  });
+
   it('A task of once that would wait for its own result is refused, also where its lock was evicted meanwhile', async () => {
     registry = new InMemoryLockRegistry({ locks: new InMemoryLocks(), cacheCapacity: 1 });
     const evicted = lock();

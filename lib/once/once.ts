@@ -129,6 +129,8 @@ export class Once {
       if (there !== undefined) return there;
       // All callers may have left since the lock was granted.
       flight.waiting.signal.throwIfAborted();
+      // And the lock may be lost.
+      lease.signal.throwIfAborted();
       flight.isRunning = true;
       flight.scope = Scope.current();
       // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
