@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setImmediate } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type DistributedLock,
@@ -289,12 +290,16 @@ describe('A registry on Redis', () => {
     expect(contexts).toEqual([undefined, 'maker']);
   });
 
-  it('A registry whose onWarning throws says so to the process', () => {
+  const refuse = (): never => {
+    throw new Error('no log');
+  };
+  it.each([
+    ['throws', refuse],
+    ['rejects', async () => refuse()],
+  ])('A registry whose onWarning %s says so to the process', async (_how, onWarning) => {
     const said = jest.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
-    const onWarning = () => {
-      throw new Error('no log');
-    };
     open({ registryKey: '{orders}', onWarning }).segmented('stock', { segments: 2 });
+    await setImmediate();
     const message = expect.stringMatching(/^onWarning threw Error: no log for: The hash tag/);
     expect(said.mock.calls).toMatchObject([[message, { code: 'WARNING_LISTENER_FAILED' }]]);
     said.mockRestore();

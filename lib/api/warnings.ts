@@ -66,10 +66,15 @@ export const emitProcessWarning: WarningListener = ({ code, message, stack }) =>
   process.emitWarning(message, { type: 'LockWarning', code, ...(stack === undefined ? {} : { detail: stack }) });
 };
 
-/** Reports a warning. A listener that throws does not change how locks behave. */
+/** Reports a warning. A listener that throws, or rejects, does not change how locks behave. */
 export function warn(listener: WarningListener, warning: LockWarning): void {
+  void report(listener, warning);
+}
+
+async function report(listener: WarningListener, warning: LockWarning): Promise<void> {
   try {
-    listener(warning);
+    // An application may give an async function.
+    await listener(warning);
   } catch (error) {
     emitProcessWarning({
       code: 'WARNING_LISTENER_FAILED',

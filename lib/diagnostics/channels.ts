@@ -58,7 +58,7 @@ export function publishingWarnings(
   const context = new CapturedContext();
   return (warning) => {
     if (warningChannel.hasSubscribers) publish<WarningMessage>(warningChannel, { registryKey, lockType, warning });
-    context.runInAsyncScope(() => onWarning(warning));
+    return context.runInAsyncScope(() => onWarning(warning));
   };
 }
 
