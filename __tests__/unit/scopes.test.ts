@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import {
+  type AcquireMessage,
   type HoldMessage,
   type Lease,
   NotLockOwnerError,
@@ -142,6 +143,14 @@ it('Each of several keys of a run is entered again inside, on each level', async
     for (const one of [lock, other]) await one.run(() => one.run(() => undefined));
     expect(redis.sent).toBe(sent);
   });
+});
+
+it('A call for several keys inside a run is published as a re-entry where all of them are held around it', async () => {
+  const nested = (keys: string[]) => registry.multi(keys).run(() => undefined);
+  const messages = await published<AcquireMessage>('acquire', () =>
+    registry.multi(['a', 'b']).run(() => nested(['a', 'b']).then(() => nested(['a', 'c']))),
+  );
+  expect(messages.map(({ isReentry }) => isReentry)).toEqual([false, true, false]);
 });
 
 it('A nested call of a thenable, which begins its work when the run waits for it, enters again', async () => {

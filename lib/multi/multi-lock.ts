@@ -111,7 +111,8 @@ export class MultiLock implements DistributedLock {
       return leases && new HeldMultiLease(this.key, leases);
     };
     if (!isTraced(acquireChannel)) return acquire();
-    return traceAcquire(this.#labels, acquisition.wait, acquisition.request.waitTime, false, acquire);
+    const isReentry = this.#parts.every((part) => Scope.holding(part.scopedLock()) !== undefined);
+    return traceAcquire(this.#labels, acquisition.wait, acquisition.request.waitTime, isReentry, acquire);
   }
 
   #noted(lease: HeldMultiLease): HeldMultiLease {
