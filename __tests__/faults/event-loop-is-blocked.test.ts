@@ -36,7 +36,7 @@ describePrivate('the event loop is blocked for longer than the ttl', () => {
 });
 
 /** ms; the lease is over after it. A renewed lease asks at a third of it, and then has two thirds left. */
-const TTL = 900;
+const TTL = 1_500;
 
 /** A client that calls back when the next command has been written to the socket, and before its answer can be read. */
 function watched(client: RedisClient) {
@@ -123,11 +123,11 @@ describePrivate('A lock whose holder computes past a deadline', () => {
 
   it('A lock whose holder computes past a deadline is renewed again after a block that outlasted the timeout of a renewal', async () => {
     const { client, registry } = await start();
-    const lease = await registry.obtain('key').lock({ ttl: 600, renew: true });
+    const lease = await registry.obtain('key').lock({ ttl: 1_500, renew: true });
     await new Promise<void>((resolve) => {
       client.onceWritten = () => {
         // It is sent at a third of the ttl, and has half of the rest to be answered.
-        block(300);
+        block(600);
         resolve();
       };
     });

@@ -14,7 +14,7 @@ describePrivate('A lease that travels, with minReplicas', () => {
     async (lockType) => {
       const options = { lockType, registryKey: uniqueKey(), minReplicas: 1, fencing: true };
       const one = (await fixture.registry({ ...options, replicaTimeout: 2_000 })).registry;
-      const other = (await fixture.registry({ ...options, replicaTimeout: 50 })).registry;
+      const other = (await fixture.registry({ ...options, replicaTimeout: 1_000 })).registry;
       const text = await one.run('key', (lease) => lease.detach());
       fixture.holdUp();
       const error = await other.adopt(text).catch((reason: unknown) => reason);
