@@ -130,6 +130,17 @@ type ReflectMetadata = {
   defineMetadata(key: unknown, value: unknown, target: object): void;
 };
 
+/** A key, or a function from the arguments of a method to one. */
+type KeyOf<Arguments extends unknown[]> = string | ((...args: Arguments) => string);
+
+/** The method, where its key function takes whatever the method does; else a method of the function's own arguments. */
+type LockedMethod<Method extends (...args: never[]) => Promise<unknown>, Key> =
+  Key extends KeyOf<Parameters<Method>>
+    ? Method
+    : Key extends (...args: infer Arguments) => string
+      ? (...args: Arguments) => Promise<unknown>
+      : never;
+
 /**
  * Runs a method of a provider under the lock of `key`, or of the key that a function makes of its arguments, with the
  * errors of `run`, or of `tryRun` with `skip`. Other decorators of the method may stand above and below it.
@@ -137,14 +148,11 @@ type ReflectMetadata = {
  * @Locked((cart: string) => `cart:${cart}`, { waitTime: 2_000 })
  * async checkOut(cart: string): Promise<Order> { … }
  */
-export function Locked<Arguments extends unknown[] = []>(
-  key: string | ((...args: Arguments) => string),
-  { skip = false, ...options }: LockedOptions = {},
-) {
-  return <Method extends (...args: [...Arguments, ...never[]]) => Promise<unknown>>(
+export function Locked<Key extends KeyOf<never[]>>(key: Key, { skip = false, ...options }: LockedOptions = {}) {
+  return <Method extends (...args: never[]) => Promise<unknown>>(
     target: object,
     name: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
+    descriptor: TypedPropertyDescriptor<LockedMethod<Method, Key>>,
   ): void => {
     Inject(LockRegistry)(target, LOCKS);
     const method = descriptor.value as unknown as (...args: unknown[]) => Promise<unknown>;
@@ -153,7 +161,7 @@ export function Locked<Arguments extends unknown[] = []>(
       if (registry === undefined) {
         throw new TypeError(`Expected ${String(name)} to be called on an instance that Nest has made: it is @Locked`);
       }
-      const lock = registry.obtain(typeof key === 'string' ? key : key(...(args as Arguments)));
+      const lock = registry.obtain(typeof key === 'string' ? key : key(...(args as never[])));
       let hasBegun = false;
       const task = (): Promise<unknown> => {
         hasBegun = true;
@@ -175,6 +183,6 @@ export function Locked<Arguments extends unknown[] = []>(
       reflect.defineMetadata(noted, reflect.getOwnMetadata(noted, method), locked);
     }
     Object.defineProperty(locked, 'name', { value: method.name });
-    descriptor.value = locked as unknown as Method;
+    descriptor.value = locked as unknown as LockedMethod<Method, Key>;
   };
 }
