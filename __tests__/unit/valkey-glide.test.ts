@@ -1,7 +1,8 @@
 import { expect, it, jest } from '@jest/globals';
 import { LockInspectionError, RedisLockRegistry } from '../../lib';
 import { fromGlide, type Glide } from '../../lib/valkey-glide';
-import { FakeClock } from '../support/fake-clock';
+import { FakeClock, promiseJobs } from '../support/fake-clock';
+import { lateReply } from '../support/mock-redis';
 
 class ClosingError extends Error {}
 
@@ -48,7 +49,8 @@ it('A client of valkey-glide is without a connection when the process has none, 
 it('The client of valkey-glide for messages keeps no process alive, and ends with its last channel', async () => {
   const done = async (): Promise<void> => undefined;
   const subscribe = jest.fn(done);
-  const own = { socket: { unref: jest.fn() }, subscribe, unsubscribe: done, close: jest.fn() };
+  const unsubscribe = jest.fn((..._: unknown[]): Promise<unknown> => done());
+  const own = { socket: { unref: jest.fn() }, subscribe, unsubscribe, close: jest.fn() };
   class Client {
     static readonly createClient = async () => own;
     readonly config = {};
@@ -64,7 +66,15 @@ it('The client of valkey-glide for messages keeps no process alive, and ends wit
   subscribe.mockRejectedValueOnce(new Error(refusal));
   await expect(client.subscribe('secret', () => undefined)).rejects.toThrow(/^NOPERM No permissions/);
   expect(own.close).not.toHaveBeenCalled();
+  const unsubscribed = lateReply();
+  unsubscribe.mockReturnValueOnce(unsubscribed.promise);
   await client.unsubscribe('channel');
+  await promiseJobs();
+  // valkey-glide prints an error for a client that is closed while it has channels.
+  expect(unsubscribe).toHaveBeenLastCalledWith(null, 5_000);
+  expect(own.close).not.toHaveBeenCalled();
+  unsubscribed.resolve(undefined);
+  await promiseJobs();
   expect(own.close).toHaveBeenCalledTimes(1);
 });
 

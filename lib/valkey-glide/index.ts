@@ -71,10 +71,11 @@ interface GlideInternals extends Glide {
 interface GlideSubscriberClient {
   readonly socket?: { unref?(): unknown };
   subscribe?(channels: string[], timeout: number): Promise<unknown>;
-  unsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  /** `null`: all channels. */
+  unsubscribe?(channels: string[] | null, timeout: number): Promise<unknown>;
   /** A cluster. */
   ssubscribe?(channels: string[], timeout: number): Promise<unknown>;
-  sunsubscribe?(channels: string[], timeout: number): Promise<unknown>;
+  sunsubscribe?(channels: string[] | null, timeout: number): Promise<unknown>;
   close(): void;
 }
 
@@ -194,7 +195,11 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
       async unsubscribe({ name, isSharded }: Channel) {
         await (isSharded ? client.sunsubscribe : client.unsubscribe)?.call(client, [name], CONFIRMING);
       },
-      close: () => client.close(),
+      close() {
+        // valkey-glide prints an error later for a client that was closed while it had channels.
+        const left = [client.unsubscribe?.(null, CONFIRMING), client.sunsubscribe?.(null, CONFIRMING)];
+        void Promise.allSettled(left).then(() => client.close());
+      },
     };
   }
 
