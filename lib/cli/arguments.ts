@@ -167,7 +167,8 @@ export function registryKeyOf(values: Values): string | undefined {
 export function keyOf({ command, operands }: Arguments): string {
   const [key] = operands;
   if (key === undefined || key === '' || operands.length > 1) {
-    throw usageError(`redis-locks ${command} takes one KEY, not ${operands.length} (${operands.join(' ')})`);
+    const given = operands.map((one) => JSON.stringify(one)).join(' ') || 'none';
+    throw usageError(`redis-locks ${command} takes one KEY, not ${given}`);
   }
   return key;
 }

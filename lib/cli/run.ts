@@ -17,8 +17,8 @@ const SAID_AFTER = 1_000;
 /** `redis-locks run KEY -- command args…` */
 export async function run(args: Arguments, signals: Signals): Promise<number> {
   const { values, rest = [] } = args;
-  const key = keyOf(args);
   if (rest.length === 0) throw usageError('The command is missing: redis-locks run KEY -- COMMAND');
+  const key = keyOf(args);
   assertOneOf(values, ['wait', 'no-wait']);
   assertOneOf(values, ['shared', 'exclusive', 'permits']);
   const waitTime = values['no-wait'] ? 0 : durationOf(values, 'wait', Number.POSITIVE_INFINITY);
