@@ -159,6 +159,16 @@ describePrivate('A look', () => {
     expect((await again()).locks.map(({ lock }) => lock)).toEqual(['orders:2']);
   });
 
+  it('A look at the locks of one registryKey in a large database is not a search each time, either', async () => {
+    await send(`FLUSHALL`, `SET orders:1 web-7:1:${ID}:1 PX 60000`);
+    await client.mSet(Array.from({ length: 10_500 }, (_, i) => [`data:${i}`, 'text'] as [string, string]));
+    const find = finderOf(client, { registryKey: 'orders' });
+    expect((await find()).keys).toBe(1);
+    await server.send('CONFIG', 'RESETSTAT');
+    expect((await find()).locks.map(({ lock }) => lock)).toEqual(['orders:1']);
+    expect(String(await server.send('INFO', 'commandstats'))).not.toContain('cmdstat_scan');
+  });
+
   it('A look finds the locks among other data on the server, with one command for 500 keys', async () => {
     const longest = `kept@${'n'.repeat(64)}:${ID}:1795557762000000@1795557764000000`;
     await inRedis(

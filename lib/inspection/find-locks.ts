@@ -44,6 +44,8 @@ export interface Found {
   readonly missing: readonly string[];
   /** How many keys were looked at. */
   readonly keys: number;
+  /** In how many steps the servers were searched: each goes over hundreds of keys, of other names too. */
+  readonly steps: number;
 }
 
 /** ms until a server that does not answer counts as not there. */
@@ -67,6 +69,7 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
     searched: looks.flatMap((look) => look.searched),
     missing: [...missing, ...looks.flatMap((look) => look.missing)],
     keys: looks.reduce((sum, { keys }) => sum + keys, 0),
+    steps: looks.reduce((sum, { steps }) => sum + steps, 0),
   };
 }
 
@@ -95,7 +98,9 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
     names = found.locks.map(({ lock }) => lock);
     unseen = found.missing;
     const now = clock.now();
-    searchAt = found.keys > MANY_KEYS ? now + TIMES_LONGER * (now - startedAt) : now;
+    // A step goes over some 500 keys.
+    const isCostly = 500 * found.steps >= MANY_KEYS;
+    searchAt = isCostly ? now + TIMES_LONGER * (now - startedAt) : now;
     return found;
   };
 }
@@ -144,6 +149,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   const listed = new Set<string>();
   let heard = listenersOf([]);
   let keys = 0;
+  let steps = 0;
   /** What is added to the monotonic clock for the server's time, in ms. */
   let ahead = 0;
   const now = (): number => clock.now() + ahead;
@@ -170,6 +176,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const isWanted = globPattern(pattern);
     for await (const { looked, keys: names, refused: why } of candidates(server, { pattern, prefix })) {
       keys += looked;
+      steps++;
       if (why !== undefined) refused.add(why);
       listed.clear();
       for (const [name] of names) listed.add(name);
@@ -347,7 +354,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     refused.add(messageOf(error));
   }
   const missing = [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
-  return { locks, missing, keys, searched: what === '' ? [] : [server.address] };
+  return { locks, missing, keys, steps, searched: what === '' ? [] : [server.address] };
 }
 
 type Queue = NonNullable<Known['queue']>;
