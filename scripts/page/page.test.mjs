@@ -307,7 +307,23 @@ describe('The page', () => {
     await client.set('shop:a', ownerOf('web-1:1', 1), { PX: 600_000 });
     const { page } = await show((await serve({ from })).url);
     await page.getByText('No lock was found in the part that could be asked.').waitFor();
-    assert.match(await page.locator('#problems').innerText(), /NOPERM/);
+    assert.match(await page.locator('#problems').innerText(), /NOPERM|user executing the script can't/);
+    await page.goto(`${page.url()}#lock=shop:a`);
+    await until(() => page.locator('#facts').innerText(), (text) => /State\s+not known/.test(text));
+  });
+
+  test('does not call itself live, and its times stand still, while its own server is away', async () => {
+    await client.set('shop:a', ownerOf('web-1:1', 1, 60_000), { PX: 600_000 });
+    const { page } = await show((await serve()).url);
+    await rowOf(page, 'shop:a').waitFor();
+    await page.route('**/*view=locks*', (route) => route.abort());
+    await page.getByText('The server of this page does not answer').waitFor();
+    assert.match(await page.locator('#updated').innerText(), /^As of \d\d:\d\d:\d\d$/);
+    assert.match(await page.title(), /^away: /);
+    const before = await rowOf(page, 'shop:a').innerText();
+    await page.waitForTimeout(2_500);
+    assert.equal(await rowOf(page, 'shop:a').innerText(), before);
+    assert.match(await page.locator('#problems').innerText(), /The server of this page/);
   });
 
   test('unlocks by force after a question that says who holds it', async () => {

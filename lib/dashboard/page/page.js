@@ -251,7 +251,7 @@ function showRows() {
   byId('next').disabled = view.from + view.rows.length >= view.matched;
 }
 
-/** ms since Redis was looked at. While it is away, times stand still. */
+/** ms since Redis was looked at. While it, or the server of this page, is away, times stand still. */
 function age() {
   return view.problem === null ? view.age + performance.now() - cameAt : 0;
 }
@@ -286,7 +286,9 @@ function showDetails() {
   if (!isOpen) return;
   byId('close').href = addressOf({ lock: '' });
   whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
-  const facts = found === null ? [['State', 'free: nobody holds it or waits in a queue']] : factsOf(found);
+  const isFree = view.isAnswered && view.missing.length === 0;
+  const state = isFree ? 'free: nobody holds it or waits in a queue' : 'not known';
+  const facts = found === null ? [['State', state]] : factsOf(found);
   whenChanged(byId('facts'), facts, () => termsOf(facts));
   const { holders = [], queue = null } = found ?? {};
   const many = holders.length > 1 ? holders : [];
@@ -377,9 +379,9 @@ function show() {
   );
   showPlace();
   const at = CLOCK.format(view.at);
-  const away = `Redis does not answer (${view.problem}). What is shown is of ${at}.`;
+  const away = `${failures > 0 ? 'The server of this page' : 'Redis'} does not answer (${view.problem}).`;
   if (view.problem === null) showState('live', [...refusals, ...view.missing]);
-  else showState('away', [view.isAnswered ? away : `Redis does not answer (${view.problem}).`]);
+  else showState('away', [view.isAnswered ? `${away} What is shown is of ${at}.` : away]);
   setText(byId('updated'), view.problem === null ? `${isPaused ? 'Paused' : 'Live'}, as of ${at}` : `As of ${at}`);
   for (const { registryKey } of view.rows) if (registryKey) prefixes.add(`${registryKey}:`);
   byId('main').hidden = false;
@@ -436,7 +438,12 @@ async function refresh() {
   } catch (error) {
     if (mine.signal.aborted) return undefined;
     failures++;
-    showState('away', [`The server of this page does not answer (${error.message}). What is shown is old.`]);
+    const problem = error.message;
+    if (view === undefined) showState('away', [`The server of this page does not answer (${problem}).`]);
+    else {
+      view.problem = problem;
+      show();
+    }
   }
   return next();
 }
