@@ -1,4 +1,4 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeAll, beforeEach, expect, it, jest } from '@jest/globals';
 import { metrics, SpanStatusCode, type Tracer, trace } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace-base';
@@ -387,6 +387,16 @@ describePrivate('Instrumented locks', () => {
     await lease.unlock();
     const { 'redis_lock.warnings': warnings } = await exported.points();
     expect(warnings).toEqual([{ attributes: labels, value: expect.any(Number) }]);
+  });
+
+  it('Instrumented locks count a silence of Redis once, and not when it is over: an alert would begin then', async () => {
+    instrument();
+    for (const isOver of [false, true]) {
+      const warning = { code: 'REDIS_SILENT', message: '', silence: { isOver } };
+      channel('redis-lock-registry:warning').publish({ registryKey: 'orders', lockType: 'spin', warning });
+    }
+    const labels = { registry_key: 'orders', lock_type: 'spin', code: 'REDIS_SILENT' };
+    expect((await exported.points())['redis_lock.warnings']).toEqual([{ attributes: labels, value: 1 }]);
   });
 
   it('Instrumented locks come from a scope with the name and the version of the package', () => {

@@ -176,8 +176,10 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     lost.add(1, { ...countedBy(message), reason });
   };
 
-  const warned = ({ lockType, registryKey, warning }: WarningMessage): void =>
-    warnings.add(1, { registry_key: registryKey, lock_type: lockType, code: warning.code });
+  const warned = ({ lockType, registryKey, warning: { code, silence } }: WarningMessage): void => {
+    // The end of a silence is no trouble: an alert on the count would begin then.
+    if (!silence?.isOver) warnings.add(1, { registry_key: registryKey, lock_type: lockType, code });
+  };
 
   const stop = subscribeTo([
     [acquireChannel.start, (message: AcquireMessage) => waits.set(message, begin('lock', message, waiting, {}))],
