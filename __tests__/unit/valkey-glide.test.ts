@@ -95,3 +95,25 @@ it('A client of valkey-glide for a cluster leaves sharded channels as such, and 
   expect(done.mock.calls).toEqual([[['one'], 5_000]]);
   await expect(client.eval('return 1')).rejects.toThrow(/^WRONGKIND It is no lock$/);
 });
+
+it('The client of valkey-glide for messages is closed after all channels were left, not under what it has yet to write', async () => {
+  let answer = (): void => undefined;
+  const left = new Promise<void>((resolve) => (answer = resolve));
+  const own = { subscribe: async () => undefined, unsubscribe: () => left, close: jest.fn() };
+  class Client {
+    static readonly createClient = async () => own;
+    readonly config = {};
+    readonly customCommand = async () => undefined;
+    invokeScript(): void {}
+    close(): void {}
+  }
+  const client = fromGlide(new Client());
+  for (const channel of ['one', 'other']) await client.subscribe(channel, () => undefined);
+  const leaving = ['one', 'other'].map((channel) => client.unsubscribe(channel));
+  await new Promise(setImmediate);
+  expect(own.close).not.toHaveBeenCalled();
+  answer();
+  await Promise.all(leaving);
+  await new Promise(setImmediate);
+  expect(own.close).toHaveBeenCalledTimes(1);
+});
