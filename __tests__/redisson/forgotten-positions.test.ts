@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { RedisLockRegistry } from '../../lib';
+import { type LockOptions, LockTimeoutError, type RedisLockRegistry } from '../../lib';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -19,17 +19,21 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
   const process = (on: TestClient) => createRegistry(on, { lockType: 'redisson-fair', registryKey }).registry;
   const queued = () => admin.lRange(queue, 0, -1);
 
+  async function putBack(position: string): Promise<void> {
+    expect(await queued()).toEqual([]);
+    await admin.rPush(queue, position);
+    await admin.zAdd(timeouts, { score: Date.now() + WAIT, value: position });
+  }
+
   /** Waits in the queue, has the lock for a moment, and is put back to the head of the queue. Resolves to the position. */
-  async function leaveForgotten(): Promise<string> {
+  async function leaveForgotten(options?: LockOptions): Promise<string> {
     const held = await process(admin).obtain('key').lock();
-    const waiting = mine.obtain('key').lock();
+    const waiting = mine.obtain('key').lock(options);
     await until(async () => (await queued()).length === 1);
     const [position] = (await queued()) as [string];
     await held.unlock();
     await (await waiting).unlock();
-    expect(await queued()).toEqual([]);
-    await admin.rPush(queue, position);
-    await admin.zAdd(timeouts, { score: Date.now() + WAIT, value: position });
+    await putBack(position);
     return position;
   }
 
@@ -47,14 +51,35 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
-  it('P2: is acquired by others as soon as the connection of that process was made again', async () => {
-    const position = await leaveForgotten();
+  it.each([
+    ['unlocked it', {}],
+    ['unlocked it before its minHold ended', { minHold: 100 }],
+  ])(
+    'P2: is acquired by others as soon as the connection of that process, which %s, was made again',
+    async (_, options) => {
+      const position = await leaveForgotten(options);
+      const other = process(admin).obtain('key').lock({ waitTime: 20_000 });
+      await until(async () => (await queued()).length === 2);
+      expect((await queued())[0]).toBe(position);
+      await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(await client.clientId())]);
+      await (await other).unlock();
+      expect(await admin.exists([queue, timeouts])).toBe(0);
+    },
+  );
+
+  it('A redisson-fair lock on a server that has forgotten that a caller gave up is acquired by others as soon as the connection of its process was made again (P2)', async () => {
+    const held = await process(admin).obtain('key').lock();
+    const givesUp = expect(mine.obtain('key').lock({ waitTime: 300 })).rejects.toThrow(LockTimeoutError);
+    await until(async () => (await queued()).length === 1);
+    const [position] = (await queued()) as [string];
+    await givesUp;
+    await until(async () => (await queued()).length === 0);
+    await putBack(position);
+    await held.unlock();
     const other = process(admin).obtain('key').lock({ waitTime: 20_000 });
     await until(async () => (await queued()).length === 2);
-    expect((await queued())[0]).toBe(position);
     await admin.sendCommand(['CLIENT', 'KILL', 'ID', String(await client.clientId())]);
     await (await other).unlock();
-    expect(await admin.exists([queue, timeouts])).toBe(0);
   });
 
   it('A redisson-fair lock on a server that has forgotten that a process left the queue is released by its holder first, when a connection is made again meanwhile', async () => {

@@ -106,9 +106,10 @@ export class RedissonFairProtocol implements LockProtocol {
       }
       if (hold.hasWrittenNothing) hold.owner = ticket;
       if (waits && ticket !== this.#enqueued) {
-        this.#enqueued = this.#written = ticket;
+        this.#enqueued = ticket;
         this.#waiting = undefined;
       }
+      if (ticket === this.#enqueued) this.#written = hold.owner;
       const now = sentAt + answer.roundTrip;
       // Only the first in the queue is notified.
       if ((reply as unknown[])[2] === 1) this.#pollers?.refused(now, answer, waiting?.hints ?? 0);
@@ -137,25 +138,20 @@ export class RedissonFairProtocol implements LockProtocol {
    * by its caller.
    */
   async release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
-    if (keep !== undefined) {
-      return this.#giveBack(KEEP, owner, timeout, keepArguments(keep));
-    }
-    const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
-    const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
+    const toPollers = keep === undefined && this.#pollers?.isDue(clock.now()) === true;
+    const usual = toPollers ? LEAVE : RELEASE;
+    const found = await this.#release(keep === undefined ? usual : KEEP, owner, timeout, keep);
     // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
     const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
     if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
-    else if (found === 'released') this.#pollers?.released(clock.now());
+    else if (found === 'released' && keep === undefined) this.#pollers?.released(clock.now());
     if (owner === this.#written) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     return found;
   }
 
-  #release(script: Script, owner: string, timeout: number): Promise<Released> {
-    return this.#giveBack(script, owner, timeout, [this.#services.format.deleteCommand]);
-  }
-
-  #giveBack(script: Script, owner: string, timeout: number, last: readonly string[]): Promise<Released> {
+  #release(script: Script, owner: string, timeout: number, keep?: Keep): Promise<Released> {
     const { format, parts } = this.#services;
+    const last = keep === undefined ? [format.deleteCommand] : keepArguments(keep);
     return this.#run(script, owner, 0, last, timeout, (reply) => {
       const { found, listeners } = format.givenBackIn(script, reply);
       if (listeners === LISTENERS.refused) parts.warnNotificationRefused();
