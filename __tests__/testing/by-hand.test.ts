@@ -143,6 +143,14 @@ it('InMemoryLocks are stolen as a whole where they are a semaphore', async () =>
   await (await lock.lock()).unlock();
 });
 
+it('InMemoryLocks that are stolen while nobody has them are what the next caller uses them as', async () => {
+  const { locks, ours } = openTwo();
+  await ours.semaphore('key', { permits: 2 }).run(() => undefined);
+  locks.steal('key', { ttl: 100 });
+  expect(await ours.obtain('key').tryLock()).toBeNull();
+  await ours.obtain('key').lock();
+});
+
 it('InMemoryLocks go silent by hand: nothing is answered, and what was requested is executed when they come back', async () => {
   const { locks, ours, theirs } = openTwo({ commandTimeout: 100, unavailableAfter: 200 });
   const lease = await ours.obtain('held').lock();

@@ -203,6 +203,7 @@ export class StoredLock {
 
   /** This owner has it alone from now on, in place of others. */
   give(owner: string, ttl: number): void {
+    if (this.isIdle) this.#use = undefined;
     this.#leases.clear();
     this.#enter({ ticket: owner, kind: 'lock', ttl, takes: 1 });
   }
