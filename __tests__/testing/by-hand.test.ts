@@ -79,6 +79,16 @@ it('A permit in memory has no leases sorted while nobody waits', async () => {
   expect(Math.max(0, ...lengths)).toBeLessThan(10);
 });
 
+it('A writer in memory waits for a reader with the longest ttl without a timer that fires at once', async () => {
+  const { read, write } = open().readWrite('key');
+  await read.lock({ ttl: 2 ** 31 - 1 });
+  const spy = jest.spyOn(globalThis, 'setTimeout');
+  expect(await write.tryLock({ waitTime: 50 })).toBeNull();
+  const delays = spy.mock.calls.map(([, ms]) => Number(ms));
+  spy.mockRestore();
+  expect(Math.max(...delays)).toBeLessThan(2 ** 31);
+});
+
 it('InMemoryLocks say who holds a lock', async () => {
   const { locks, ours } = openTwo({ fencing: true });
   expect(locks.holder('key')).toBeUndefined();

@@ -3,7 +3,7 @@ import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, Keep, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
-import { clock, drift, reliableUntil } from '../internal/clock';
+import { clock, drift, MAX_DELAY, reliableUntil } from '../internal/clock';
 import type { InMemoryLocks } from './in-memory-locks';
 
 /** What a caller asks for: a lock of its own, or a share of one. */
@@ -292,7 +292,7 @@ export class StoredLock {
     clock.clearTimeout(this.#expiry);
     const [, first] = this.#queue.size === 0 ? [] : (this.#byEnd[0] ?? []);
     if (first === undefined) return;
-    const ms = Math.max(1, Math.ceil(first.expiresAt - clock.now()));
+    const ms = Math.max(1, Math.min(Math.ceil(first.expiresAt - clock.now()), MAX_DELAY));
     this.#expiry = clock.setTimeout(() => this.expireAndGrant(), ms);
   }
 }
