@@ -77,7 +77,7 @@ export class RedissonFairProtocol implements LockProtocol {
   readonly #pollers: Pollers | undefined;
   /** The last owner value that had a position in the queue. Its channel is named after it. */
   #enqueued = '';
-  /** What its attempts wrote last, or may have. */
+  /** What has that position, or the lock since. */
   #written = '';
   #waiting: Waiting | undefined;
 
@@ -97,19 +97,18 @@ export class RedissonFairProtocol implements LockProtocol {
     const { ticket, ttl, waits, sentAt } = hold;
     const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
-    if (ticket === this.#enqueued) this.#written = hold.owner;
     return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0', hold.owner], timeout, (reply): Grant | Refusal => {
       const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);
-      if (answer.granted) {
-        this.#pollers?.acquired(sentAt);
-        return answer;
-      }
-      if (hold.hasWrittenNothing) hold.owner = ticket;
-      if (waits && ticket !== this.#enqueued) {
+      if (!answer.granted && hold.hasWrittenNothing) hold.owner = ticket;
+      if (!answer.granted && waits && ticket !== this.#enqueued) {
         this.#enqueued = ticket;
         this.#waiting = undefined;
       }
       if (ticket === this.#enqueued) this.#written = hold.owner;
+      if (answer.granted) {
+        this.#pollers?.acquired(sentAt);
+        return answer;
+      }
       const now = sentAt + answer.roundTrip;
       // Only the first in the queue is notified.
       if ((reply as unknown[])[2] === 1) this.#pollers?.refused(now, answer, waiting?.hints ?? 0);
@@ -138,20 +137,28 @@ export class RedissonFairProtocol implements LockProtocol {
    * by its caller.
    */
   async release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
-    const toPollers = keep === undefined && this.#pollers?.isDue(clock.now()) === true;
-    const usual = toPollers ? LEAVE : RELEASE;
-    const found = await this.#release(keep === undefined ? usual : KEEP, owner, timeout, keep);
-    // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
-    const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
-    if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
-    else if (found === 'released' && keep === undefined) this.#pollers?.released(clock.now());
+    const giving = keep && this.#giveBack(KEEP, owner, timeout, keepArguments(keep));
+    const found = await (giving ?? this.#free(owner, timeout));
     if (owner === this.#written) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     return found;
   }
 
-  #release(script: Script, owner: string, timeout: number, keep?: Keep): Promise<Released> {
+  async #free(owner: string, timeout: number): Promise<Released> {
+    const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
+    const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
+    // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
+    const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
+    if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
+    else if (found === 'released') this.#pollers?.released(clock.now());
+    return found;
+  }
+
+  #release(script: Script, owner: string, timeout: number): Promise<Released> {
+    return this.#giveBack(script, owner, timeout, [this.#services.format.deleteCommand]);
+  }
+
+  #giveBack(script: Script, owner: string, timeout: number, last: readonly string[]): Promise<Released> {
     const { format, parts } = this.#services;
-    const last = keep === undefined ? [format.deleteCommand] : keepArguments(keep);
     return this.#run(script, owner, 0, last, timeout, (reply) => {
       const { found, listeners } = format.givenBackIn(script, reply);
       if (listeners === LISTENERS.refused) parts.warnNotificationRefused();
