@@ -24,7 +24,7 @@ interface Sought {
 
 /** How many keys SCAN looks at in a step; and where all of them are read: for some 2 ms the server does nothing else. */
 const STEP = '1000';
-const STEP_OF_ALL = '500';
+export const STEP_OF_ALL = '500';
 
 /** bytes; no owner value is longer. */
 const LONGEST_OWNER = 140;

@@ -8,7 +8,7 @@ import type { RedisClient } from '../redis/client';
 import { messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
-import { candidates, type KeyType } from './candidates';
+import { candidates, type KeyType, STEP_OF_ALL } from './candidates';
 import { type FoundLock, foundLock, type Known, mayBeOf, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
@@ -44,7 +44,7 @@ export interface Found {
   readonly missing: readonly string[];
   /** How many keys were looked at. */
   readonly keys: number;
-  /** In how many steps the servers were searched: each goes over hundreds of keys, of other names too. */
+  /** In how many steps the servers were searched: each goes over `STEP_OF_ALL` keys or more, of other names too. */
   readonly steps: number;
 }
 
@@ -98,8 +98,7 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
     names = found.locks.map(({ lock }) => lock);
     unseen = found.missing;
     const now = clock.now();
-    // A step goes over some 500 keys.
-    const isCostly = 500 * found.steps >= MANY_KEYS;
+    const isCostly = Math.max(found.keys, Number(STEP_OF_ALL) * found.steps) > MANY_KEYS;
     searchAt = isCostly ? now + TIMES_LONGER * (now - startedAt) : now;
     return found;
   };
