@@ -164,6 +164,7 @@ it('A call inside a nested run is a new acquisition after an early unlock of the
   await lock.run((lease) =>
     lock.run(async () => {
       await lease.unlock();
+      expect(Scope.current()?.isInside(lock.names.lock)).toBe(false);
       await lock.run(({ signal }) => expect(signal).not.toBe(lease.signal));
     }),
   );

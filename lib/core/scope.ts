@@ -81,7 +81,7 @@ export class Scope {
   isInside(lockName: string): boolean {
     for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
       const { names } = scope.#lock as { readonly names?: { readonly lock: string } };
-      if (scope.#isOpen && names?.lock === lockName) return true;
+      if (scope.holds && names?.lock === lockName) return true;
     }
     return false;
   }
