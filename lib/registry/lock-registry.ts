@@ -127,9 +127,10 @@ export abstract class LockRegistry implements LockSource {
    * callers of this process, and is not kept: the next caller runs its own task.
    * @throws TypeError or RangeError when the key or an option is not valid, or the result has no text, or one of over
    *   1 MiB.
+   * @throws `signal.reason`, and RegistryClosedError when the registry is closed.
    * @throws LockTimeoutError when there is no result within `waitTime`, and somebody has the lock.
    * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.
-   * @throws LockLostError when the lock was lost while the task ran: nothing is kept.
+   * @throws LockLostError when the lock was lost before the task had ended: nothing is kept.
    * @throws NotLockOwnerError when the task has unlocked or detached its lease: nothing is kept.
    * @throws CannotAcquireLockError when Redis failed or was silent, and at once inside a task of the same key.
    * @throws Error when this registry keeps no results.
