@@ -94,6 +94,11 @@ describe('A redisson-fair lock', () => {
     const { lock, attempt, subscriber, wait, redis, pastPositions, release } = start();
     const grant = await attempt(1, holdOf(lock, 'me:0'));
     expect(grant).toMatchObject({ granted: true, owner: 'me:0', until: 1_000 + TTL - 61 });
+    // It had no position that would have to be removed again.
+    await release(1, 'me:0');
+    redis.sent.length = 0;
+    pastPositions.removeAgain();
+    expect(redis.sent).toHaveLength(0);
     const hold = holdOf(lock);
     hold.owner = 'me:2';
     time.now += 5;
