@@ -59,7 +59,7 @@ function notSupported(message: string): DOMException {
  * lock of the registry. A nested request of the same name waits, as there.
  * @example
  * const locks = webLocks(registry);
- * await locks.request('order:42', { mode: 'shared' }, async (lock) => read(lock.signal));
+ * await locks.request('order:42', { mode: 'shared' }, async (lock) => read(lock?.signal));
  */
 export function webLocks(registry: LockRegistry): WebLocks {
   const { id: clientId = '' } = registry as { id?: string };
