@@ -43,10 +43,10 @@ type Name = keyof typeof OPTIONS;
 export type Values = { -readonly [N in Name]?: (typeof OPTIONS)[N][0] extends '' ? boolean : string };
 
 /** Options that every command takes. */
-const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'type', 'json', 'help', 'version'] as const;
+const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'json', 'help', 'version'] as const;
 
 /** Which locks are shown, and in which order. */
-const CHOICE = ['match', 'sort', 'longer-than', 'waiting'] as const;
+const CHOICE = ['type', 'match', 'sort', 'longer-than', 'waiting'] as const;
 
 /** The commands: what follows their names, what they do, and their options beside those. */
 export const COMMANDS: Readonly<Record<string, readonly [use: string, about: string, ...options: Name[]]>> = {
@@ -54,15 +54,16 @@ export const COMMANDS: Readonly<Record<string, readonly [use: string, about: str
     'KEY [options] -- COMMAND [ARGUMENTS]',
     'waits for the lock KEY, runs the command while it holds it, and gives it back',
     ...(['wait', 'no-wait', 'conflict-exit-code', 'quiet', 'shared', 'exclusive', 'permits'] as const),
-    ...(['ttl', 'min-hold', 'grace', 'fencing', 'name'] as const),
+    ...(['ttl', 'min-hold', 'grace', 'fencing', 'name', 'type'] as const),
   ],
   ls: ['', 'the locks that are held, of every registry unless --registry-key is given', ...CHOICE],
   inspect: [
     'KEY',
     'who holds a lock. KEY: its name in Redis, or the end of it after a colon; with --registry-key, its key',
+    'type',
   ],
   watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval'],
-  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data'],
+  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data', 'type'],
   ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
   completion: ['bash|zsh|fish', 'completes commands, options and KEYs, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
