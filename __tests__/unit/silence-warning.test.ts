@@ -126,6 +126,20 @@ it('A silence is warned of when a lease could not be renewed for a third of its 
   expect(leases.every(({ signal }) => !signal.aborted)).toBe(true);
 });
 
+it('A silence does not affect a lease that was unlocked, though Redis has not answered its release', async () => {
+  open({ expireAfter: 15_000, commandTimeout: 20_000 });
+  const [lease] = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
+  goSilent();
+  await time.advance(9_000);
+  const unlocking = lease?.unlock();
+  await time.advance(1_200);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  expect(warnings[0]?.silence).toMatchObject({ leases: 1, isOver: false });
+  expect(warnings[0]?.silence?.firstLeaseEndsIn).toBeGreaterThan(4_500);
+  await comeBack();
+  await unlocking;
+});
+
 it('Renewals that Redis answers with errors are warned of like a silence, and the warning says so', async () => {
   open({ expireAfter: 15_000 });
   await registry.obtain('key').lock();

@@ -14,7 +14,7 @@ const LOOK_EVERY = 500;
 /** A lock that is held. */
 interface HeldLock {
   readonly names: { readonly lock: string };
-  readonly leases: readonly { readonly remaining: number; readonly hold: Hold }[];
+  readonly leases: readonly { readonly remaining: number; readonly isUnlocked: boolean; readonly hold: Hold }[];
 }
 
 /** What there is in a registry: its locks that are in use, and, for each caller that waits, the name of its lock. */
@@ -123,10 +123,12 @@ export class SilenceWarning {
     let firstLeaseEndsIn: number | undefined;
     let overdueSince: number | undefined;
     for (const lock of locks) {
-      for (const { hold, remaining } of lock.leases) {
+      for (const { hold, isUnlocked, remaining } of lock.leases) {
         const isLate = isOverdue(hold, now);
         if (isLate) overdueSince = Math.min(overdueSince ?? now, hold.sentAt);
         if (!isSilent(lock.names.lock) && !isLate) continue;
+        // Its release is unanswered.
+        if (isUnlocked) continue;
         leases++;
         firstLeaseEndsIn = Math.min(firstLeaseEndsIn ?? remaining, remaining);
       }
