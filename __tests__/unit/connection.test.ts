@@ -1,6 +1,8 @@
 import { channel } from 'node:diagnostics_channel';
 import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
+import { createClient } from 'redis';
+import { createClient as createClient5 } from 'redis5';
 import { ConnectionMonitor } from '../../lib/redis/connection';
 
 let client: EventEmitter & { readonly isReady?: boolean };
@@ -66,4 +68,20 @@ it('A connection is listened to until its last listener has left, and has the li
   stopThird();
   channel('node-redis:connection:handoff').publish({});
   expect([client.eventNames(), monitor.interruptions]).toEqual([['error'], 0]);
+});
+
+it.each([
+  ['redis 6', createClient],
+  ['redis 5', createClient5 as never as typeof createClient],
+])('A client of %s with another type mapping is listened to again after its last registry was closed', (_, create) => {
+  const original = create().on('error', () => undefined);
+  const typed = original.withTypeMapping({});
+  for (let registry = 1; registry <= 3; registry++) {
+    const stopListening = ConnectionMonitor.of(typed).onReconnect(heard);
+    original.emit('ready');
+    stopListening();
+    original.emit('ready');
+    expect(heard).toHaveBeenCalledTimes(registry);
+  }
+  expect(original.listenerCount('error')).toBe(1);
 });

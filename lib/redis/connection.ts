@@ -57,6 +57,11 @@ export class ConnectionMonitor {
   readonly #listeners = new Set<() => void>();
   readonly #closeListeners = new Set<() => void>();
   #stop: () => void = () => undefined;
+  /**
+   * A client that `withTypeMapping` of node-redis made shares the listeners of another, and counts only its own. When it has
+   * none left, it begins a list that nothing is emitted to: so one stays.
+   */
+  #keepsOne = false;
   /** Connections that were lost, as far as the client says. */
   lostConnections = 0;
   /** Times after which the client may be subscribed to nothing, though it is connected: it was closed, or handed over. */
@@ -99,9 +104,12 @@ export class ConnectionMonitor {
   /** Returns the function that stops it. */
   #attach(): () => void {
     const client = this.#client;
+    if (client instanceof EventEmitter && !this.#keepsOne) {
+      this.#keepsOne = client.eventNames().length === 0 && client.listenerCount('error') > 0;
+      // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
+      client.on(errorMonitor, this.#onError);
+    }
     for (const [event, listener] of this.#events) client.on?.(event, listener);
-    // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
-    if (client instanceof EventEmitter) client.on(errorMonitor, this.#onError);
     const stopErrors = client instanceof EventEmitter ? undefined : client.onError?.(this.#onError);
     const stopHandOffs = onHandOff(() => {
       this.interruptions++;
@@ -110,7 +118,7 @@ export class ConnectionMonitor {
     return () => {
       stopHandOffs();
       for (const [event, listener] of this.#events) client.off?.(event, listener);
-      if (client instanceof EventEmitter) client.off(errorMonitor, this.#onError);
+      if (client instanceof EventEmitter && !this.#keepsOne) client.off(errorMonitor, this.#onError);
       stopErrors?.();
     };
   }
