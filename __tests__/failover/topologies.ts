@@ -1,6 +1,6 @@
 import type { RedisClient } from '../../lib';
 import { FaultyProxy } from '../../support/proxy';
-import { startCluster } from '../support/cluster';
+import { NODE_TIMEOUT, startCluster } from '../support/cluster';
 import { connectToNode, Node } from '../support/node';
 import { type NodeAddresses, startSentinel } from '../support/sentinel';
 import { until } from '../support/until';
@@ -122,7 +122,7 @@ export const sentinel: OpenTopology = async ({ args = [], isPatient } = {}) => {
 };
 
 export const cluster: OpenTopology = async ({ args = [], isPatient } = {}) => {
-  const servers = await startCluster({ replicas: true, args, ...(isPatient && { nodeTimeout: PATIENT }) });
+  const servers = await startCluster({ replicas: true, args, nodeTimeout: isPatient ? PATIENT : NODE_TIMEOUT });
   const nodes = [...servers.masters, ...servers.replicas];
   const links = await linksTo(nodes);
   const clients = await Promise.all(

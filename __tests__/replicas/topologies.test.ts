@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { LockType, RedisClient } from '../../lib';
-import { startCluster } from '../support/cluster';
+import { NODE_TIMEOUT, startCluster } from '../support/cluster';
 import { LOCK_TYPES } from '../support/lock-types';
 import type { Node } from '../support/node';
 import { describePrivate, installed } from '../support/private-redis';
@@ -52,7 +52,7 @@ describePrivate('minReplicas through a sentinel client', () => {
 });
 
 describePrivate('minReplicas through a cluster client', () => {
-  const cluster = installed(() => startCluster({ replicas: true }));
+  const cluster = installed(() => startCluster({ replicas: true, nodeTimeout: NODE_TIMEOUT }));
 
   const ownersOf = async (key: string) => {
     const { slot, master, replica } = await cluster().ownersOf(key);

@@ -8,8 +8,11 @@ export type TestCluster = ReturnType<typeof newCluster>;
 const MASTERS = 3;
 const SLOTS = 16_384;
 
-/** ms without an answer after which a node is taken for dead, by default. */
-const NODE_TIMEOUT = 1_000;
+/** ms without an answer after which a node is taken for dead, while a cluster is formed: that takes longer with more. */
+export const NODE_TIMEOUT = 1_000;
+
+/** By default, from then on: a busy machine lets no replica take over. */
+const PATIENT = 30_000;
 
 function newCluster(ports: readonly number[], options: Partial<RedisClusterOptions>) {
   const rootNodes = ports.map((port) => ({ socket: { host: '127.0.0.1', port } }));
@@ -29,22 +32,24 @@ export interface ClusterServers {
   stop(): Promise<void>;
 }
 
-/** Starts a cluster of three masters; with replicas, one for each of them. */
+/** Starts a cluster of three masters; with replicas, one for each of them, which take over by themselves with a `nodeTimeout`. */
 export async function startCluster({
   replicas = false,
-  nodeTimeout = NODE_TIMEOUT,
+  nodeTimeout = undefined as number | undefined,
   args = [] as readonly string[],
 } = {}): Promise<ClusterServers> {
   const start = () =>
     Node.start(
       ...['--cluster-enabled', 'yes', '--cluster-config-file', 'nodes.conf'],
-      ...['--cluster-node-timeout', String(nodeTimeout), '--repl-diskless-sync-delay', '0', ...args],
+      ...['--cluster-node-timeout', String(nodeTimeout ?? NODE_TIMEOUT), '--repl-diskless-sync-delay', '0', ...args],
     );
   const masters = await Promise.all(Array.from({ length: MASTERS }, start));
   const copies = replicas ? await Promise.all(masters.map(start)) : [];
   const nodes = [...masters, ...copies];
   try {
     await formCluster(masters, copies);
+    const set = ['CONFIG', 'SET', 'cluster-node-timeout', String(nodeTimeout ?? PATIENT)];
+    await Promise.all(nodes.map((node) => node.send(...set)));
   } catch (error) {
     await Promise.all(nodes.map((node) => node.stop()));
     throw error;
