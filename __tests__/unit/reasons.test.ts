@@ -41,6 +41,8 @@ const lockBoth = () => registry.multi(['a', 'b']).lock({ waitTime: 1_000 });
 const inspect = () => registry.obtain('key').inspect();
 const forceUnlock = () => registry.obtain('key').forceUnlock();
 const list = () => registry.list().next();
+const once = () => registry.once('key', () => 1, { keepFor: 1_000 });
+const forget = () => registry.forget('key');
 
 it.each([
   ['lock', lock, 'Lock "key" could not be acquired'],
@@ -48,6 +50,8 @@ it.each([
   ['lock of several keys', lockBoth, 'Lock "a + b" could not be acquired'],
   ['inspect', inspect, 'Lock "key" could not be inspected'],
   ['forceUnlock', forceUnlock, 'It is not known whether lock "key" was unlocked by force'],
+  ['once', once, 'Lock "key" could not be acquired'],
+  ['forget', forget, 'The result of "key" may not be forgotten'],
 ])('A call that failed says why where Redis was silent and the client has an error: %s', async (_, call, what) => {
   redis.emit('error', REFUSED);
   redis.evalSha.mockImplementation(silence);

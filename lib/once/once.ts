@@ -17,7 +17,7 @@ import {
   durationOrNever,
   expected,
 } from '../internal/validation';
-import { reasonOf } from '../redis/failure';
+import { causeOf, reasonOf } from '../redis/failure';
 import { KEEP_RESULT } from './keep-result';
 
 /** bytes; a longer result belongs elsewhere, and its place may be the result. */
@@ -105,7 +105,7 @@ export class Once {
   /** Resolves to whether there was a result. */
   async forget(lock: RedisLock): Promise<boolean> {
     const wasThere = await this.#results.forget(resultOf(lock), this.#timeout).catch((error: unknown) => {
-      throw mayNotBe('forgotten', lock.key, error);
+      throw mayNotBe('forgotten', lock.key, causeOf(error, lock.services.connection));
     });
     // What a flight has read before is not for later callers.
     this.#flights.delete(lock.key);
@@ -208,7 +208,8 @@ export class Once {
   async #read(lock: RedisLock, flight: Flight): Promise<string | undefined> {
     flight.isLooking = true;
     const text = await this.#results.read(resultOf(lock), this.#timeout).catch((error: unknown) => {
-      throw cannotAcquire(lock.key, reasonOf(error), error);
+      const cause = causeOf(error, lock.services.connection);
+      throw cannotAcquire(lock.key, reasonOf(cause), cause);
     });
     flight.isLooking = false;
     return text;
