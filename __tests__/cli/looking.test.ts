@@ -62,6 +62,22 @@ describePrivate('redis-locks', () => {
     expect(await send('EXISTS', 'session:7')).toBe(exitCode === 0 ? 0 : 1);
   });
 
+  it('does not say that nobody holds a lock where the server refuses all reads, as while it loads its data', async () => {
+    await send('CONFIG', 'SET', 'replica-serve-stale-data', 'no');
+    await send('REPLICAOF', '127.0.0.1', '1');
+    const looks = [
+      ['inspect', 'orders:x'],
+      ['inspect', 'x', '--registry-key', 'orders'],
+      ['release', 'x', '--yes'],
+    ];
+    const programs = looks.map((words) => start(...words));
+    const ends = await Promise.all(programs.map(async ({ ended }) => ended));
+    await send('REPLICAOF', 'NO', 'ONE');
+    expect(ends).toEqual([69, 69, 69]);
+    for (const { stderr } of programs)
+      expect(stderr).toMatch(/^redis-locks: [\w.:]+ could not be asked: MASTERDOWN.*\n$/);
+  });
+
   it('release takes no answer for a key whose value has changed since the question', async () => {
     const [value, later] = ['0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f12'];
     await send('SET', 'session:7', value, 'PX', '600000');

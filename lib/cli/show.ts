@@ -56,7 +56,7 @@ export async function inspect(args: Arguments): Promise<number> {
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0], args.values));
-    if (locks.length === 0) complain(noneNamed(key, found, args.values));
+    if (locks.length === 0) complainOfNone(key, found, args.values);
     return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.free);
   });
 }
@@ -77,7 +77,8 @@ export async function release(args: Arguments): Promise<number> {
     const found = await look(connection, values, key);
     const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
     if (lock === undefined || found.missing.length > 0) {
-      complain(lock === undefined ? noneNamed(key, found, values) : 'Nothing was released');
+      if (lock === undefined) complainOfNone(key, found, values);
+      else complain('Nothing was released');
       return endOf(found, EXIT.free);
     }
     if (others.length > 0) {
@@ -359,6 +360,11 @@ function noneHeld(values: Values): string {
 function noneNamed(key: string, { missing }: Found, values: Values): string {
   const part = missing.length > 0 ? ', in the part that could be asked' : '';
   return `Nobody holds a lock "${key}"${searched(values)}${part}`;
+}
+
+/** Where nothing could be asked, that is said alone. */
+function complainOfNone(key: string, found: Found, values: Values): void {
+  if (found.searched.length > 0) complain(noneNamed(key, found, values));
 }
 
 /** The end of the input is no. */

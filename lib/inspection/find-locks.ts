@@ -5,7 +5,7 @@ import { clock } from '../internal/clock';
 import { processOf, ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
-import { messageOf, serverErrorCode } from '../redis/failure';
+import { isFinal, messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
 import { candidates, type KeyType, STEP_OF_ALL } from './candidates';
@@ -321,7 +321,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /**
    * `null`: there is no such key; it is something else by now, or on another server. Other errors are noted, and that a
-   * key which the server lists is on another one: its slot is moving, and none of the two may show it.
+   * key which the server lists is on another one: its slot is moving, and none of the two may show it. Rejects where the
+   * server answers nothing now, as while it loads its data.
    */
   async function ask(...command: string[]): Promise<unknown> {
     if (command[1] === '') return null;
@@ -329,7 +330,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       return await server.send(...command);
     } catch (error) {
       const code = serverErrorCode(error);
-      if (code === undefined) throw error;
+      const isElsewhere = code === 'ASK' || code === 'MOVED';
+      if (code === undefined || (!isElsewhere && !isFinal(error))) throw error;
       const isMoving = code === 'ASK' || (code === 'MOVED' && listed.has(command[1] ?? ''));
       if (isMoving) refused.add('a slot of the cluster is moving');
       else if (code !== 'WRONGTYPE' && code !== 'MOVED') refused.add(messageOf(error));
