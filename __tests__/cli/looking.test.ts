@@ -78,6 +78,19 @@ describePrivate('redis-locks', () => {
       expect(stderr).toMatch(/^redis-locks: [\w.:]+ could not be asked: MASTERDOWN.*\n$/);
   });
 
+  it('says that a lease was detached, and not that its process holds the lock', async () => {
+    await send('SET', 'orders:travels', `detached@web-7:${'A'.repeat(22)}:1`, 'PX', '600000');
+    const [list, inspect] = [start('ls'), start('inspect', 'travels')];
+    const run = start('run', 'travels', '--registry-key', 'orders', '--no-wait', '--', 'true');
+    expect([await list.ended, await inspect.ended, await run.ended]).toEqual([0, 0, 75]);
+    const release = start('release', 'travels', '--yes');
+    expect(await release.ended).toBe(0);
+    expect(list.stdout).toMatch(/orders:travels +spin… +detached \(web-7\) +\d+m/);
+    expect(inspect.stdout).toMatch(/\ndetached by +web-7\n.*\nleft +\d+m\d+s, unless it is adopted\n/s);
+    expect(run.stderr).toMatch(/"travels" is not free: web-7 had it, and has detached its lease\n$/);
+    expect(release.stdout).toBe('Released "orders:travels", which web-7 has detached.\n');
+  });
+
   it('release takes no answer for a key whose value has changed since the question', async () => {
     const [value, later] = ['0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f12'];
     await send('SET', 'session:7', value, 'PX', '600000');

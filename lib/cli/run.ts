@@ -1,7 +1,7 @@
 import type { DistributedLock, Lease, LockOptions } from '../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../api/errors';
 import { traitsOf } from '../api/lock-types';
-import { holderOf, isKept, isOwner, nameIn } from '../api/owner-name';
+import { holderOf, isDetached, isKept, isOwner, nameIn } from '../api/owner-name';
 import { messageOf } from '../redis/failure';
 import { RedisLockRegistry } from '../registry/redis-lock-registry';
 import type { Arguments, Values } from './arguments';
@@ -118,6 +118,7 @@ function describedHolder(owner: string | undefined): string {
   const value = holderOf(owner);
   // Data of an application, which may be a secret, keeps the lock taken too.
   const who = nameIn(owner) ?? (isOwner(value) ? value : 'somebody');
+  if (isDetached(owner)) return `: ${who} had it, and has detached its lease`;
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }
 

@@ -5,6 +5,7 @@ import { type AddressInfo, isIP } from 'node:net';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDetached } from '../api/owner-name';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
 import { type FoundLock, hasOtherOwner, longestHold, mayBeOf } from '../inspection/found-lock';
@@ -264,13 +265,13 @@ function detailsOf(lock: FoundLock, values: Values): string {
     ['', isShownWithKey ? '--registry-key shows its value, if its name begins with that.' : ''],
     ['holder', lock.holder === null ? 'nobody' : ''],
     ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor }) => [
-      [isKept ? 'unlocked by' : 'holder', holder],
+      [isKept ? 'unlocked by' : isDetached(owner) ? 'detached by' : 'holder', holder],
       ['owner', lock.isSure ? owner : ''],
       ['permits', permits > 1 ? String(permits) : ''],
       ['held for', heldFor === null ? '' : shown(heldFor)],
       [
         'left',
-        `${shown(remaining)}${remaining === null ? '' : isKept ? ': its minimum hold' : ', unless it is renewed'}`,
+        `${shown(remaining)}${remaining === null ? '' : isKept ? ': its minimum hold' : `, unless it is ${isDetached(owner) ? 'adopted' : 'renewed'}`}`,
       ],
     ]),
     ['waiting', waitingFor(lock) ?? 'not known'],
@@ -292,14 +293,18 @@ function waitingFor({ waiting, isWaitingExact }: FoundLock): string | undefined 
   return waiting === null ? undefined : `${isWaitingExact || waiting === 0 ? '' : '≤'}${waiting}`;
 }
 
-function holdersOf({ holder, holders, isKept }: FoundLock): string {
+function holdersOf({ holder, holders, isKept, owner }: FoundLock): string {
   if (holder === null) return 'nobody';
-  return printable(`${isKept ? `kept (${holder})` : holder}${holders.length > 1 ? ` +${holders.length - 1}` : ''}`);
+  const state = isKept ? 'kept' : isDetached(owner ?? '') ? 'detached' : undefined;
+  return printable(
+    `${state === undefined ? holder : `${state} (${holder})`}${holders.length > 1 ? ` +${holders.length - 1}` : ''}`,
+  );
 }
 
 function heldBy(lock: FoundLock): string {
   if (!lock.isSure) return 'whose holder is not shown';
-  return lock.isKept ? `which ${printable(String(lock.holder))} has unlocked` : `held by ${holdersOf(lock)}`;
+  const did = lock.isKept ? 'unlocked' : isDetached(lock.owner ?? '') ? 'detached' : undefined;
+  return did === undefined ? `held by ${holdersOf(lock)}` : `which ${printable(String(lock.holder))} has ${did}`;
 }
 
 async function using(values: Values, use: (connection: Connection) => Promise<number>): Promise<number> {

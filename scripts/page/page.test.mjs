@@ -378,6 +378,16 @@ describe('The page', () => {
     assert.deepEqual(actions, []);
   });
 
+  test('does not say that a process holds a lock whose lease it has detached', async () => {
+    await client.set('shop:travels', `detached@${ownerOf('web-1:1', 1)}`, { PX: 600_000 });
+    const { page } = await show((await serve({ actions: true })).url);
+    await until(() => rowOf(page, 'shop:travels').locator('.holder').innerText(), (text) => text === 'detached by web-1:1');
+    await rowOf(page, 'shop:travels').getByRole('link').click();
+    await until(() => page.locator('#facts').innerText(), (text) => /, unless it is adopted/.test(text));
+    await page.getByRole('button', { name: 'Force unlock' }).click();
+    assert.match(await page.locator('#question-text').innerText(), /^web-1:1 has detached its lease: the process that is to/);
+  });
+
   test('says that it is not known whether it was unlocked, as long as the lock is open', async () => {
     await registryOf().obtain('order:42').lock();
     const { url } = await serve({ actions: true });

@@ -74,10 +74,17 @@ function shortTypeOf(found) {
   return typeOf(found).replace(/(, .*)? or [^?]*/, '…');
 }
 
-function holderOf({ holder, holders, isKept }) {
+/** The process that had it may be gone: another one is to adopt the lease. */
+function isDetached({ owner }) {
+  return owner?.startsWith('detached@') ?? false;
+}
+
+function holderOf(found) {
+  const { holder, holders, isKept } = found;
   if (holder === null) return 'nobody';
   const more = holders.length > 1 ? ` and ${holders.length - 1} more` : '';
-  return `${isKept ? 'unlocked by ' : ''}${printable(holder)}${more}`;
+  const did = isKept ? 'unlocked by ' : isDetached(found) ? 'detached by ' : '';
+  return `${did}${printable(holder)}${more}`;
 }
 
 function waitingOf({ isLeast, isWaitingExact, longestWait, waiting }) {
@@ -324,7 +331,12 @@ function factsOf(found) {
     ['Owner', owner === null || !isSure ? '' : printable(owner)],
     ['Held for', heldFor(found)],
     ['Usually', usual === null ? '' : shown(usual)],
-    ['Left', owner === null ? '' : `${left(found)}${isKept || remaining === null ? '' : ', unless it is renewed'}`],
+    [
+      'Left',
+      owner === null
+        ? ''
+        : `${left(found)}${isKept || remaining === null ? '' : `, unless it is ${isDetached(found) ? 'adopted' : 'renewed'}`}`,
+    ],
     ['Renewed', renewed === null ? '' : renewed ? 'yes' : 'not seen yet'],
     ['Fencing token', fencingToken === null ? '' : String(fencingToken)],
     ['Waiting', waiting === '–' ? 'not known' : waiting],
@@ -473,10 +485,12 @@ function openQuestion() {
   const held = found.heldFor === null ? '' : ` for ${found.isOlder ? 'over ' : ''}${shown(found.heldFor + age())}`;
   const lines = isKept
     ? [`${printable(holder)} has unlocked it, and it is kept until its minimum hold ends. Its job may run once more.`]
-    : [
-        `${holderOf(found)} holds it${held}, and may still be at work.`,
-        'Its process learns of it at its next renewal at the latest. Until then two tasks may run at the same time.',
-      ];
+    : isDetached(found)
+      ? [`${printable(holder)} has detached its lease: the process that is to adopt it will find that it was lost.`]
+      : [
+          `${holderOf(found)} holds it${held}, and may still be at work.`,
+          'Its process learns of it at its next renewal at the latest. Until then two tasks may run at the same time.',
+        ];
   if (waiting > 0) lines.push(`${count(waiting, 'waiter')}: the next one gets the lock at once.`);
   byId('question-text').replaceChildren(...lines.map((line) => make('p', {}, line)));
   const dialog = byId('question');
