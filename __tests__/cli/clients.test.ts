@@ -39,7 +39,7 @@ const CLIENTS = [
 function hasTls(): boolean {
   const started = spawnSync(findRedisBinary() ?? 'redis-server', ['--port', '0', '--tls-port', '0'], {
     encoding: 'utf8',
-    timeout: 5_000,
+    timeout: 60_000,
   });
   return /not listen anywhere/.test(started.stdout ?? '') && spawnSync('openssl', ['version']).error === undefined;
 }

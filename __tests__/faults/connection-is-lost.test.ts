@@ -73,7 +73,7 @@ describePrivate.each(CLIENT_KINDS)('%s loses its connection', (kind) => {
     it.each(['loseReply', 'loseRequest'] as const)(
       'P6: %s: repeated until it succeeds, without a loss',
       async (lose) => {
-        const { proxy, warnings, lock, name } = await open({ expireAfter: TTL });
+        const { proxy, warnings, lock, name } = await open({ expireAfter: 3 * TTL });
         const lease = await lock.lock();
         await proxy[lose](name);
         const before = lease.remaining;
