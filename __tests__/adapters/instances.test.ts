@@ -220,7 +220,7 @@ describePrivate.each(eachPackage)('An instance of %s', (_name, { single }) => {
     const holder = createRegistry(redis.admin, { ...options, registryKey }).registry.obtain('key');
     const lease = await holder.lock();
     const lost = proxy.loseRequest('unsubscribe');
-    expect(await registry.obtain('key').tryLock({ waitTime: 100 })).toBeNull();
+    expect(await registry.obtain('key').tryLock({ waitTime: 500 })).toBeNull();
     await lost;
     const waiting = registry.obtain('key').lock();
     const listening = async () =>

@@ -38,7 +38,7 @@ describePrivate('A caller that waits in vain', () => {
       const { owner } = await waiter.obtain('key').inspect();
       const error = await waiter
         .obtain('key')
-        .lock({ waitTime: 100 })
+        .lock({ waitTime: 500 })
         .catch((reason) => reason);
       expect(error).toBeInstanceOf(LockTimeoutError);
       expect(error.owner).toBe(owner);

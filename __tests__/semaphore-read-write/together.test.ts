@@ -29,7 +29,7 @@ describeReal('The readers of a process', () => {
     const [first, second] = (await together(readOf(registry), {}, {})) as [Lease, Lease];
     await registry.close({ timeout: 0 });
     await expect(first.unlock()).rejects.toMatchObject({ reason: 'closed' });
-    expect(await (await fixture.registry()).readWrite('key').write.tryLock({ waitTime: 100 })).toBeNull();
+    expect(await (await fixture.registry()).readWrite('key').write.tryLock({ waitTime: 500 })).toBeNull();
     await expect(second.unlock()).rejects.toMatchObject({ reason: 'closed' });
     await until(async () => (await members()).length === 0);
   });

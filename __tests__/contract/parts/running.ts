@@ -62,7 +62,7 @@ export function running(fixture: LockFixture): void {
     const task = () => {
       ran = true;
     };
-    await expect(fixture.otherRegistry().run('key', task, { waitTime: 50 })).rejects.toThrow(LockTimeoutError);
+    await expect(fixture.otherRegistry().run('key', task, { waitTime: 500 })).rejects.toThrow(LockTimeoutError);
     expect(ran).toBe(false);
     await lease.unlock();
   });

@@ -163,7 +163,7 @@ export function travelling(fixture: LockFixture): void {
     void waiting.then(() => (hasEntered = true));
     expect(await other.obtain('key').tryLock()).toBeNull();
     const adopted = await other.adopt(await lease.detach());
-    expect(await other.obtain('key').tryLock({ waitTime: 100 })).toBeNull();
+    expect(await other.obtain('key').tryLock({ waitTime: 500 })).toBeNull();
     expect(hasEntered).toBe(false);
     adopted.assertHeld();
     await adopted.unlock();
