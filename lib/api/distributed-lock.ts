@@ -109,10 +109,11 @@ export interface Lease extends AsyncDisposable {
    */
   eval(script: string, options?: LeaseEvalOptions): Promise<unknown>;
   /**
-   * Ends the lease here, and leaves the lock taken for at least its ttl from now on (`renew` before makes that longer).
-   * Resolves to a text with which one process, this or another, now or after a restart, goes on: see
-   * `LockRegistry.adopt`. It has some 150 characters more than the key, and a process that has it and Redis can adopt. If nobody
-   * does, the lock ends with its ttl.
+   * Ends the lease here, and leaves the lock taken for its ttl from now on, or as long as its key had left, if that is
+   * more: after a `renew`, or where this process took the lock for a caller before with a longer ttl. Resolves to a text
+   * with which one process, this or another, now or after a restart, goes on: see `LockRegistry.adopt`. It has some 150
+   * characters more than the key, and a process that has it and Redis can adopt. If nobody does, the lock ends with its
+   * key.
    *
    * From the call on this lease is over: nothing renews it, `unlock()` and the end of an `await using` or a `run` do
    * nothing, `signal` never aborts, and the next local caller has its turn, and finds the lock taken.
