@@ -291,6 +291,15 @@ it('Readers that are in together are renewed for the one that needs it longest, 
   for (const { signal } of [one, other]) expect(signal.reason).toMatchObject({ reason: 'stolen' });
 });
 
+it('A reader ends with its ttl after `maxHold`, though another one that is in with it made their hold longer', async () => {
+  open({ maxHold: 30_000 });
+  const [one, other] = (await together({}, {})) as [Lease, Lease];
+  redis.evalSha.mockResolvedValue(1);
+  await other.renew(600_000);
+  await time.advance(90_000);
+  expect([one, other].map(({ signal }) => signal.reason?.reason)).toEqual(['expired', undefined]);
+});
+
 it.each<[string, LockOptions, lost: number]>([
   ['their hold', { renew: true }, 4],
   ['their own ttl', { ttl: 1_000 }, 3],

@@ -79,10 +79,10 @@ export class RedisLease implements HeldLease {
     hold.leases++;
     this.ttl = Math.ceil(ttl);
     this.fencingToken = hold.takeToken();
-    this.endsAt = isPassedOn && !renew ? endOfLease(now, this.ttl) : Number.POSITIVE_INFINITY;
+    const renewUntil = renew ? now + maxHold : now;
+    this.endsAt = isPassedOn || renew ? endOfLease(renewUntil, this.ttl) : Number.POSITIVE_INFINITY;
     this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
-    if (!renew) this.renewUntil = Math.floor(now);
-    else if (maxHold !== Number.POSITIVE_INFINITY) this.renewUntil = Math.floor(now + maxHold);
+    if (renewUntil !== Number.POSITIVE_INFINITY) this.renewUntil = Math.floor(renewUntil);
     longHolds?.add(this, origin);
   }
 
