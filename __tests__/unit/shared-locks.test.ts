@@ -291,6 +291,14 @@ it('Readers that are in together are renewed for the one that needs it longest, 
   for (const { signal } of [one, other]) expect(signal.reason).toMatchObject({ reason: 'stolen' });
 });
 
+it('A reader of a short ttl enters beside a renewed one without a command, and their hold is renewed when it is due', async () => {
+  const [, short] = (await together({}, { ttl: 1_000 })) as [Lease, Lease];
+  await time.advance(19_999);
+  expect([short.signal.aborted, redis.calls.length]).toEqual([true, 1]);
+  await time.advance(2);
+  expect(redis.calls).toHaveLength(2);
+});
+
 it('A reader ends with its ttl after `maxHold`, though another one that is in with it made their hold longer', async () => {
   open({ maxHold: 30_000 });
   const [one, other] = (await together({}, {})) as [Lease, Lease];

@@ -444,13 +444,13 @@ describe('A lease that was granted for a claim window', () => {
 // An interval is 3,000 ms; and Redis is silent after 250.
 it.each([
   [{}, true],
-  [{ until: 3_001 }, false],
+  [{ keyUntil: 3_001 }, false],
   [{ sentAt: -3_249 }, false],
   [{ mayRenewAt: () => false }, false],
 ])('A lease with %o is overdue: %s', (other, expected) => {
-  const hold = { ttl: 9_000, until: 3_000, sentAt: -3_250, mayRenewAt: () => true, ...other };
+  const hold = { ttl: 9_000, keyUntil: 3_000, sentAt: -3_250, mayRenewAt: () => true, ...other };
   expect(isOverdue(hold as unknown as Hold, 0)).toBe(expected);
-  expect(isOverdue({ ...hold, until: hold.until + 500, sentAt: hold.sentAt + 500 } as unknown as Hold, 500)).toBe(
+  expect(isOverdue({ ...hold, keyUntil: hold.keyUntil + 500, sentAt: hold.sentAt + 500 } as unknown as Hold, 500)).toBe(
     expected,
   );
 });

@@ -38,7 +38,7 @@ export class Watchdog {
   add(hold: Hold, now: number): void {
     const interval = renewalInterval(hold);
     // Sooner when the reply that granted it came late, so that the renewal has time to be answered.
-    if (hold.unread === 0) this.#schedule(hold, Math.min(now + interval, hold.until - interval));
+    if (hold.unread === 0) this.#schedule(hold, Math.min(now + interval, hold.keyUntil - interval));
     else this.#file(hold);
   }
 
@@ -48,7 +48,7 @@ export class Watchdog {
     const now = clock.now();
     if (!isConfirmed && isOverdue(hold, now)) this.#onOverdue();
     const interval = renewalInterval(hold);
-    const retry = Math.min(interval, hold.until - sentAt) / 6;
+    const retry = Math.min(interval, hold.keyUntil - sentAt) / 6;
     this.#schedule(hold, sentAt + (isConfirmed ? interval : retry), sentAt + LEAST_INTERVAL);
     // At once where it is due: after the next tick of the event loop a busy process may block it again.
     if (hold.unread === 0 && timeOfRenewal(hold) <= now && now < hold.until) this.#renew(hold, now, drift(now));
@@ -171,7 +171,7 @@ export class Watchdog {
     this.#askedAt = now;
     hold.renewAt = undefined;
     // Half of what is left, so that there is time for another try.
-    const timeout = Math.min(Math.max((hold.until - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
+    const timeout = Math.min(Math.max((hold.keyUntil - now) / 2, LEAST_INTERVAL), this.#commandTimeout);
     // If Redis confirms the hold, this entry stays.
     const next = Math.min(hold.until, now + renewalInterval(hold));
     this.remove(hold);
@@ -196,5 +196,5 @@ function renewalInterval({ ttl }: Hold): number {
 /** A third of its ttl is left, since it could not be renewed, for so long that Redis counts as silent. */
 export function isOverdue(hold: Hold, now: number): boolean {
   const interval = renewalInterval(hold);
-  return hold.mayRenewAt(now) && hold.until - now <= interval && now - hold.sentAt >= interval + SILENT;
+  return hold.mayRenewAt(now) && hold.keyUntil - now <= interval && now - hold.sentAt >= interval + SILENT;
 }
