@@ -21,6 +21,8 @@ export interface OpenLease {
   readonly since: number;
   /** An earlier lease of its process had the same owner value. */
   readonly isPassedOn: boolean;
+  /** The key was given its ttl for an earlier lease, or another reader relies on it: it may outlive this one. */
+  readonly mayBeOutlived: boolean;
   /** It was granted before Redis lost the key by a fault: others may have the lock meanwhile. */
   isExcused: boolean;
   /** The server lost its data: a process with one connection asks about it as soon as that is made again. */
@@ -79,14 +81,20 @@ export class LeaseChecks {
 
   opened(lease: OwnedLease, host: Host, key: string, caller: string, { kind, takes, ttl, renew }: Round): OpenLease {
     const lostAt = this.#grants.lostAt(lockName(key), lease.owner);
+    const isPart = this.#world.plan.lockType === 'multi';
+    const since = this.#world.timeline.now - (isPart ? lease.heldFor : 0);
+    const isPassedOn = this.#opened.has(lease.owner);
+    // Another call may have had it, which waited for the rest of its keys: that lease was never opened.
+    const isOlder = isPart && (this.#grants.since(lockName(key), lease.owner) ?? since) < since;
     const entry: OpenLease = {
       lease,
       host,
       key,
       caller,
       kind,
-      since: this.#world.timeline.now - (this.#world.plan.lockType === 'multi' ? lease.heldFor : 0),
-      isPassedOn: this.#opened.has(lease.owner),
+      since,
+      isPassedOn,
+      mayBeOutlived: isPassedOn || isOlder || kind === 'read',
       isWiped: false,
       isExcused: lostAt !== undefined || host.isUnaware,
       isRenewed: renew ?? ttl === undefined,
@@ -344,9 +352,9 @@ export class LeaseChecks {
   }
 }
 
-/** The key was given its ttl for an earlier lease, or another reader relies on it: it may outlive this one. */
-function isOver({ isPassedOn, since, lease, kind }: OpenLease, now: number): boolean {
-  return (isPassedOn || kind === 'read') && now - since >= lease.ttl * 0.99 - 2;
+/** It has lasted for its ttl, and its key goes on. */
+function isOver({ mayBeOutlived, since, lease }: OpenLease, now: number): boolean {
+  return mayBeOutlived && now - since >= lease.ttl * 0.99 - 2;
 }
 
 function accessOf({ kind }: OpenLease): Access {
