@@ -107,6 +107,17 @@ describe('The lease of several keys', () => {
     expect(a.renew).toHaveBeenCalledTimes(2);
   });
 
+  it('The renewal of several keys ends with the first that fails, and does not wait for the others', async () => {
+    const failure = new Error('of b');
+    const late = lateReply();
+    a.renew.mockImplementationOnce(() => late.promise as Promise<void>);
+    b.renew.mockRejectedValueOnce(failure);
+    const renewed = time.settled(lease.renew());
+    await time.advance(10);
+    late.reject(new Error('of a'));
+    expect(await renewed).toEqual({ after: 0, error: failure });
+  });
+
   it.each([
     ['unlock', () => lease.unlock()],
     ['dispose', () => lease[Symbol.asyncDispose]()],

@@ -81,8 +81,9 @@ export class HeldMultiLease implements MultiLease, HeldLease {
 
   async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    // Without an await between them, so that the renewals go to Redis together.
-    await settled(this.leases.map((lease) => lease.renew(ttl, timeout)));
+    // Without an await between them, so that the renewals go to Redis together. The first that fails ends it: the others
+    // may go on for as long as their locks are held, and this lease is over with the first of its locks.
+    await Promise.all(this.leases.map((lease) => lease.renew(ttl, timeout)));
   }
 
   holdAtLeast(ms: number): void {
