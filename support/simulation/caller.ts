@@ -152,8 +152,7 @@ export class Caller {
 
   /** A lock of several keys gives a lease of each. */
   #opened(lease: Lease, round: Round, call: PendingCall): OpenLease[] {
-    const parts = 'leases' in lease ? (lease.leases as readonly Lease[]) : [lease];
-    return parts.map((part) => this.#openedPart(part, part.key, round, call));
+    return partsOf(lease).map((part) => this.#openedPart(part, part.key, round, call));
   }
 
   #openedPart(lease: Lease, key: string, round: Round, { startedAt }: PendingCall): OpenLease {
@@ -196,7 +195,8 @@ export class Caller {
     const { process } = this.#host;
     // It has no `remaining` until Redis confirms it (P12), and its renewal does.
     const isUnconfirmed = lease.remaining === 0 && process.lastJumped >= startedAt;
-    const within = isUnconfirmed ? this.#commandTimeout : lease.remaining;
+    // The renewal of each key has what is left of that key.
+    const within = isUnconfirmed ? this.#commandTimeout : Math.max(...partsOf(lease).map(({ remaining }) => remaining));
     const step = this.#steps.begin(this.name, 'the renewal', this.#host, within);
     try {
       await lease.renew();
@@ -300,6 +300,11 @@ export class Caller {
   #note(text: () => string): void {
     this.#world.history.note(this.name, text);
   }
+}
+
+/** The leases of a lock of several keys; else the lease itself. */
+function partsOf(lease: Lease): readonly Lease[] {
+  return 'leases' in lease ? (lease.leases as readonly Lease[]) : [lease];
 }
 
 /** As an application asks after it has computed for long. */
