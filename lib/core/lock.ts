@@ -515,9 +515,8 @@ export class RedisLock implements DistributedLock {
     this.runs++;
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
-        const entry = await scope.reenter(request, wait, isRun);
-        if (entry.outcome === 'entered') return entry.lease;
-        if (entry.outcome === 'timed out') return null;
+        const entered = await scope.reenter(request, wait, isRun);
+        if (entered !== 'scope ended') return entered;
       }
       waits.endReentry(wait);
       return await this.acquire(request, wait, isRun);

@@ -15,10 +15,8 @@ import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
 let storage: AsyncLocalStorage<Scope> | undefined;
 
-/** How an attempt to enter again ended. `timed out`: a sibling was inside until the wait was over. */
-type Reentry =
-  | { readonly outcome: 'entered'; readonly lease: ReentrantLease }
-  | { readonly outcome: 'timed out' | 'scope ended' };
+/** How an attempt to enter again ended. `null`: a sibling was inside until the wait was over. */
+type Reentry = ReentrantLease | 'scope ended' | null;
 
 /**
  * One logical task under a lock: what a thread is in Java. Node has no thread id, and a guess from the async context
@@ -35,7 +33,6 @@ export class Scope {
   /** All of `#unlockOrders`. A lock that is gone has nothing to be unlocked, and its order is dropped with the next ones. */
   #orders: WeakRef<UnlockOrder>[] = [];
   #dropAt = 1;
-  #isOver = false;
   #nestedRun: Promise<void> | undefined;
 
   constructor(lock: object, lease: HeldLease) {
@@ -87,7 +84,7 @@ export class Scope {
   }
 
   get #isOpen(): boolean {
-    return !this.#isOver && this.#lease?.isUnlocked === false;
+    return this.#lease?.isUnlocked === false;
   }
 
   /** What takes its lock inside it enters again: neither its lease nor one around that was unlocked. */
@@ -102,10 +99,9 @@ export class Scope {
       // Inside it too: a thenable, such as a query that is built, begins its work when it is waited for.
       return await storage.run(this, () => Promise.resolve(task()));
     } finally {
-      this.#isOver = true;
+      this.#lease = undefined;
       this.#turns.dismiss();
       await this.#nestedRun;
-      this.#lease = undefined;
     }
   }
 
@@ -127,13 +123,13 @@ export class Scope {
     }
     if (this.#turns.isTaken) noteContention(wait, 'local');
     const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait));
-    if (turn === undefined) return { outcome: 'timed out' };
+    if (turn === undefined) return null;
     let lease: ReentrantLease;
     try {
       wait.throwIfInterrupted();
       if (!this.holds) {
         turn.release();
-        return { outcome: 'scope ended' };
+        return 'scope ended';
       }
       held.assertHeld();
       // Before the extension: the scope of a nested `run` waits for that too.
@@ -149,16 +145,16 @@ export class Scope {
     } catch (error) {
       await lease[Symbol.asyncDispose]();
       // The lease was unlocked meanwhile.
-      if (error instanceof NotLockOwnerError) return { outcome: 'scope ended' };
+      if (error instanceof NotLockOwnerError) return 'scope ended';
       throw error;
     }
     // Then the next caller may have the hold already.
     if (isRun ? held.isUnlocked : !this.#isOpen) {
       await lease.unlock();
-      return { outcome: 'scope ended' };
+      return 'scope ended';
     }
     if (request.minHold > 0) lease.holdAtLeast(request.minHold);
-    return { outcome: 'entered', lease };
+    return lease;
   }
 
   async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
@@ -167,14 +163,11 @@ export class Scope {
   }
 
   #enter(held: HeldLease, turn: Turn, isRun: boolean): ReentrantLease {
-    if (!isRun) return new ReentrantLease(held, () => turn.release());
-    let over = (): void => undefined;
-    this.#nestedRun = new Promise((resolve) => {
-      over = resolve;
-    });
+    let over: (() => void) | undefined;
+    if (isRun) this.#nestedRun = new Promise((resolve) => (over = resolve));
     return new ReentrantLease(held, () => {
       turn.release();
-      over();
+      over?.();
     });
   }
 
