@@ -7,8 +7,8 @@ import { LockScript } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, nextReply, noScript, silence } from '../support/mock-redis';
 
-const acquire = new LockScript('acquire', 'return 1');
-const release = new LockScript('release', 'return 2', (reply) => reply === 2);
+const acquire = new LockScript('acquire', 'return 1', true);
+const release = new LockScript('release', 'return 2');
 
 const asItIs = (reply: unknown): unknown => reply;
 

@@ -196,14 +196,6 @@ describe('An inspection', () => {
     redis.last.reply('PONG');
     await expect(unlocking).rejects.toThrow('unlock by force (spring)');
   });
-
-  it.each<[reply: unknown, boolean]>([
-    [['a', 1], true],
-    [['', 1], false],
-    ['a', false],
-  ])('An inspection among several finds its lock: %j', (reply, isFound) => {
-    expect(SPRING_SCRIPTS.inspection.inspect.found?.(reply)).toBe(isFound);
-  });
 });
 
 describe('A result', () => {

@@ -10,7 +10,7 @@ import { lateReply, mockRedis, nextReply, silence } from '../support/mock-redis'
 
 const time = FakeClock.install();
 const script = new Script('a script', 'return 1');
-const release = new LockScript('release', 'return 2', () => true);
+const release = new LockScript('release', 'return 2');
 const CUT = new Error('Socket closed unexpectedly');
 const asItIs = (reply: unknown): unknown => reply;
 
@@ -116,7 +116,7 @@ it('The way to Redis over a pool is cut when none of its clients is connected, a
 it('The way to Redis ends with the registry, and so do its own connections', async () => {
   const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: jest.fn(), isOpen: true });
   const redis = redisOf(plain({ duplicate: () => own }), { minReplicas: 1, replicaTimeout: 50 });
-  const acquire = new LockScript('acquire', 'return 1', undefined, () => true);
+  const acquire = new LockScript('acquire', 'return 1', true, () => true);
   const late = redis.run(acquire, ['a'], [], 1_000, asItIs).catch(asItIs);
   await time.advance(0);
   expect(redis.isClosed).toBe(false);
@@ -214,7 +214,7 @@ it('A call that acquires goes alone over a client that may have several connecti
   const one = client();
   one.eval.mockImplementation(async (_, { keys = [] } = {}) => keys.length);
   const redis = redisOf(one);
-  const acquire = new LockScript('acquire', 'return 1');
+  const acquire = new LockScript('acquire', 'return 1', true);
   for (let i = 0; i < 2; i++) {
     const keys = Array.from({ length: 40 }, (_, j) => `key-${j}`);
     await Promise.all(keys.map((key) => redis.run(acquire, [key], [], 1_000, asItIs)));
@@ -292,7 +292,7 @@ it('A call has its script run alone where it has another number of keys or argum
   const redis = redisOf(cluster());
   const { evalSha } = redis.client as ReturnType<typeof client>;
   evalSha.mockImplementation(async (_, { keys = [] } = {}) => keys.map(() => 1));
-  const other = new LockScript('other', 'return 3', () => true);
+  const other = new LockScript('other', 'return 3');
   const send = (one: LockScript, keys: string[], args: string[]) => redis.run(one, keys, args, 1_000, asItIs);
   await Promise.all([
     send(release, ['{t}a'], ['x']),

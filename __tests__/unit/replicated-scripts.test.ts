@@ -15,7 +15,7 @@ import { lateReply, mockRedis, noScript, silence } from '../support/mock-redis';
 
 const time = FakeClock.install();
 const GRANTED = 1;
-const acquire = new LockScript('acquire', 'return 1', undefined, (reply) => reply === GRANTED);
+const acquire = new LockScript('acquire', 'return 1', true, (reply) => reply === GRANTED);
 const CUT = new Error('Socket closed unexpectedly');
 const moved = (kind: string, address: string) => new Error(`${kind} 1234 ${address}`);
 
@@ -185,7 +185,7 @@ it('An acquisition with minReplicas of a batch lacks them for those that were gr
 
 it('An acquisition with minReplicas that is granted by a reply of several values lacks them too', async () => {
   const own = ownClient({ evalSha: async () => ['granted', GRANTED], wait: async () => 0 });
-  const fair = new LockScript('acquire', 'return 1', undefined, (reply) => Array.isArray(reply));
+  const fair = new LockScript('acquire', 'return 1', true, (reply) => Array.isArray(reply));
   const [error] = await opened(plainClient(own)).run('key', fair).outcome();
   expect(error).toEqual(expect.any(NotReplicatedError));
   expect([replyOfNotReplicated(error), replyOfNotReplicated(CUT)]).toEqual([['granted', GRANTED], undefined]);

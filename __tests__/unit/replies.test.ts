@@ -61,8 +61,8 @@ const rows: readonly Row[] = [
     [[], [1, 2]],
   ],
   ['whether it is a grant', isGrant, [1, '7', [5, 'a']], [true, true, false], []],
-  ['whether a key was found', isFound, [1, [5], [-5], [1, 3]], [true, true, true, true], []],
-  ['whether no key was found', isFound, [0, -1, [0, 3], [-1, 0]], [false, false, false, false], []],
+  ['whether a key was found', isFound, [1, '7', [5], [-5]], [true, true, true, true], []],
+  ['whether no key was found', isFound, [0, -1], [false, false], []],
   [
     'tokens',
     (one) => fencing.tokensIn(RENEW, one),

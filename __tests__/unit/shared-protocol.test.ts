@@ -6,7 +6,7 @@ import type { LockRequest } from '../../lib/core/request';
 import { Wait } from '../../lib/core/wait';
 import type { Watchdog } from '../../lib/core/watchdog';
 import { sharedBackend } from '../../lib/protocols/semaphore-read-write/shared-protocol';
-import { ENTER, INSPECTION, memberHeld } from '../../lib/protocols/semaphore-read-write/shared-scripts';
+import { ENTER, memberHeld } from '../../lib/protocols/semaphore-read-write/shared-scripts';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
 import { holdOf as fakeHold, fakeParts } from '../support/fake-redis';
@@ -476,10 +476,8 @@ it('A lock whose queue would be in another hash slot is not opened', () => {
   expect(() => backendOf().open('read', new LockNames('r', '{}x'))).toThrow(RangeError);
 });
 
-it('The scripts say of a reply whether the lock was granted, or found', () => {
+it('The scripts say of a reply whether the lock was granted', () => {
   expect([[0, 0, 1], refusal(), 1, 'abc'].map((reply) => ENTER.grants?.(reply))).toEqual([true, false, false, false]);
-  const found = [['me:1'], [''], 1, ['', 9]].map((reply) => INSPECTION.inspect.found?.(reply));
-  expect(found).toEqual([true, false, false, false]);
   expect(memberHeld('read')).toContain("'ZREM', lock, member");
 });
 

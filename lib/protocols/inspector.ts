@@ -41,7 +41,6 @@ ${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
 local fence = KEYS[${queue === undefined ? 2 : 4}]
 local token = holder and fence and redis.call('GET', fence) or ''
 return { holder or '', remaining, token, waiting }`,
-      (reply) => Array.isArray(reply) && reply[0] !== '',
     ),
 
     /**

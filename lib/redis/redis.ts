@@ -307,7 +307,6 @@ function areLike({ script, options, group }: ScriptCommand, other: ScriptCommand
   );
 }
 
-/** A script about one lock that was not taken before, as far as is known. */
 function mayAcquire(script: Script): boolean {
-  return script instanceof LockScript && script.found === undefined;
+  return script instanceof LockScript && script.mayAcquire;
 }

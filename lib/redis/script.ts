@@ -23,14 +23,14 @@ export class Script {
 
 /** A script about one lock. One command can run it for many locks. It is idempotent, and never returns nil. */
 export class LockScript extends Script {
-  /** Only for a script about a lock that was taken before: whether its reply says that the lock's key was found. */
-  readonly found: ((reply: unknown) => boolean) | undefined;
+  /** It may take a lock that was free until then, as far as is known. */
+  readonly mayAcquire: boolean;
   #forMany: ScriptForMany | undefined;
   #inOrder: ScriptForMany | undefined;
 
-  constructor(name: string, source: string, found?: (reply: unknown) => boolean, grants?: (reply: unknown) => boolean) {
+  constructor(name: string, source: string, mayAcquire = false, grants?: (reply: unknown) => boolean) {
     super(name, source, grants);
-    this.found = found;
+    this.mayAcquire = mayAcquire;
   }
 
   /** Runs the script for each of several locks: see `ScriptForMany`. */

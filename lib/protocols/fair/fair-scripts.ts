@@ -264,7 +264,7 @@ elseif not owner then
   end
 end
 return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted), token or '', holder or '' }`,
-  undefined,
+  true,
   isGranted,
 );
 
@@ -304,6 +304,7 @@ return {
   left or lifeLeft(), score or '', owner or outsider(holder, process, itsNoted), token or '',
   holder or '', 1, 0, isUnreachable and 1 or 0
 }`,
+  true,
 );
 
 /** How RELEASE deletes the lock. Sets `deleted`. */
@@ -426,9 +427,7 @@ return {
  * a minHold also: ms of a pause and ms from one to the next; ms left of the minHold by the local clock, minHold and ttl of the acquisition in ms, or 0.
  * Returns 1 or 2 when the lock was the owner's and there were no waiters (2: deleted by DEL); else a table.
  */
-export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) => {
-  return Number(Array.isArray(reply) ? (reply[5] ?? 1) : reply) > 0;
-});
+export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE);
 
 /**
  * Releases for the next caller of the process: the lock goes to that one or to one of the queue: to the earliest of them
@@ -436,10 +435,10 @@ export const RELEASE = new LockScript('release (fair)', RELEASE_SOURCE, (reply) 
  * Returns 1 when the lock is the next ticket's and there were no others, 2 when it is before all others; with a fence in
  * both cases tokens (see `mintBlock`), several only when there were no others; else a table.
  */
-export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, undefined, isGranted);
+export const HAND_OVER = new LockScript('hand over (fair)', RELEASE_SOURCE, true, isGranted);
 
 /** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
-export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, isFound, isFound);
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, false, isFound);
 
 /**
  * Notified by: PUBLISH or SPUBLISH and the channel of the grants without its process, for the first in the queue; what

@@ -65,7 +65,6 @@ export function lockScripts(name: string, format: OwnerFormat) {
       `${examine(held)}${RETURN_UNLESS_HELD}
 ${deleteBy('ARGV[2]')}
 ${publish(3, message)}${returnWithListeners('deleted')}`,
-      isFound,
     );
   return {
     held,
@@ -77,7 +76,7 @@ ${publish(3, message)}${returnWithListeners('deleted')}`,
      * Returns 1, or with a fence the token, when the lock is the owner's; else { life of the holder's key in ms, its
      * owner }.
      */
-    ACQUIRE: new LockScript(`acquire (${name})`, format.acquire, undefined, isGrant),
+    ACQUIRE: new LockScript(`acquire (${name})`, format.acquire, true, isGrant),
 
     /**
      * Renews a lock. Never shortens its life.
@@ -94,7 +93,6 @@ if life < ttl then
   return 1
 end
 return { life }`,
-      isFound,
     ),
 
     /**
@@ -122,7 +120,6 @@ end
 -- In any case: out of memory, Redis refuses other writes to a script that has not written yet.
 redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
 ${format.tokens}`,
-      isFound,
     ),
 
     /**
@@ -148,7 +145,6 @@ ${format.tokens}`,
       `keep (${name})`,
       `${keepUntilItsEnd(format, 2)}
 ${publish(5)}${returnWithListeners('1')}`,
-      isFound,
     ),
 
     /**
@@ -163,7 +159,6 @@ ${publish(5)}${returnWithListeners('1')}`,
 left = math.max(redis.call('PTTL', lock), tonumber(left))
 if not isGiven then ${format.give} end
 return 1`,
-      isFound,
     ),
 
     /**
@@ -183,7 +178,7 @@ if isGiven then
 else ${format.give}
 end
 ${format.tokens}`,
-      isFound,
+      false,
       isFound,
     ),
 

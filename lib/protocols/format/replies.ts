@@ -93,7 +93,7 @@ export function isGrant(reply: unknown): boolean {
   return !Array.isArray(reply);
 }
 
-/** For a `LockScript`: whether the reply says that the owner's key was there. */
+/** For a script that renews or adopts: whether the reply says that the owner's key was there. */
 export function isFound(reply: unknown): boolean {
-  return Array.isArray(reply) ? reply.length === 1 || Number(reply[0]) > 0 : Number(reply) > 0;
+  return Array.isArray(reply) || Number(reply) > 0;
 }

@@ -1,6 +1,6 @@
 import { LockScript } from '../../redis/script';
 import { keepUntilItsEnd, returnWithListeners } from '../format/lock-scripts';
-import { isFound, isGrant } from '../format/replies';
+import { isGrant } from '../format/replies';
 import { deleteBy } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
 import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson';
@@ -134,7 +134,7 @@ if isFree then
   life = redis.call('ZSCORE', timeouts, head) - now
 end
 return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner and 1 or 0 }`,
-  undefined,
+  true,
   isGrant,
 );
 
@@ -178,7 +178,6 @@ if not state then
   reply = deleted
 end
 ${NOTIFY_FIRST}${returnWithListeners('reply', 'listeners')}`,
-    isFound,
   );
 }
 
@@ -193,7 +192,6 @@ export const KEEP = new LockScript(
   'keep (redisson-fair)',
   `${keepUntilItsEnd(HASH, 6)}
 ${NOTIFY_FIRST}${returnWithListeners('1', 'listeners')}`,
-  isFound,
 );
 
 /** Notified by: PUBLISH or SPUBLISH, the channel of the lock. The first in the queue has a channel of its own. */

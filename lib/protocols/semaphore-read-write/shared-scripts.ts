@@ -1,7 +1,6 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { isFound } from '../format/replies';
 import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
 
 /*
@@ -353,7 +352,7 @@ if granted and KEYS[3] then
 end
 if granted then return { found, published, granted } end
 return { found, published, 0, unpack(refusal) }`,
-  undefined,
+  true,
   (reply) => Array.isArray(reply) && reply.length === 3,
 );
 
@@ -396,7 +395,6 @@ elseif keeps then
 end
 settle()
 return { found, published }`,
-  isFound,
 );
 
 /**
@@ -421,7 +419,6 @@ redis.call('ZREM', lock, '')
 redis.call('ZADD', lock, 'XX', digits(now + ttl), member)
 expireWithLastLease()
 return 1`,
-  isFound,
 );
 
 /**
@@ -460,7 +457,6 @@ for i = 1, #leases, 2 do
   count = count + tonumber(string.match(leases[i], '%*(%d+)$') or 1) - 1
 end
 return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }`,
-    (reply) => Array.isArray(reply) && reply[0] !== '',
   ),
 
   /**
