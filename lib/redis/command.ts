@@ -74,7 +74,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   /** All calls that are made in order have one object here: see `Connection`. */
   group: object | undefined;
 
-  readonly #timeout: number;
+  readonly #madeAt: number;
   readonly #deadlines: Deadlines;
   readonly #read: (reply: unknown) => unknown;
   readonly #resolve: (value: never) => void;
@@ -98,18 +98,18 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
     this.script = script;
     this.options = { keys, arguments: args };
     this.at = now + timeout;
-    this.#timeout = timeout;
+    this.#madeAt = now;
     this.#deadlines = deadlines;
     this.#read = read;
     this.#resolve = resolve;
     this.#reject = reject;
     deadlines.append(this);
-    deadlines.timer.by(this.wakeAt(now), now);
+    deadlines.timer.by(now + Math.min(timeout, SILENT_FOR), now);
   }
 
   /** When something may be to do about it: Redis is silent, or its deadline has passed. */
   wakeAt(now: number): number {
-    const silentAt = this.at - this.#timeout + SILENT_FOR;
+    const silentAt = this.#madeAt + SILENT_FOR;
     return silentAt > now ? Math.min(this.at, silentAt) : this.at;
   }
 
@@ -143,7 +143,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
 
   /** Its deadline has passed, without an answer. */
   missed(): void {
-    const elapsed = clock.now() - (this.at - this.#timeout);
+    const elapsed = clock.now() - this.#madeAt;
     const late = new Promise((pass) => (this.#late = pass));
     const error = this.isSent ? new CommandTimeoutError(elapsed, late) : new NotSentError(elapsed);
     // After a pause of the event loop the answer may lie in the socket's buffer: it is read first.
