@@ -54,7 +54,7 @@ export class Waiting {
 
   /** Connections of this process that a release is published to. */
   get ownListeners(): number {
-    return this.#subscription?.isOpen ? this.#subscription.channels.length : 0;
+    return this.isSubscribed ? this.#channels.length : 0;
   }
 
   /** The waiting caller makes an attempt now, as after a message. */
@@ -77,10 +77,9 @@ export class Waiting {
     idleBetweenTries = this.#idleBetweenTries,
     holder?: string,
   ): Promise<NotGranted> {
-    const isDeaf = this.isSubscribed && refusal.hintsBefore !== undefined && this.#isDeaf(holder);
     const subscription = this.#subscribe();
-    const wasSubscribed = subscription?.isOpen === true && refusal.hintsBefore !== undefined;
-    const usual = wasSubscribed && !isDeaf ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
+    const wasSubscribed = this.isSubscribed && refusal.hintsBefore !== undefined;
+    const usual = wasSubscribed && !this.#isDeaf(holder) ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     if (subscription === undefined) {
