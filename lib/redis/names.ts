@@ -1,7 +1,8 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-type Companion = 'fence' | 'queue' | 'tickets' | 'grants' | 'waiters' | 'evals' | 'once';
+const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once'] as const;
+type Companion = (typeof COMPANIONS)[number];
 
-const COMPANION_NAME = /^\{[^}]+\}:(fence|queue|tickets|grants|waiters|evals|once)(:|$)/;
+const COMPANION_NAME = new RegExp(`^\\{[^}]+\\}:(${COMPANIONS.join('|')})(:|$)`);
 
 /** What the names of a registry's locks begin with. An empty registryKey, where the lock type allows that: nothing. */
 export function lockPrefix(registryKey: string): string {
