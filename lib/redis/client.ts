@@ -38,8 +38,12 @@ export interface RedisClientOrFromIoredis extends RedisClient {}
 
 /** Whether the library can work with it. */
 export function isRedisClient(value: unknown): value is RedisClient {
+  return hasCommands(value) && !hasKeyPrefix(value);
+}
+
+function hasCommands(value: unknown): boolean {
   const client = value as Partial<RedisClient> | null | undefined;
-  return typeof client?.eval === 'function' && typeof client.evalSha === 'function' && !hasKeyPrefix(client);
+  return typeof client?.eval === 'function' && typeof client.evalSha === 'function';
 }
 
 /** All clients of node-redis have it; 6.1 and later. */
@@ -78,9 +82,7 @@ export function describeValue(value: unknown): string {
 
 /** Describes the argument of an adapter, as `describeValue` does. It may be a client that needs no adapter. */
 export function describeForAdapter(value: unknown): string {
-  const client = value as Partial<RedisClient> | null | undefined;
-  const needsNone = typeof client?.eval === 'function' && typeof client.evalSha === 'function';
-  return needsNone
+  return hasCommands(value)
     ? 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is'
     : describeValue(value);
 }
