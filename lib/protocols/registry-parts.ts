@@ -57,11 +57,11 @@ export class RegistryParts {
   }
 
   /** Warns once: without the right to publish, waiters notice a release only when they poll. */
-  readonly warnNotificationRefused = (): void => {
+  warnNotificationRefused(): void {
     if (this.#hasWarned) return;
     this.#hasWarned = true;
     const message =
       'The server refused to publish a release: waiters notice it only when they poll. Allow PUBLISH (and SPUBLISH)';
     warn(this.settings.onWarning, { code: 'NOTIFICATION_REFUSED', message });
-  };
+  }
 }

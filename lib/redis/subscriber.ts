@@ -409,9 +409,9 @@ export class Subscriber {
   }
 
   /** Between a lost connection and the resubscription messages were missed: all waiters make an attempt. */
-  readonly #reconnected = (): void => {
+  #reconnected(): void {
     for (const subscription of [...this.#subscriptions]) subscription.wake();
-  };
+  }
 
   /** Our own connection is closed for good: no message arrives on it any more. */
   #lost(): void {
