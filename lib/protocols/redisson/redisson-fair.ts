@@ -137,15 +137,14 @@ export class RedissonFairProtocol implements LockProtocol {
    * by its caller.
    */
   async release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
-    const giving = keep && this.#giveBack(KEEP, owner, timeout, keepArguments(keep));
-    const found = await (giving ?? this.#free(owner, timeout));
+    const found = await (keep ? this.#giveBack(KEEP, owner, timeout, keep) : this.#free(owner, timeout));
     if (owner === this.#written) this.#services.pastPositions.add(this, () => this.#releaseAgain(owner));
     return found;
   }
 
   async #free(owner: string, timeout: number): Promise<Released> {
     const toPollers = this.#pollers?.isDue(clock.now()) ?? false;
-    const found = await this.#release(toPollers ? LEAVE : RELEASE, owner, timeout);
+    const found = await this.#giveBack(toPollers ? LEAVE : RELEASE, owner, timeout);
     // A release that finds no key notifies the first in the queue. If that fails, waiters of this library poll.
     const endPause = () => this.#releaseAgain(owner).catch(() => undefined);
     if (found === 'released' && toPollers) this.#pollers?.left(clock.now(), endPause);
@@ -153,13 +152,10 @@ export class RedissonFairProtocol implements LockProtocol {
     return found;
   }
 
-  #release(script: Script, owner: string, timeout: number): Promise<Released> {
-    return this.#giveBack(script, owner, timeout, [this.#services.format.deleteCommand]);
-  }
-
-  #giveBack(script: Script, owner: string, timeout: number, last: readonly string[]): Promise<Released> {
+  #giveBack(script: Script, owner: string, timeout: number, keep?: Keep): Promise<Released> {
     const { format, parts } = this.#services;
-    return this.#run(script, owner, 0, last, timeout, (reply) => {
+    const how = keep === undefined ? [format.deleteCommand] : keepArguments(keep);
+    return this.#run(script, owner, 0, how, timeout, (reply) => {
       const { found, listeners } = format.givenBackIn(script, reply);
       if (listeners === LISTENERS.refused) parts.warnNotificationRefused();
       return found;
@@ -168,7 +164,7 @@ export class RedissonFairProtocol implements LockProtocol {
 
   async #releaseAgain(owner: string): Promise<void> {
     const { redis, settings } = this.#services.parts;
-    if (!redis.isClosed) await this.#release(RELEASE, owner, settings.commandTimeout);
+    if (!redis.isClosed) await this.#giveBack(RELEASE, owner, settings.commandTimeout);
   }
 
   /** The lock is for the first in the queue. */
