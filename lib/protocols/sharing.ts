@@ -161,7 +161,7 @@ const UNCOUNTED_OTHERS = 2;
 /** ms; a process stands back for this long at most. */
 const LONGEST_STAND_BACK = 200;
 
-/** ms; after this time nothing of a release is remembered. */
+/** ms; after this time a release does not count any more. */
 const MEMORY = 1_000;
 
 /**
@@ -224,8 +224,8 @@ export class YieldToListeners {
 
   /** ms for which others go first, from now on: counted from our own release, or the last one that was noticed. */
   #pause(now: number, waiting: Waiting | undefined): number {
-    const release = this.#lastRelease(now);
-    if (release === undefined) return 0;
+    const release = this.#release;
+    if (release === undefined || now - release.sentAt >= MEMORY) return 0;
     const isTimeOfOthers = now - release.answeredAt < this.#timeOfOthers(release);
     const ahead = release.others + 1 - ((waiting?.hints ?? 0) - release.hintsBefore);
     const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_TURNS : 0);
@@ -238,10 +238,5 @@ export class YieldToListeners {
   #timeOfOthers({ atSliceEnd, others, areCounted }: OwnRelease): number {
     if (!atSliceEnd) return 0;
     return (areCounted ? others : Math.max(others, UNCOUNTED_OTHERS)) * this.#slice;
-  }
-
-  #lastRelease(now: number): OwnRelease | undefined {
-    if (this.#release !== undefined && now - this.#release.sentAt >= MEMORY) this.#release = undefined;
-    return this.#release;
   }
 }
