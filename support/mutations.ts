@@ -450,8 +450,8 @@ redis.call('ZADD', queue, score, ticket)`,
     test: '__tests__/unit/fair-ends.test.ts',
     replacements: [
       [
-        'return this.ask(script, args, next?.ticket, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
-        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next?.ticket, now, timeout, answered, ownerOrTicket);',
+        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
       ],
     ],
   },

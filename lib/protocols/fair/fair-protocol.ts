@@ -30,12 +30,6 @@ import { Ticket, ticketOf } from './ticket';
 /** ms; the first renewal has at least this long to be answered. */
 const LEAST_TIMEOUT = 10;
 
-/** The next caller of this process, and how many tokens it may bring. */
-interface NextCaller {
-  readonly ticket: Ticket;
-  readonly tokens: number;
-}
-
 /** A grant by hand-over that arrived. */
 type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'sentAt' | 'drift' | 'life'>;
 
@@ -203,19 +197,10 @@ export class FairProtocol implements LockProtocol {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);
-    // Where each of them takes a script, its token comes with that.
-    const tokens = this.hearsOfOthers ? this.#format.tokensFor() : 1;
-    const exchange = this.end(
-      owner,
-      { ticket, tokens },
-      keep,
-      timeout,
-      to.sentAt,
-      (reply): Exchange | Promise<Exchange> => {
-        if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
-        return { found: reply.found, answer: this.enter(ticket, reply) };
-      },
-    );
+    const exchange = this.end(owner, ticket, keep, timeout, to.sentAt, (reply): Exchange | Promise<Exchange> => {
+      if (!ticket.hasOwner(reply.owner)) return this.notGranted(ticket, reply, timeout);
+      return { found: reply.found, answer: this.enter(ticket, reply) };
+    });
     const format = this.#format;
     if (!format.parts.redis.isReplicated) return exchange;
     return exchanged(exchange, (reply) => format.read(HAND_OVER, reply, ticket, to.sentAt, to.drift).found);
@@ -237,12 +222,12 @@ export class FairProtocol implements LockProtocol {
   }
 
   /**
-   * Ends a lease, or takes a ticket out of the queue. `next`: the caller of this process that gets the lock or a
+   * Ends a lease, or takes a ticket out of the queue. `next`: that of the caller of this process that gets the lock or a
    * position. `keep`: the lock stays taken. Resolves to what `use` makes of the reply.
    */
   private end<T>(
     ownerOrTicket: string,
-    next: NextCaller | undefined,
+    next: Ticket | undefined,
     keep: Keep | undefined,
     timeout: number,
     now: number,
@@ -257,7 +242,7 @@ export class FairProtocol implements LockProtocol {
     else if (pollers?.isDue(now)) more = ` ${pollers.pause} ${pollers.interval} 0 0 0`;
     let text: string = format.publish;
     if (next !== undefined || more !== '') {
-      text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : wordsOf(next, now)}${more}`;
+      text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : this.wordsOf(next, now)}${more}`;
     }
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
@@ -269,7 +254,14 @@ export class FairProtocol implements LockProtocol {
       return use(reply);
     };
     // A kept grant stays known as entered: a repeated message about it must not release the lock before it is kept.
-    return this.ask(script, args, next?.ticket, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
+    return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);
+  }
+
+  /** The next caller, as HAND_OVER takes it. */
+  private wordsOf({ hold, id }: Ticket, now: number): string {
+    // Where each caller takes a script, its token comes with that.
+    const tokens = this.hearsOfOthers ? this.#format.tokensFor() : 1;
+    return `${hold.waited(now)} ${hold.ttl} ${tokens} ${id}`;
   }
 
   /** The queue stays as it is. */
@@ -403,11 +395,6 @@ export class FairProtocol implements LockProtocol {
     // A message may still report the grant; to release it once more changes nothing.
     if (this.#entered === ended) this.#entered = undefined;
   }
-}
-
-/** The next caller, as RELEASE takes it. */
-function wordsOf({ ticket: { hold, id }, tokens }: NextCaller, now: number): string {
-  return `${hold.waited(now)} ${hold.ttl} ${tokens} ${id}`;
 }
 
 /** A queue in Redis on Spring's format. */
