@@ -59,6 +59,7 @@ it.each([
 
 it.each([
   ['READONLY a replica', 'Lock "key" was not unlocked by force'],
+  ['WRONGTYPE a list', 'Lock "key" was not unlocked by force'],
   ['NOPERM no right to EVALSHA', 'Lock "key" was not unlocked by force'],
   ['NOPERM user_script:3: no right to DEL', 'It is not known whether lock "key" was unlocked by force'],
   ['LOADING Redis', 'It is not known whether lock "key" was unlocked by force'],

@@ -116,9 +116,16 @@ function isNoSharedLock(failure: unknown): boolean {
   return failure instanceof RangeError || ['WRONGTYPE', 'NOPERM'].includes(serverErrorCode(failure) ?? '');
 }
 
-/** A replica refuses the first write of the script. A user without the right to scripts has called none. */
+/**
+ * A replica refuses the first write of the script, and a key of another type its first read. A user without the right to
+ * scripts has called none.
+ */
 function isNothingDone(error: unknown): boolean {
   const code = serverErrorCode(error);
   // What the user may not do in a script may come after its first half.
-  return code === 'READONLY' || (code === 'NOPERM' && !/\bscript: |user_script/.test(messageOf(error)));
+  return (
+    code === 'READONLY' ||
+    code === 'WRONGTYPE' ||
+    (code === 'NOPERM' && !/\bscript: |user_script/.test(messageOf(error)))
+  );
 }
