@@ -1,7 +1,9 @@
+import { tracingChannel } from 'node:diagnostics_channel';
 import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
+import type { RedisLockRegistry } from '../../lib';
 import { InMemoryLockRegistry } from '../../lib/testing';
-import { mockRedis, refused } from '../support/mock-redis';
+import { mockRedis, refused, sharedGranted } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -15,6 +17,24 @@ it('A registry leaves no listener on the signal of a caller that a closed regist
   await expect(lock.lock({ signal })).rejects.toMatchObject({ name: 'RegistryClosedError' });
   await expect(lock.run(() => undefined, { signal })).rejects.toMatchObject({ name: 'RegistryClosedError' });
   expect(getEventListeners(signal, 'abort')).toHaveLength(0);
+});
+
+it.each([
+  ['where its lock is held here', (registry: RedisLockRegistry) => registry.obtain('42')],
+  ['where a reader would enter beside another one', (registry: RedisLockRegistry) => registry.readWrite('42').read],
+])('A call whose signal a subscriber of its start aborts rejects with the reason, %s', async (_, of) => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(async (_sha, call) => ((call?.arguments?.length ?? 0) > 6 ? sharedGranted : 1));
+  const lock = of(registryOn(redis));
+  await lock.lock();
+  const controller = new AbortController();
+  const subscribers = { start: () => controller.abort('enough') };
+  const channel = tracingChannel('redis-lock-registry:acquire');
+  channel.subscribe(subscribers as never);
+  const { signal } = controller;
+  await expect(lock.tryLock({ signal }).finally(() => channel.unsubscribe(subscribers as never))).rejects.toBe(
+    'enough',
+  );
 });
 
 it('A lease does not end when the signal of its acquisition aborts', async () => {

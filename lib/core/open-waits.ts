@@ -39,9 +39,10 @@ export class OpenWaits {
     this.#onWarning = onWarning;
   }
 
-  /** From now on `close` interrupts the wait. Throws when the registry is closed. */
+  /** From now on `close` interrupts the wait. Throws when the registry is closed, or it was interrupted before. */
   begin(wait: Wait): void {
     if (this.isClosed) throw registryClosed(wait.key);
+    wait.throwIfInterrupted();
     this.#waits.append(wait);
     this.#watch(wait);
   }
