@@ -136,6 +136,7 @@ describeReal('A key in memory that is used as two things', () => {
     expect(await said(spin.obtain('key'), redisson.obtain('key'))).toEqual([wrong, wrong]);
     const lease = await spin.obtain('key').lock();
     expect(await redisson.list().next()).toMatchObject({ done: true });
+    await expect(spin.readWrite('key').read.inspect()).rejects.toThrow('used as a semaphore or a read/write lock here');
     await lease.unlock();
   });
 

@@ -276,15 +276,14 @@ export function inMemoryBackend(
     const travels = !isShared && lockType !== 'redisson-fair';
     return inMemoryProtocol(names.lock, kind, useOf(kind), locks, send, isFencing, travels);
   };
-  /** `seenAs`: any shared kind stands for all of them. */
-  const state = (names: LockNames, seenAs: StoredKind): Inspected => {
+  const state = (names: LockNames, seenAs: Use): Inspected => {
     const lock = locks.find(names.lock);
-    lock.assertSeenAs(useOf(seenAs));
+    lock.assertSeenAs(seenAs);
     const { kind = 'lock', fencingToken, holders, ...found } = lock.state;
     const token = isFencing && hasTokens(kind) ? fencingToken : undefined;
-    return { ...found, fencingToken: token, ...((seenAs !== 'lock' || kind !== 'lock') && { holders }) };
+    return { ...found, fencingToken: token, ...((seenAs.isShared || kind !== 'lock') && { holders }) };
   };
-  const inspectorOf = (seenAs: StoredKind): LockInspector => ({
+  const inspectorOf = (seenAs: Use): LockInspector => ({
     inspect: (names, timeout) => send(() => state(names, seenAs), timeout),
     forceUnlock(names, timeout) {
       return send(() => {
@@ -296,16 +295,17 @@ export function inMemoryBackend(
   });
   const heldScripts = heldScriptsOf(locks, send);
   const { results } = locks;
+  const anyShared = { ...useOf('semaphore'), as: 'a semaphore or a read/write lock' };
   return {
     connection: connectionTo(locks),
-    inspector: inspectorOf('lock'),
+    inspector: inspectorOf(useOf('lock')),
     heldScripts,
     results: {
       read: (name, timeout) => send(() => results.read(name), timeout),
       forget: (name, timeout) => send(() => results.forget(name), timeout),
       watch: (name) => results.watch(name),
     },
-    shared: { inspector: inspectorOf('semaphore'), open, heldScripts: () => heldScripts },
+    shared: { inspector: inspectorOf(anyShared), open, heldScripts: () => heldScripts },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {
       const pattern = globPattern(match);
