@@ -131,6 +131,14 @@ export function multiContract(lockType: LockType, kind: ClientKind): void {
       await nothingLeft();
     });
 
+    it('A renewal of several keys that finds a loss rejects with it, also where a listener to it unlocks them', async () => {
+      const lease = await fixture.registry().multi(KEYS).lock();
+      lease.signal.addEventListener('abort', () => void lease.unlock().catch(() => undefined));
+      await fixture.admin.del(fixture.nameOf('b'));
+      await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError', key: 'b' });
+      await nothingLeft();
+    });
+
     it('A lock of several keys fails when Redis refuses one of the keys, and leaves nothing', async () => {
       // A string where a hash is expected, or the other way round.
       const otherFormat = lockType.startsWith('redisson') ? 'spin' : 'redisson';

@@ -83,7 +83,11 @@ export class HeldMultiLease implements MultiLease, HeldLease {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
     // Without an await between them, so that the renewals go to Redis together. The first that fails ends it: the others
     // may go on for as long as their locks are held, and this lease is over with the first of its locks.
-    await Promise.all(this.leases.map((lease) => lease.renew(ttl, timeout)));
+    const renewing = Promise.all(this.leases.map((lease) => lease.renew(ttl, timeout)));
+    // A listener to the loss of one part may have unlocked the others, which say that only.
+    await renewing.catch((error: unknown) => {
+      throw this.checkLost() ? this.lossError() : error;
+    });
   }
 
   holdAtLeast(ms: number): void {
