@@ -79,11 +79,6 @@ class ContendedProtocol implements LockProtocol {
     return this.#subscriber?.mayListen === true;
   }
 
-  /** Listeners that a release of this process tells, and that are certainly no others. */
-  get #ownListeners(): number {
-    return this.#subscriber?.isShared ? 0 : (this.#waiting?.ownListeners ?? 0);
-  }
-
   get #sharing(): Sharing {
     if (this.#lazySharing === undefined) {
       const { handOver, idleBetweenTries } = this.#parts.settings;
@@ -171,8 +166,8 @@ class ContendedProtocol implements LockProtocol {
       this.#pollers?.released(answeredAt);
       // Where listeners cannot be counted: if this process listens, one other process may do so.
       const areCounted = format.countsListeners && listeners >= 0;
-      const { isSubscribed = false } = this.#waiting ?? {};
-      const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - this.#ownListeners : Number(isSubscribed));
+      const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
+      const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
       const sharing = others > 0 ? this.#sharing : this.#lazySharing;
       sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
       return found;
@@ -207,7 +202,7 @@ class ContendedProtocol implements LockProtocol {
     const args = [owner, String(ttl)];
     if (isSliceOver || format.isFencing) args.push(String(format.tokensFor(callers)));
     if (isSliceOver) {
-      args.push(String(this.#ownListeners), format.deleteCommand, ...format.notification(names));
+      args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
     }
     const { CONFIRM_OR_RELEASE: script } = format.scripts;
     const readRelease = this.#readRelease(script, now, true);

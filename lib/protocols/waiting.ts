@@ -52,9 +52,9 @@ export class Waiting {
     return this.#subscription?.isOpen ?? false;
   }
 
-  /** Connections of this process that a release is published to. */
+  /** Listeners that a release is published to, and that are certainly those of this process. */
   get ownListeners(): number {
-    return this.isSubscribed ? this.#channels.length : 0;
+    return this.isSubscribed && !this.#subscriber?.isShared ? this.#channels.length : 0;
   }
 
   /** The waiting caller makes an attempt now, as after a message. */
