@@ -45,9 +45,9 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     },
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
     // What it says of its process, such as whether messages reach it, may be of the past.
-    cameLate: (command) => {
+    cameLate: (command, after) => {
       directory.disturbed();
-      for (const argument of command) host.cameLate.add(argument);
+      for (const argument of command) host.cameLate.set(argument, after);
     },
   };
   const connect = (isSubscriber = false): SimulatedClient => {
@@ -100,7 +100,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     unansweredSince: undefined,
     isUnaware: false,
     lastPaused: Number.NEGATIVE_INFINITY,
-    cameLate: new Set(),
+    cameLate: new Map(),
   };
   return host;
 }

@@ -56,8 +56,8 @@ export interface Host {
   isUnaware: boolean;
   /** When its last pause ended; now, in a pause; -Infinity: it had none. */
   lastPaused: number;
-  /** The arguments of commands that came to the server long after their connection was lost. */
-  readonly cameLate: Set<string>;
+  /** The arguments of commands that came to the server after their connection was lost, and how many ms after they were sent. */
+  readonly cameLate: Map<string, number>;
   readonly registryOptions: ProcessPlan['options'];
 }
 

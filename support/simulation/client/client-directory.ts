@@ -30,5 +30,5 @@ export interface ClientDirectory {
   /** As that of ConnectionListener. */
   disturbed(): void;
   /** As that of ConnectionListener. */
-  cameLate(command: readonly string[]): void;
+  cameLate(command: readonly string[], after: number): void;
 }

@@ -52,8 +52,8 @@ export interface ConnectionListener {
   closed(): void;
   /** A message did not come, or came twice. */
   disturbed(): void;
-  /** A command came to the server long after the connection was lost. */
-  cameLate(command: readonly string[]): void;
+  /** A command came to the server after the connection was lost, this many ms after it was sent. */
+  cameLate(command: readonly string[], after: number): void;
 }
 
 /** Faults that concern messages of pub/sub. */
@@ -168,7 +168,7 @@ export class Connection implements ServerConnection {
 
   #execute(command: readonly string[], sentAt: number): void {
     if (this.#losesCommands || !this.#isOpenToServer) return;
-    if (!this.#isOpenToClient) this.#listener.cameLate(command);
+    if (!this.#isOpenToClient) this.#listener.cameLate(command, this.#network.timeline.now - sentAt);
     if (this.#behindWait !== undefined) {
       this.#behindWait.push(() => this.#execute(command, sentAt));
       return;

@@ -161,7 +161,7 @@ export class SimulatedClient extends EventEmitter {
       message: (channel, message) => process.post('input', () => this.#receive(connection, channel, message)),
       closed: () => process.post('input', () => this.#closed(connection)),
       disturbed: () => this.#directory.disturbed(),
-      cameLate: (command) => this.#directory.cameLate(command),
+      cameLate: (command, after) => this.#directory.cameLate(command, after),
     });
     this.connection = connection;
     this.emit('connect');
