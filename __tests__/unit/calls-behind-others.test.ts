@@ -53,6 +53,25 @@ it('A caller that does not wait is refused where the attempt in front of it fail
 });
 
 it.each([
+  ['at its waitTime', 300],
+  ['by its signal', 3_000],
+])('A caller asks Redis itself when a call for several keys has ended before the answer: %s', async (how, waitTime) => {
+  const registry = registryOf();
+  const stop = new AbortController();
+  const [attempt] = [nextReply(redis), nextReply(redis)];
+  const ended = settled(registry.multi(['key', 'other']).lock({ waitTime, signal: stop.signal }));
+  await time.advance(10);
+  if (how === 'by its signal') stop.abort(new Error('stop'));
+  await time.advance(340);
+  expect(await ended).toMatchObject({ error: expect.any(Error) });
+  const trying = settled(registry.obtain('key').tryLock());
+  await time.advance(10);
+  // By then its lock may be free.
+  attempt.resolve(refused(60_000));
+  expect(await trying).toMatchObject({ after: 0, value: { key: 'key' } });
+});
+
+it.each([
   ['is told what Redis answers to the caller that was quicker', 301, 5_000, 0],
   ['is told within its commandTimeout, though that caller is not answered (P1)', 480, 500, 330],
 ])('Behind a slow unlock, a caller that does not wait %s', async (_, ms, commandTimeout, later) => {

@@ -47,7 +47,7 @@ const forget = () => registry.forget('key');
 it.each([
   ['lock', lock, 'Lock "key" could not be acquired'],
   ['tryLock', tryLock, 'Lock "key" could not be acquired'],
-  ['lock of several keys', lockBoth, 'Lock "a + b" could not be acquired'],
+  ['lock of several keys', lockBoth, 'Lock "a" could not be acquired'],
   ['inspect', inspect, 'Lock "key" could not be inspected'],
   ['forceUnlock', forceUnlock, 'It is not known whether lock "key" was unlocked by force'],
   ['once', once, 'Lock "key" could not be acquired'],

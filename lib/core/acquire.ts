@@ -92,7 +92,7 @@ export class Call {
   readonly #ttl: number;
   /** ms that an attempt has, however little is left of the wait. More with `minReplicas`: its WAIT follows an earlier one. */
   readonly #leastTimeout: number;
-  /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call. */
+  /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
   #answerBy: number;
   #backoff: Backoff | undefined;
   /** For a single attempt: ends the look at whether the client has a connection. */
@@ -108,7 +108,7 @@ export class Call {
     this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
     const { commandTimeout, minReplicas, replicaTimeout } = lock.services.settings;
     this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
-    this.#answerBy = wait.isSingleAttempt ? wait.startedAt + commandTimeout : wait.endsAt;
+    this.#answerBy = wait.isSingleAttempt ? Math.min(wait.startedAt + commandTimeout, wait.endsAround) : wait.endsAt;
   }
 
   /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over, or it was not asked for. */

@@ -94,6 +94,8 @@ export class Wait implements Linked<Wait> {
   step: Step<never> | undefined;
   /** On the monotonic clock. */
   readonly endsAt: number;
+  /** The end of the wait of the multi-key lock around this one, if that waits. */
+  readonly endsAround: number;
   #interruption: { readonly reason: unknown } | undefined;
 
   /** `waitTime` in ms. `around`: that of a multi-key lock. */
@@ -104,6 +106,7 @@ export class Wait implements Linked<Wait> {
     this.holdsOthers = around?.holdsOthers ?? false;
     this.isSingleAttempt = waitTime === 0;
     this.endsAt = this.startedAt + waitTime;
+    this.endsAround = around === undefined || around.isSingleAttempt ? Number.POSITIVE_INFINITY : around.endsAt;
     this.signal = signal;
     if (signal !== undefined) listen(signal, this);
   }

@@ -40,7 +40,7 @@ export class MultiAcquisition {
     this.request = request;
     this.#isRun = isRun;
     // A part is renewed while others are waited for. What is given back on the way is free at once.
-    this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0, signal: undefined };
+    this.#attempt = { ...request, waitTime: 0, renew: true, minHold: 0 };
     this.#leases = parts.map(() => undefined);
     this.#endsAt = this.wait.isSingleAttempt ? Number.POSITIVE_INFINITY : this.wait.endsAt;
   }
@@ -74,7 +74,7 @@ export class MultiAcquisition {
       // All that were asked for were granted.
       if (!failures.has(missing)) continue;
       const part = this.#parts[missing] as RedisLock;
-      const { remaining: waitTime, signal } = this.wait;
+      const { remaining: waitTime } = this.wait;
       if (waitTime === 0) {
         const failure = failures.get(missing);
         if (failure !== undefined) throw failure;
@@ -82,7 +82,7 @@ export class MultiAcquisition {
       }
       const releasing = this.#release(missing + 1);
       this.wait.holdsOthers = missing > 0;
-      const lease = await part.enter({ ...this.#attempt, waitTime, signal }, this.#isRun, this.wait);
+      const lease = await part.enter({ ...this.#attempt, waitTime }, this.#isRun, this.wait);
       if (lease === null) return part;
       this.#leases[missing] = lease;
       await this.#inTime(releasing);

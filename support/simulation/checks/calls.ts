@@ -1,6 +1,6 @@
 import type { SharedKind } from '../../../lib/api/lock-types';
 import { isShared, keysOf, type Round } from '../plan';
-import { type Host, hostOf, isCutOff, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 import { Vacancies } from './vacancies';
 import { WaiterChecks } from './waiters';
@@ -56,8 +56,6 @@ export class CallChecks {
   readonly #keys: readonly string[];
   readonly #vacancies: Vacancies;
   readonly #waiters: WaiterChecks;
-  /** Aborted without a connection: in a lock of several keys, its attempt for each may go on, for `commandTimeout`. */
-  readonly #abandoned = new Set<PendingCall>();
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
 
   constructor(world: World, leases: LeaseChecks) {
@@ -81,11 +79,6 @@ export class CallChecks {
   /** `isRefused`: it ended because somebody else is said to hold the lock. `failed`: without a lease. */
   end(call: PendingCall, isRefused: boolean, failed = isRefused): void {
     this.pending.delete(call);
-    if (this.#world.plan.lockType === 'multi' && call.abortedAt !== undefined && isCutOff(this.#world, call.host)) {
-      this.#abandoned.add(call);
-      const { commandTimeout = 5_000 } = call.host.registryOptions;
-      this.#world.timeline.after(commandTimeout, () => this.#abandoned.delete(call));
-    }
     // One that did not wait left its number where nobody else waits.
     if (failed && (!isRefused || call.waitTime === 0))
       for (const key of call.keys) this.#world.permits.doubt(call.host, key);
@@ -122,9 +115,7 @@ export class CallChecks {
 
   /** Somebody in this process has waited for the key since then. */
   #isWaiting(host: Host, key: string, since: number): boolean {
-    return [...this.pending, ...this.#abandoned].some(
-      (call) => call.host === host && call.keys.includes(key) && call.startedAt <= since,
-    );
+    return [...this.pending].some((call) => call.host === host && call.keys.includes(key) && call.startedAt <= since);
   }
 
   /** When this process last had one of the locks. */
