@@ -416,6 +416,16 @@ it('The semaphores of a registry that is closed are waited for', async () => {
   await closing;
 });
 
+it('close() counts no permit as given up that a listener to the loss of another one has unlocked', async () => {
+  const { registry, warnings } = createRegistry(redis, {});
+  const semaphore = registry.semaphore('key', { permits: 2 });
+  const [first, second] = await Promise.all([semaphore.lock(), semaphore.lock()]);
+  first.signal.addEventListener('abort', () => void second.unlock());
+  await registry.close({ timeout: 0 });
+  expect(second.signal.aborted).toBe(false);
+  expect(warnings).toMatchObject([{ message: expect.stringContaining('gave up a lease') }]);
+});
+
 it('What is not a semaphore in Redis is explained, and its script and inspection are of its kind', async () => {
   const lease = await semaphoreOf().lock();
   redis.evalSha.mockResolvedValueOnce(['me:1', 9, '', 0, 2, 'semaphore:me:1']);

@@ -208,7 +208,8 @@ export class RedisLock implements DistributedLock {
   loseByClose(): number {
     const held = this.leases.filter(({ hold }) => hold.isHeld);
     for (const { hold } of held) hold.lose('closed');
-    return held.length;
+    // A listener to one loss may have unlocked another one.
+    return held.filter((lease) => lease.checkLost()).length;
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
