@@ -293,9 +293,8 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'if (protocol.exchange !== undefined) return this.#exchange(ended, half);',
-        `if (!isUnused) return undefined;
-    if (protocol.exchange !== undefined) return this.#exchange(ended, half);`,
+        'if (protocol.exchange !== undefined) {',
+        'if (!isUnused) return undefined; if (protocol.exchange !== undefined) {',
       ],
     ],
   },

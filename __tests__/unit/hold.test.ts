@@ -171,19 +171,19 @@ describe('An attempt', () => {
 
 describe('A hold', () => {
   it('A hold that is passed on is put before the watchdog where that does not know when to renew it', () => {
-    const row = (ttl: number, isWatched: boolean, renewAt?: number, renewUntil?: number) => {
-      const hold = Object.assign(grant(), { renewAt });
-      hold.passedOn(leaseOf({ ttl, renewUntil }), isWatched, time.now);
+    const row = (isWatched: boolean, other: Partial<Hold>, lease: Partial<LeaseOfHold> = {}) => {
+      const hold = grant();
+      if (!isWatched) hold.unlocked();
+      Object.assign(hold, other).passedOn(leaseOf(lease), time.now);
       return [hold.ttl, hold.longestTtl, log.join()].join(' ');
     };
-    expect(row(3_000, true, 2_000)).toBe('3000 3000 ');
-    const others = [
-      row(3_000, true),
-      row(3_000, true, undefined, 0),
-      row(3_000, false, 2_000),
-      row(9_000, true, 2_000),
-    ];
-    expect(others).toEqual(['3000 3000 add', '3000 3000 add', '3000 3000 add', '9000 9000 add']);
+    const renewAt = 2_000;
+    expect(row(true, { renewAt }, { endsAt: renewAt })).toBe('3000 3000 ');
+    expect(row(true, {})).toBe('3000 3000 add');
+    expect(row(true, { renewAt }, { endsAt: renewAt - 1 })).toBe('3000 3000 add');
+    expect(row(true, { renewAt, unread: 1 })).toBe('3000 3000 add');
+    expect(row(false, { renewAt })).toBe('3000 3000 remove,add');
+    expect(row(true, { renewAt }, { ttl: 9_000 })).toBe('9000 9000 add');
   });
 
   it.each<[what: string, other: Partial<LockRequest>, passed: number, isFresh: boolean]>([

@@ -156,7 +156,7 @@ describe('The watchdog', () => {
     [
       'where it may have been released while it was confirmed for its next lease',
       { ttl: 60_000 },
-      { 999: (lease) => lease.unlocked(), 1000: confirmNow, 1005: (lease) => lease.passedOn(next, false, time.now) },
+      { 999: (lease) => lease.unlocked(), 1000: confirmNow, 1005: (lease) => lease.passedOn(next, time.now) },
       '1006',
     ],
     [

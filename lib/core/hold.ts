@@ -243,16 +243,18 @@ export class Hold implements Timed {
     watchdog.add(this, now);
   }
 
-  /** The next caller of this process relies on it. `isWatched`: the watchdog was not told that the lease before ended. */
-  passedOn(lease: LeaseOfHold, isWatched: boolean, now: number): void {
-    const isSameTtl = this.ttl === lease.ttl;
-    this.#asks(lease.ttl);
-    this.ttl = lease.ttl;
+  /** The next caller of this process relies on it. */
+  passedOn(lease: LeaseOfHold, now: number): void {
+    const { endsAt, ttl } = lease;
+    const { renewAt } = this;
+    // The watchdog was not told that the lease before ended, and looks at it before this one may end.
+    const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= endsAt;
+    const isSameTtl = this.ttl === ttl;
+    this.#asks(ttl);
+    this.ttl = ttl;
     this.#become('held', lease);
-    // A lease that is not renewed may end before the one that was.
-    const isScheduled = isWatched && isSameTtl && this.renewAt !== undefined;
     this.#wasPassedOn = true;
-    if (!isScheduled) this.#watchdog?.add(this, now);
+    if (!isScheduled || !isSameTtl) this.#watchdog?.add(this, now);
   }
 
   /** Redis has given it these tokens. What is left of earlier ones is not used. */

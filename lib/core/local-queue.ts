@@ -106,13 +106,9 @@ export class LocalQueue<Caller = void, T = never> {
     });
   }
 
-  /**
-   * Passes the turn to the next caller without a release. `take`: makes of that caller what it gets in place of the turn,
-   * if anything.
-   */
-  pass(turn: Turn, take?: (caller: Caller) => T | undefined): void {
-    const first = this.#waiting?.list.first;
-    first?.resume(take?.(first.caller) ?? turn);
+  /** Passes the turn to the next caller without a release, or what that caller gets in its place. */
+  pass(turn: Turn, inPlace?: T): void {
+    this.#waiting?.list.first?.resume(inPlace ?? turn);
   }
 
   /** Gives every waiter a turn that is none. */

@@ -55,6 +55,9 @@ export interface LockServices {
 /** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
 const LOOP_TURN = 5;
 
+/** @internal A hold went to the next caller; or what became of it in place of that. */
+export type PassedOn = 'passed on' | Promise<Released | 'passed on'>;
+
 /** Since when the callers of a registry have passed holds on in this turn of the event loop. */
 export class LoopTurn {
   #since: number | undefined;
@@ -346,7 +349,7 @@ export class RedisLock implements DistributedLock {
    * at once, or by one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not
    * go to anybody; it is to be released.
    */
-  passOn(ended: RedisLease, now: number, timeout: number): 'passed on' | Promise<Released | 'passed on'> | undefined {
+  passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined {
     const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
     const { hold } = ended;
@@ -355,13 +358,17 @@ export class RedisLock implements DistributedLock {
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
-      return this.#pass(ended, timeout, true, now);
+      return this.#pass(next, ended, timeout, now);
     }
     // What it has sent sees to it, after a release.
     if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
     const half = timeout / 2;
-    if (protocol.exchange !== undefined) return this.#exchange(ended, half);
+    if (protocol.exchange !== undefined) {
+      const exchange = next.exchange(ended, half);
+      this.give(next);
+      return exchange.catch((error: unknown) => releaseAfter(error, hold, half));
+    }
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
     const asked = hold.confirmOrRelease(ttlFor(next.request), half, now, this.queue.length);
@@ -374,8 +381,7 @@ export class RedisLock implements DistributedLock {
         const first = this.nextAfter(ended);
         const at = clock.now();
         const isEnough = first !== undefined && hold.keyUntil - at >= neededFor(first.request);
-        if (!isEnough || hold.mayBeOutdated) return hold.release(half);
-        return this.#pass(ended, half, false, at);
+        return isEnough && !hold.mayBeOutdated ? this.#pass(first, ended, half, at) : hold.release(half);
       },
       (error: unknown) => releaseAfter(error, hold, half),
     );
@@ -387,13 +393,8 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
-  #pass(
-    ended: RedisLease,
-    timeout: number,
-    isWatched: boolean,
-    now: number,
-  ): 'passed on' | Promise<Released | 'passed on'> {
-    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(ended, isWatched);
+  #pass(next: Call, ended: RedisLease, timeout: number, now: number): PassedOn {
+    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(next, ended);
   }
 
   /** Until then the lease that ended stands for the hold: `close` waits for it. */
@@ -401,44 +402,31 @@ export class RedisLock implements DistributedLock {
     await clock.immediate();
     const next = this.nextAfter(ended);
     if (next === undefined || !ended.hold.isFreshFor(next.request, clock.now())) return ended.hold.release(timeout);
-    return this.#passNow(ended, false);
+    return this.#passNow(next, ended);
   }
 
-  #passNow(ended: RedisLease, isWatched: boolean): 'passed on' {
+  #passNow(next: Call, ended: RedisLease): 'passed on' {
     ended.handedOver();
-    this.give((call) => this.leaseOf(ended.hold, call, isWatched));
+    this.give(next, this.leaseOf(ended.hold, next));
     this.leaseOver(ended);
     return 'passed on';
   }
 
-  /**
-   * @internal The next caller gets what `take` makes of the hold: a lease, or (`undefined`) its turn, and it makes an
-   * attempt.
-   */
-  protected give(take: (call: Call) => RedisLease | undefined): void {
-    this.lease = undefined;
-    this.queue.pass(this.#turn as Turn, take);
+  /** @internal The next caller gets the lease; without one, it gets its turn and makes an attempt. */
+  protected give(_next: Call, lease?: RedisLease): void {
+    this.lease = lease;
+    this.queue.pass(this.#turn as Turn, lease);
   }
 
   /** @internal A lease of a hold that was acquired for another one. */
-  protected leaseOf(hold: Hold, { request, wait }: Call, isWatched: boolean): RedisLease {
+  protected leaseOf(hold: Hold, { request, wait }: Call): RedisLease {
     const now = clock.now();
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
     const lease = new RedisLease(this, hold, request, now, true);
-    hold.passedOn(this.reliesOn(hold, lease), isWatched, now);
+    hold.passedOn(this.reliesOn(hold, lease), now);
     this.add(lease);
     return lease;
-  }
-
-  /** The next caller's next attempt ends the hold. */
-  #exchange(ended: RedisLease, timeout: number): Promise<Released> {
-    let exchange: Promise<Released> | undefined;
-    this.give((call) => {
-      exchange = call.exchange(ended, timeout);
-      return undefined;
-    });
-    return (exchange as unknown as Promise<Released>).catch((error) => releaseAfter(error, ended.hold, timeout));
   }
 
   /** @internal Called when a lease has ended. */

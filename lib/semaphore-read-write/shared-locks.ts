@@ -7,7 +7,7 @@ import type { LockBackend } from '../core/backend';
 import type { Hold, LeaseOfHold } from '../core/hold';
 import type { RedisLease } from '../core/lease';
 import type { Turn } from '../core/local-queue';
-import { type LockServices, RedisLock } from '../core/lock';
+import { type LockServices, type PassedOn, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { type LockProtocol, Permits } from '../core/protocol';
 import { Scope } from '../core/scope';
@@ -73,11 +73,9 @@ class SharedLock extends RedisLock {
     return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
   }
 
-  protected override give(take: (call: Call) => RedisLease | undefined): void {
-    const call = this.#sleeper as Call;
-    const lease = take(call);
-    if (lease !== undefined) call.receive(lease, this.queue.next);
-    call.wake();
+  protected override give(next: Call, lease?: RedisLease): void {
+    if (lease !== undefined) next.receive(lease, this.queue.next);
+    next.wake();
   }
 }
 
@@ -163,7 +161,7 @@ class ReadLock extends SharedLock {
     const hold = this.#hold;
     const now = clock.now();
     if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
-      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, call.request.renew);
+      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call);
     }
     return super.tryEnter(call, protocol);
   }
@@ -179,13 +177,13 @@ class ReadLock extends SharedLock {
     this.#hold = hold;
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
       if (!hold.isFreshFor(next.request, clock.now())) break;
-      this.queue.pass(turn, (call) => this.leaseOf(hold, call, call.request.renew));
+      this.queue.pass(turn, this.leaseOf(hold, next));
     }
     super.recordLease(lease, hold, turn);
   }
 
   /** @internal The hold stays as long as others are inside. */
-  override passOn(ended: RedisLease, now: number, timeout: number): ReturnType<RedisLock['passOn']> {
+  override passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined {
     const group = ended.hold.lease as Group;
     group.leases.delete(ended);
     if (group.leases.size === 0) return super.passOn(ended, now, timeout);
