@@ -95,8 +95,6 @@ export class Call {
   /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
   #answerBy: number;
   #backoff: Backoff | undefined;
-  /** For a single attempt: ends the look at whether the client has a connection. */
-  #endWatch: (() => void) | undefined;
   /** Too few replicas acknowledged the last grant; and since when. */
   #notReplicated: { readonly error: NotReplicatedError; readonly since: number } | undefined;
 
@@ -115,6 +113,8 @@ export class Call {
   async run(): Promise<RedisLease | null> {
     const lock = this.#lock;
     const wait = this.wait;
+    /** For a single attempt: ends the look at whether the client has a connection. */
+    let endWatch: (() => void) | undefined;
     try {
       // Throws when the registry is closed.
       lock.services.waits.begin(wait);
@@ -124,7 +124,7 @@ export class Call {
         this.#become('gone');
         return null;
       }
-      if (wait.isSingleAttempt) this.#endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
+      if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
       let entry = lock.tryEnter(this, this.#protocol);
       if (entry === undefined) {
         this.#noteWaiting('local');
@@ -149,7 +149,7 @@ export class Call {
       this.#abandon('gone');
       throw error;
     } finally {
-      this.#endWatch?.();
+      endWatch?.();
       if (this.#isWaiting) lock.waiting--;
       lock.left(wait);
     }
@@ -521,8 +521,7 @@ export class Call {
     if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? this.#lock.isContended) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
-      const isOver = lock.nextLeaseOver();
-      await wait.suspend<void>(this.#timeLeft, (resume) => void isOver.then(resume));
+      await wait.within(this.#timeLeft, lock.nextLeaseOver());
       wait.throwIfInterrupted();
     }
     // The attempt in front failed: this caller makes its own, if the turn is free now.
@@ -543,7 +542,7 @@ export class Call {
       () => true,
       () => false,
     );
-    const isAnswered = await wait.suspend<boolean>(within, (resume) => void outcome.then(resume));
+    const isAnswered = await wait.within(within, outcome);
     wait.throwIfInterrupted();
     return isAnswered;
   }

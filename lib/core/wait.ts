@@ -161,6 +161,11 @@ export class Wait implements Linked<Wait> {
     await this.suspend(Math.min(ms, this.remaining), () => undefined);
   }
 
+  /** Settles as `promise` does, or with `undefined` after `ms`, for a caller whose step others may end. */
+  within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+    return this.suspend<T>(ms, (resume, fail) => void promise.then(resume, fail));
+  }
+
   /**
    * Leaves a free lock to others for `ms`, but for no more than half of the time that is left: then there is time for
    * an attempt. `undefined`: not at all.
@@ -180,10 +185,7 @@ export class Wait implements Linked<Wait> {
 
   /** Settles as `promise` does, for a caller whose step others may end. */
   unlessOver<T>(promise: Promise<T>): Promise<T> {
-    return this.suspend<T>(Number.POSITIVE_INFINITY, (resume, fail) => {
-      promise.then(resume, fail);
-      return undefined;
-    }) as Promise<T>;
+    return this.within(Number.POSITIVE_INFINITY, promise) as Promise<T>;
   }
 }
 

@@ -164,8 +164,7 @@ export class MultiAcquisition {
     const limit = Math.max(this.#endsAt - clock.now(), LEAST_TIME_TO_ANSWER);
     // Then only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
-    const inTime = wait.suspend<T>(limit, (resume, fail) => void promise.then(resume, fail));
-    return inTime.then((result) => {
+    return wait.within(limit, promise).then((result) => {
       if (result !== undefined) return result;
       throw noAnswer(wait.key, this.#services.connection);
     });

@@ -114,10 +114,9 @@ export class Once {
 
   /** `undefined`: the wait is over. The caller whose own task runs waits for that. */
   async #textFor(flight: Flight, wait: Wait, isOwn: boolean, isSilent: () => boolean): Promise<string | undefined> {
-    const within = (ms: number): Promise<string | undefined> =>
-      wait.suspend<string>(ms, (resume, fail) => void flight.text.then(resume, fail));
+    let text = await wait.within(wait.remaining, flight.text);
     // What was asked has some time to be answered in any case.
-    const text = (await within(wait.remaining)) ?? (isSilent() ? await within(LEAST_TIME_TO_ANSWER) : undefined);
+    if (text === undefined && isSilent()) text = await wait.within(LEAST_TIME_TO_ANSWER, flight.text);
     return text ?? (isOwn && flight.isRunning ? wait.unlessOver(flight.text) : undefined);
   }
 
@@ -198,7 +197,7 @@ export class Once {
         // A failure is that of the wait for the lock too, which reports it.
         const text = await this.#results.read(name, this.#timeout).catch(() => undefined);
         if (text !== undefined) return text;
-        await wait.suspend<void>(watch.pause, (resume) => void woken.then(resume));
+        await wait.within(watch.pause, woken);
       } finally {
         stop();
       }
