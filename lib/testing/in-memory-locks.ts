@@ -269,12 +269,12 @@ export function inMemoryBackend(
     return { is, as: isShared ? is : `a lock of type ${lockType}`, isShared };
   };
   const open = (kind: StoredKind, names: LockNames) => {
-    const isShared = kind !== 'lock';
+    const use = useOf(kind);
     // Throws for a name whose companion would be in another hash slot.
-    if (isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
+    if (use.isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
       names.companion('queue');
-    const travels = !isShared && lockType !== 'redisson-fair';
-    return inMemoryProtocol(names.lock, kind, useOf(kind), locks, send, isFencing, travels);
+    const travels = !use.isShared && lockType !== 'redisson-fair';
+    return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
   const state = (names: LockNames, seenAs: Use): Inspected => {
     const lock = locks.find(names.lock);
@@ -341,7 +341,8 @@ function inMemoryProtocol(
   const waiting = new Set<(result: NotGranted) => void>();
   const lock = () => locks.find(name);
   const hasToken = isFencing && hasTokens(kind);
-  const answered = <T extends Grant | NotGranted>(answer: T): T =>
+  /** The store mints a token for each grant. */
+  const asAsked = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
   const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
     hasQueue: true,
@@ -361,7 +362,7 @@ function inMemoryProtocol(
         if (permits !== undefined) protocol.permits?.told(permits.at, lock().permits);
         return said;
       }, timeout);
-      return answered(answer);
+      return asAsked(answer);
     },
 
     async wait(hold, _refusal, wait) {
@@ -380,7 +381,7 @@ function inMemoryProtocol(
       }
       // The caller has the lock since now, and not since its attempt: readers of its process may enter with it.
       if (answer?.granted) hold.sentAt = clock.now();
-      return answered(answer ?? NOT_GRANTED);
+      return asAsked(answer ?? NOT_GRANTED);
     },
 
     /** A caller that waits tells its number of permits. It keeps its position. */
@@ -403,7 +404,7 @@ function inMemoryProtocol(
           detach: (owner, to, ttl, timeout) => send(() => lock().detach(owner, to, ttl), timeout),
           async adopt(from, { owner, ttl }, timeout) {
             const answer = await send(() => lock().adopt(from, owner, ttl), timeout);
-            return typeof answer === 'string' ? answer : answered(answer);
+            return typeof answer === 'string' ? answer : asAsked(answer);
           },
         }
       : undefined,
