@@ -241,9 +241,9 @@ export class Redis implements Connection {
       this.#sendAll(calls);
       return;
     }
-    this.#sendAll(calls.filter(({ script }) => !mayAcquire(script)));
+    this.#sendAll(calls.filter(({ script }) => !script.mayAcquire));
     // Nobody waits any more for some of them: what they acquire would be nobody's.
-    void answer.then(() => this.#sendAll(calls.filter(({ script, isOver }) => mayAcquire(script) && !isOver)));
+    void answer.then(() => this.#sendAll(calls.filter(({ script, isOver }) => script.mayAcquire && !isOver)));
   };
 
   #sendAll(calls: readonly ScriptCommand[]): void {
@@ -259,7 +259,7 @@ export class Redis implements Connection {
     // What goes alone is under `undefined`, where nobody looks.
     const bySlot = new Map<string | undefined, ScriptCommand[][]>();
     for (const call of calls) {
-      const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !mayAcquire(call.script));
+      const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !call.script.mayAcquire);
       const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] as string) : undefined;
       const open = (slot === undefined ? undefined : bySlot.get(slot)) ?? [];
       const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as ScriptCommand, call));
@@ -305,8 +305,4 @@ function areLike({ script, options, group }: ScriptCommand, other: ScriptCommand
     options.keys.length === other.options.keys.length &&
     options.arguments.length === other.options.arguments.length
   );
-}
-
-function mayAcquire(script: Script): boolean {
-  return script instanceof LockScript && script.mayAcquire;
 }

@@ -10,12 +10,15 @@ export class Script {
   readonly name: string;
   readonly source: string;
   readonly sha1: string;
-  /** For a script that may acquire a lock: whether its reply about one says so. Only this counts for `minReplicas`. */
+  /** May take a lock that was free until then, as far as is known. What is renewed, or adopted, was not. */
+  readonly mayAcquire: boolean;
+  /** For a script that grants a lock: whether its reply about one says so. Only this counts for `minReplicas`. */
   readonly grants: ((reply: unknown) => boolean) | undefined;
 
-  constructor(name: string, source: string, grants?: (reply: unknown) => boolean) {
+  constructor(name: string, source: string, mayAcquire = false, grants?: (reply: unknown) => boolean) {
     this.name = name;
     this.source = source;
+    this.mayAcquire = mayAcquire;
     this.grants = grants;
     this.sha1 = createHash('sha1').update(source).digest('hex');
   }
@@ -23,15 +26,8 @@ export class Script {
 
 /** A script about one lock. One command can run it for many locks. It is idempotent, and never returns nil. */
 export class LockScript extends Script {
-  /** It may take a lock that was free until then, as far as is known. */
-  readonly mayAcquire: boolean;
   #forMany: ScriptForMany | undefined;
   #inOrder: ScriptForMany | undefined;
-
-  constructor(name: string, source: string, mayAcquire = false, grants?: (reply: unknown) => boolean) {
-    super(name, source, grants);
-    this.mayAcquire = mayAcquire;
-  }
 
   /** Runs the script for each of several locks: see `ScriptForMany`. */
   get forMany(): ScriptForMany {
@@ -84,6 +80,7 @@ for i = 1, runs do
   end
 end
 return replies`,
+      one.mayAcquire,
       one.grants,
     );
   }
