@@ -59,6 +59,8 @@ it.each([
   ['database that is none', ['ls', '--url', 'redis://localhost/abc'], /--url is not a URL/],
   ['key of all locks', ['ui', 'order:42'], /takes no KEY/],
   ['short token', ['ui', '--token', 'short'], /--token takes at least 16 characters/],
+  ['token that no header can have', ['ui', '--token', 'a token of 文字 characters'], /--token takes .* ASCII/],
+  ['page of no registryKey', ['ui', '--registry-key', ''], /takes no empty --registry-key/],
   ['name of others without a token', ['ui', '--host', '127.example.org'], /Others can reach 127\.example\.org: give a/],
   ['address of others without a token', ['ui', '--host', '0.0.0.0'], /Others can reach 0\.0\.0\.0: give a --token/],
   ['escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],

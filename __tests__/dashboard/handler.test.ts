@@ -68,8 +68,11 @@ describePrivate('The handler of the page', () => {
     expect(() => dashboard(tested.client, options as DashboardOptions)).not.toThrow(TOKEN);
   });
 
-  it('rejects a short token, and does not repeat it', () => {
-    expect(() => dashboard(tested.client, { token: 'too-short' })).toThrow(RangeError);
-    expect(() => dashboard(tested.client, { token: 'too-short' })).not.toThrow(/too-short/);
-  });
+  it.each(['too-short', 'a token of non-Latin 文字', ' a token with a space'])(
+    'rejects the token %j, and does not repeat it',
+    (token) => {
+      expect(() => dashboard(tested.client, { token })).toThrow(RangeError);
+      expect(() => dashboard(tested.client, { token })).not.toThrow(token);
+    },
+  );
 });

@@ -11,6 +11,7 @@ import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } 
 import { type FoundLock, hasOtherOwner, longestHold, mayBeOf } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
+import { SECRET } from '../internal/validation';
 import {
   type Arguments,
   assertNoKey,
@@ -219,7 +220,10 @@ export async function ui(args: Arguments): Promise<number> {
   if (!isLoopback && values.token === undefined) {
     throw usageError(`Others can reach ${host}: give a --token of at least 16 characters`);
   }
-  if (token.length < 16) throw usageError('--token takes at least 16 characters');
+  if (!SECRET.test(token))
+    throw usageError('--token takes at least 16 characters of ASCII, without a space at its ends');
+  if (registryKeyOf(values) === '')
+    throw usageError('ui takes no empty --registry-key: without one, it shows all locks');
   return using(values, async ({ client }) => {
     const page = dashboard(client, { token, actions, registryKey: registryKeyOf(values) });
     const server = createServer(toNode(page));

@@ -5,7 +5,15 @@ import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { join } from 'node:path';
 import { findLocks, forceUnlock } from '../inspection/find-locks';
 import { backgroundPause, clock } from '../internal/clock';
-import { boolean, type Checks, callback, checkedOptions, expected, nonEmptyString } from '../internal/validation';
+import {
+  boolean,
+  type Checks,
+  callback,
+  checkedOptions,
+  expected,
+  nonEmptyString,
+  SECRET,
+} from '../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../redis/client';
 import { messageOf } from '../redis/failure';
 import { Activity } from './activity';
@@ -14,7 +22,8 @@ import { viewOf } from './view';
 /** Options of `dashboard`. Either `token` or `authorize` is needed. */
 export interface DashboardOptions {
   /**
-   * Everybody who has it sees the locks: at least 16 characters. The address of the page ends with `#token=` and it.
+   * Everybody who has it sees the locks: at least 16 characters of ASCII. The address of the page ends with `#token=` and
+   * it.
    * @default none
    */
   token?: string | undefined;
@@ -208,7 +217,9 @@ function secret(name: string, value: unknown): string {
   if (typeof value !== 'string') {
     throw new TypeError(`Expected \`${name}\` to be a string, got a value of type ${typeof value}`);
   }
-  if (value.length < 16) throw new RangeError(expected(name, 'of at least 16 characters', '…'));
+  if (!SECRET.test(value)) {
+    throw new RangeError(expected(name, 'of at least 16 characters of ASCII, without a space at its ends', '…'));
+  }
   return value;
 }
 

@@ -176,3 +176,6 @@ export function strings(name: string, value: unknown, check: Check<string> = str
 export function expected(name: string, what: string, value: unknown): string {
   return `Expected \`${name}\` to be ${what}, got ${inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY })} (${value === null ? 'null' : typeof value})`;
 }
+
+/** A secret that a header can have as it is: at least 16 characters of ASCII, without a space at its ends. */
+export const SECRET = /^[!-~][ -~]{14,}[!-~]$/;

@@ -18,7 +18,8 @@ const { RedisLockRegistry } = require('../../dist');
 const { startRedis } = require('../../support/redis.ts');
 const { freePort } = require('../../support/free-port.ts');
 
-const TOKEN = 'a-token-for-the-tests-of-the-page';
+// As `openssl rand -base64` makes them.
+const TOKEN = 'a+token/for+the/tests+of+the/page==';
 /** The folder that gets pictures, from the root; by default they are made and thrown away. */
 const { PICTURES } = process.env;
 const DESKTOP = { width: 1280, height: 740 };

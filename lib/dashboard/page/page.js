@@ -526,7 +526,9 @@ function openHelp() {
 // What people do
 
 function readAddress() {
-  const address = new URLSearchParams(location.hash.slice(1));
+  // The token stands there as it is. In what the page writes, a + is a space.
+  const hash = location.hash.slice(1).replace(/(?<![^&])token=[^&]*/, (token) => token.replaceAll('+', '%2B'));
+  const address = new URLSearchParams(hash);
   const given = address.get('token');
   if (given !== null) {
     token = given;
