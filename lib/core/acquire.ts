@@ -195,7 +195,7 @@ export class Call {
     this.#abandon('served');
   }
 
-  /** False: the call before this one has asked for something else, or has no answer to wait for. */
+  /** Takes over what the call before has asked for. False: that is something else, or has no answer to wait for. */
   private goesOnWith(asked: Asked): boolean {
     const { request } = this;
     const { leastLife, permits, ttl, waits } = asked.hold;

@@ -2,7 +2,7 @@ import type { LockState } from '../api/distributed-lock';
 import type { SharedKind } from '../api/lock-types';
 import type { Connection } from '../redis/connection';
 import type { LockNames } from '../redis/names';
-import type { LockProtocol } from './protocol';
+import type { LockProtocol, NotHeld } from './protocol';
 
 /** What an inspection of a lock found. `owner`: `undefined`: the lock is free. */
 export interface Inspected extends Omit<LockState, 'held' | 'name' | 'isOurs' | 'acquiredAt'> {
@@ -30,7 +30,7 @@ export interface HeldCall {
 /** The script ran while the lock was the owner's; or it was not, and nothing was done. */
 export type HeldResult =
   | { readonly held: true; readonly reply: unknown }
-  | { readonly held: false; readonly state: 'expired' | 'stolen' };
+  | { readonly held: false; readonly state: NotHeld };
 
 /** Runs scripts of the application's, each only if the lock is still the owner's at that moment. */
 export interface ScriptRunner {

@@ -134,10 +134,10 @@ export class Hold implements Timed {
 
   // Attempts
 
-  /** An attempt is about to be sent. `now`: for a caller that has read the clock just now. */
-  stamp(now = clock.now()): void {
-    this.sentAt = now;
-    this.drift = drift(now);
+  /** An attempt is about to be sent. */
+  stamp(): void {
+    this.sentAt = clock.now();
+    this.drift = drift(this.sentAt);
     this.noteConnection();
     this.#wasClientClosed = this.#connection.isClientClosed;
   }
@@ -247,7 +247,7 @@ export class Hold implements Timed {
   passedOn(lease: LeaseOfHold, now: number): void {
     const { endsAt, ttl } = lease;
     const { renewAt } = this;
-    // The watchdog was not told that the lease before ended, and looks at it before this one may end.
+    // The watchdog was not told that the lease before ended, and looks at the hold before this one may end.
     const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= endsAt;
     const isSameTtl = this.ttl === ttl;
     this.#asks(ttl);
@@ -514,12 +514,12 @@ export class Hold implements Timed {
 }
 
 /** ms that must be left of a hold for a lease: its whole ttl where it is not renewed. */
-export function neededFor({ ttl, renew, minHold }: { ttl: number; renew: boolean; minHold: number }): number {
+export function neededFor({ ttl, renew, minHold }: LockRequest): number {
   return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);
 }
 
 /** The ttl to ask for when a hold goes to a lease: fixed leases that follow each other then need no command for a while. */
-export function ttlFor({ ttl, renew, minHold }: { ttl: number; renew: boolean; minHold: number }): number {
+export function ttlFor({ ttl, renew, minHold }: LockRequest): number {
   return Math.ceil(Math.max(ttl, minHold) + (renew ? 0 : FRESH));
 }
 

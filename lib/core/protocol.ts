@@ -51,7 +51,7 @@ export const NOT_GRANTED: NotGranted = { granted: false };
 /** What Redis says of an owner: it holds the lock until then; nobody or another owner does; or there was no answer. */
 export type Ownership =
   | { readonly state: 'held'; readonly until: number }
-  | { readonly state: 'expired' | 'stolen' }
+  | { readonly state: NotHeld }
   /** `late`: the answer, where it may still come. It never rejects. */
   | { readonly state: 'unknown'; readonly cause: unknown; readonly late?: Promise<Ownership> };
 

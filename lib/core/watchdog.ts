@@ -118,7 +118,8 @@ export class Watchdog {
     const { renewAt, until, unread } = hold;
     const isWaiting = unread === 0 && renewAt !== undefined;
     const time = isWaiting ? Math.min(until, renewAt) : until;
-    if (this.#waiting.has(hold) && this.#waiting.timeOf(hold) <= time) return;
+    const filedFor = this.#waiting.timeOf(hold);
+    if (filedFor !== undefined && filedFor <= time) return;
     this.remove(hold);
     if (isWaiting) this.#waiting.add(hold, time);
     else this.#ending.add(hold, time);

@@ -89,7 +89,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       nextOwner: ownersOf(this.id),
       explainWrongType: (error, names, timeout) =>
         backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
-      warnNotReplicated: once(onWarning),
+      warnNotReplicated: notReplicatedWarning(onWarning),
       watchdog,
       heldScripts: backend.heldScripts,
       givingBack: new GivingBack(connection, settings.commandTimeout),
@@ -286,7 +286,7 @@ function warnGivenUp(
 }
 
 /** Warns once: a caller that continues to wait would learn of it much later. */
-function once(onWarning: WarningListener): (cause: NotReplicatedError, key: string) => void {
+function notReplicatedWarning(onWarning: WarningListener): (cause: NotReplicatedError, key: string) => void {
   let hasWarned = false;
   return (cause, key) => {
     if (hasWarned) return;
