@@ -39,17 +39,13 @@ export class Scope {
     this.#lock = lock;
     this.#lease = lease;
     // A worker may start each round inside the one before: scopes that are over are let go, not only skipped.
-    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) scope.#letGo();
-  }
-
-  #letGo(): void {
-    let parent = this.#parent;
-    for (; parent !== undefined; parent = parent.#parent) if (!parent.#isForgotten) break;
-    this.#parent = parent;
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
+      while (scope.#parent?.isForgotten) scope.#parent = scope.#parent.#parent;
+    }
   }
 
   /** The scope is over, and no lease that was taken in it is left to be unlocked. */
-  get #isForgotten(): boolean {
+  private get isForgotten(): boolean {
     return !this.#isOpen && this.#orders.every((order) => order.deref()?.isEmpty ?? true);
   }
 
