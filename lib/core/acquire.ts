@@ -76,7 +76,7 @@ export class Call {
   readonly #protocol: LockProtocol;
   #state: CallState = 'in line';
   #turn: Turn | undefined;
-  /** By this call, or by one before it that left it to this one; `undefined`: nothing was asked. */
+  /** What this call has asked for, or a call before that left it to this one. `undefined`: nothing was asked. */
   #asked: Asked | undefined;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
@@ -88,7 +88,7 @@ export class Call {
   #repetitions = 0;
   /** The call is one of the `waiting` callers of its lock. */
   #isWaiting = false;
-  /** What it asks for. */
+  /** The ttl that an attempt asks for. */
   readonly #ttl: number;
   /** ms that an attempt has, however little is left of the wait. More with `minReplicas`: its WAIT follows an earlier one. */
   readonly #leastTimeout: number;

@@ -23,16 +23,16 @@ interface Adoption {
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
 export class Adoptions {
   readonly #services: LockServices;
-  /** Those of the adopted leases that are held, by key. */
+  /** The locks of adopted leases that are held, by key. */
   readonly #locks = new Map<string, RedisLock>();
-  /** Those that Redis has not answered, by the value under which the lease was detached. */
+  /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
 
   constructor(services: LockServices) {
     this.#services = services;
   }
 
-  /** That of the lease of this key that was adopted, and is held. */
+  /** The lock of a lease of this key that was adopted, and is held. */
   lockOf(key: string): RedisLock | undefined {
     return this.#locks.get(key);
   }

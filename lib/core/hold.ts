@@ -53,7 +53,7 @@ export class Hold implements Timed {
   ticket: string;
   /** What its next or last attempt writes, or (granted) what is in Redis. */
   owner: string;
-  /** ms, whole: that of the lease. */
+  /** ms, whole: the ttl of the lease. */
   ttl: number;
   /**
    * ms, whole: the longest ttl that was asked for, by an attempt, for the next caller, or by a renewal. Its key may live
@@ -94,7 +94,7 @@ export class Hold implements Timed {
   #state: HoldState = 'asked';
   /** The lease that relies on it, while it is held. */
   lease: LeaseOfHold | undefined;
-  /** That of its next lease, if it has one left. `undefined`: its leases have none. */
+  /** The token of its next lease, if it has one left. `undefined`: its leases have none. */
   #nextToken: number | undefined;
   #tokensLeft = 0;
   /** When the watchdog renews it, or asks about it; `undefined`: not at all. Whole ms. Kept by the watchdog, as `position`. */

@@ -36,7 +36,7 @@ export class LockCache {
     }
   }
 
-  /** Makes it the most recently used one, and makes room for it where it is new. */
+  /** Makes the lock the most recently used one, and makes room for it where it is new. */
   add(lock: RedisLock): RedisLock {
     if (this.#locks.has(lock.key)) {
       this.#byUse.remove(lock);

@@ -458,7 +458,7 @@ export class RedisLock implements DistributedLock {
     return [this.lease, this.services.adopted(this.key)?.lease].filter((lease) => lease !== undefined);
   }
 
-  /** That of the turn, or an adopted one, which is held without the turn. */
+  /** The lease of the turn, or an adopted one, which is held without the turn. */
   get #held(): RedisLease | undefined {
     return this.lease ?? this.services.adopted(this.key)?.lease;
   }

@@ -7,7 +7,7 @@ import type { Wait } from './wait';
 
 /** The tokens that Redis has given to a hold, for leases that follow each other. */
 export interface Tokens {
-  /** That of the first lease. `undefined`: without fencing. */
+  /** The token of the first lease. `undefined`: without fencing. */
   readonly fencingToken: number | undefined;
   /** How many more there are, each one higher than the one before. Those that are left when the hold ends are not used. */
   readonly moreTokens?: number;

@@ -1,6 +1,6 @@
 /** The states of a kind of thing that has a life: for each, the states that may follow on it. */
 export class States<S extends string> {
-  /** Those of all kinds. */
+  /** The states of all kinds. */
   static readonly all: States<string>[] = [];
   /** Called at each change of state: the simulation counts them. */
   static onChange: ((kind: string, from: string, to: string) => void) | undefined;

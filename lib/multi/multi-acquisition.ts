@@ -30,7 +30,7 @@ export class MultiAcquisition {
   refusing: RedisLock | undefined;
   /** The attempts that were made together last: by the index of the part, until their answers are read. */
   readonly #attempts = new Map<number, Promise<HeldLease | null>>();
-  /** Its time is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
+  /** The time of the acquisition is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
   #endsAt: number;
 
   /** `parts` in the order that all processes share, at least one. */

@@ -8,7 +8,7 @@ import type { EndOfHold, HeldLease } from '../core/unlock-order';
 /** The lease of several locks: it is held as long as each of them is. */
 export class HeldMultiLease implements MultiLease, HeldLease {
   readonly key: string;
-  /** Those of the parts. */
+  /** The leases of the parts. */
   readonly leases: readonly HeldLease[];
   readonly fencingToken = undefined;
   endHold: EndOfHold | undefined;

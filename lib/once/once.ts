@@ -46,14 +46,14 @@ const resultOf = ({ names }: RedisLock): string => names.companion('once');
 class Flight {
   /** The text of the result. */
   text!: Promise<string>;
-  /** That of a result that is there: read, or kept by the task. It counts, whatever becomes of the lock. */
+  /** The text of a result that is there: read, or kept by the task. The result counts, whatever becomes of the lock. */
   kept: string | undefined;
   callers = 0;
   /** Redis is asked for the result, and not for the lock. */
   isLooking = false;
   /** The task runs here, or has run. */
   isRunning = false;
-  /** That of the task. */
+  /** The scope of the task. */
   scope: Scope | undefined;
   readonly waiting = new AbortController();
 }
