@@ -328,11 +328,6 @@ export class RedisLock implements DistributedLock {
     hold.protocol.holder = hold;
   }
 
-  /** @internal */
-  protected add(lease: RedisLease): void {
-    this.lease = lease;
-  }
-
   /** @internal A caller has its result. */
   left(wait: Wait): void {
     this.#callers--;
@@ -425,7 +420,6 @@ export class RedisLock implements DistributedLock {
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
     const lease = new RedisLease(this, hold, request, now, true);
     hold.passedOn(this.reliesOn(hold, lease), now);
-    this.add(lease);
     return lease;
   }
 

@@ -48,12 +48,14 @@ class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  protected override add(lease: RedisLease): void {
+  protected override leaseOf(hold: Hold, call: Call): RedisLease {
+    const lease = super.leaseOf(hold, call);
     this.#leases.add(lease);
+    return lease;
   }
 
   protected override recordLease(lease: RedisLease, _hold: Hold, turn: Turn): void {
-    this.add(lease);
+    this.#leases.add(lease);
     turn.release();
   }
 
