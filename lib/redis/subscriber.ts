@@ -227,11 +227,9 @@ export class Subscriber {
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (!this.#connection?.isOwn) {
-      const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
-      await Promise.race([ended, backgroundPause(CLOSING)]);
-    }
-    this.#endAll();
+    if (this.#connection?.isOwn) return this.#endAll();
+    const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
+    await Promise.race([ended, backgroundPause(CLOSING)]);
     this.#closeConnection();
   }
 
