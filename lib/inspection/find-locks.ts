@@ -377,7 +377,7 @@ function pairsOf(answer: unknown): (readonly [string, string])[] {
   return flat.flatMap((one, i) => (i % 2 === 0 ? [[String(one), String(flat[i + 1])]] : []));
 }
 
-/** `undefined`: a key of this name belongs to another lock. */
+/** The names of a lock; `undefined`: a key of this name belongs to another lock. */
 function namesOf(lock: string): LockNames | undefined {
   return orNot(() => new LockNames('', lock));
 }
@@ -387,7 +387,7 @@ function companion(names: LockNames, suffix: 'queue' | 'tickets' | 'fence' | 'wa
   return orNot(() => names.companion(suffix)) ?? '';
 }
 
-/** `undefined`: it throws. */
+/** What `make` returns; `undefined`: it throws. */
 function orNot<T>(make: () => T): T | undefined {
   try {
     return make();

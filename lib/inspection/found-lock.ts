@@ -109,12 +109,12 @@ export function hasOtherOwner(one: FoundLock, other: FoundLock): boolean {
   return one.format !== 'shared' && firstOwnerOf(one) !== firstOwnerOf(other);
 }
 
-/** Whether it may be a lock of this type; `undefined`: of any. Shared locks have none, and are of all. */
+/** Whether a lock may be of this type; `undefined`: of any. Shared locks have no type, and are of all. */
 export function mayBeOf({ format, types }: FoundLock, type: LockType | undefined): boolean {
   return type === undefined || format === 'shared' || types.includes(type);
 }
 
-/** `undefined`: nobody holds it, or waits for it in a queue. */
+/** What is shown of a lock; `undefined`: nobody holds it, or waits for it in a queue. */
 export function foundLock(
   lock: string,
   format: FoundLock['format'],

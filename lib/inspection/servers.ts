@@ -36,7 +36,7 @@ interface Sending extends RedisClient {
 /** ms between two looks at whether a client has a connection. */
 const INTERVAL = 50;
 
-/** `timeout` in ms, for each command. */
+/** The servers of a client that is connected. `timeout` in ms, for each command. */
 export async function serversOf(client: Sending, timeout: number): Promise<Servers> {
   const monitor = ConnectionMonitor.of(client as object);
   const stop = monitor.onReconnect(() => undefined);

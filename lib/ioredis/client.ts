@@ -72,7 +72,7 @@ export async function sendAlone(cluster: ClusterIoredis, words: readonly string[
   return reply;
 }
 
-/** Its connection can be used. With `lazyConnect` the first command makes it. */
+/** Whether the connection can be used. With `lazyConnect` the first command makes it. */
 export function isReady({ status }: { readonly status: string }): boolean {
   return status === 'ready' || status === 'wait';
 }

@@ -131,7 +131,7 @@ export class TimeSlice {
     this.#sees('this process', answeredAt);
   }
 
-  /** False: long after the last look nothing is known of the turns in between, since nobody here waited. */
+  /** Long after the last look nothing is known of the turns in between, since nobody here waited. */
   #hasLooked(now: number): boolean {
     return now - this.#seenAt <= 3 * this.#idleBetweenTries;
   }
@@ -188,7 +188,7 @@ export class YieldToListeners {
   /** The usual one: waiters are notified. */
   pollingInterval(): undefined {}
 
-  /** Also where it keeps the lock at the end of its slice. */
+  /** This process has the lock from Redis, or keeps it at the end of its slice: another slice begins. */
   acquired(sentAt: number): void {
     this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
   }

@@ -64,12 +64,12 @@ export class Channel {
 export abstract class Channels extends WordsClient implements RedisSubscriber {
   protected readonly channels = new Map<string, Channel>();
 
-  /** Subscribes it: confirms it, or drops it. */
+  /** Subscribes the channel, and confirms or drops it. */
   protected abstract added(channel: Channel): void;
-  /** Unsubscribes it, if it is subscribed. Never rejects. */
+  /** Unsubscribes the channel, if it is subscribed. Never rejects. */
   protected abstract removed(channel: Channel): Promise<void>;
 
-  /** Resolves when Redis has confirmed it. Rejects when Redis refuses it. */
+  /** Resolves when Redis has confirmed the channel. Rejects when Redis refuses it. */
   subscribe(name: string, listener: MessageListener): Promise<void> {
     return this.#join(name, listener, false);
   }
@@ -87,7 +87,7 @@ export abstract class Channels extends WordsClient implements RedisSubscriber {
     return this.#part(name, listener, true);
   }
 
-  /** Nobody listens to it any more; `error`: it could not be subscribed. */
+  /** Forgets a channel that nobody listens to any more; `error`: that could not be subscribed. */
   protected async drop(channel: Channel, error?: unknown): Promise<void> {
     const id = idOf(channel.name, channel.isSharded);
     if (this.channels.get(id) === channel) this.channels.delete(id);
@@ -159,7 +159,7 @@ export abstract class PlacedChannels extends Channels {
   /** Channels were subscribed again: messages may have been missed. */
   protected abstract restored(): void;
 
-  /** Whether it was refused, and another try cannot help. One that was never subscribed is refused by any error. */
+  /** Whether another try cannot help. A channel that was never subscribed is refused by any error. */
   protected isRefused(channel: Channel, error: unknown): boolean {
     return !channel.wasConfirmed || isServerAnswer(error);
   }
@@ -229,7 +229,7 @@ export abstract class PlacedChannels extends Channels {
     return place;
   }
 
-  /** Unsubscribes it there. Never rejects. */
+  /** Unsubscribes the channel there. Never rejects. */
   async #leave(channel: Channel, place: Place): Promise<void> {
     const isNeeded = [...this.channels.values()].some((other) => other.place === place);
     if (!isNeeded) this.#end(place);
@@ -262,7 +262,7 @@ export abstract class PlacedChannels extends Channels {
     this.#retry.unref?.();
   }
 
-  /** Once for all channels whose confirmations arrive together. */
+  /** Calls `restored` once for all channels whose confirmations arrive together. */
   #noteMissed(): void {
     this.#missed ??= clock.immediate().then(() => {
       this.#missed = undefined;

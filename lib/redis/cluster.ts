@@ -31,7 +31,7 @@ export function masterOf(client: RedisClient, slot: number): ClusterNode | undef
   return cluster.masterOf === undefined ? cluster.slots[slot]?.master : cluster.masterOf(slot);
 }
 
-/** Empty without a node. */
+/** `host:port`; empty without a node. */
 export function addressOf(node: ClusterNode | undefined): string {
   return node === undefined ? '' : `${node.host}:${node.port}`;
 }

@@ -76,7 +76,7 @@ export class Line {
     return this.#lostSince ?? this.#askedAt;
   }
 
-  /** Whether it is held back, to be sent later; not any more when its time is over. */
+  /** Whether the call is held back, to be sent later; not any more when its time is over. */
   holdsBack(call: ScriptCommand, now: number): boolean {
     if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= LONG) return false;
     this.#held.push(call);
@@ -90,7 +90,7 @@ export class Line {
     this.#askedAt ??= now;
   }
 
-  /** The client does not keep a command any more. `sentAt`: it was answered, or failed; else it was not sent. */
+  /** The client does not keep a command any more. `sentAt`: the command was answered, or failed; else it was not sent. */
   settled(keys: number, sentAt?: number, error?: unknown): void {
     this.#unanswered -= keys;
     // Nothing was heard of the server, which has others to answer.

@@ -146,7 +146,7 @@ export class StoredLock {
     else position.receive = receive;
   }
 
-  /** Never shortens its ttl. */
+  /** Renews a lease. Never shortens its ttl. */
   renew(owner: string, ttl: number): Ownership {
     const found = this.#find(owner);
     if (typeof found === 'string') return { state: found };
@@ -154,7 +154,7 @@ export class StoredLock {
     return { state: 'held', until: grant(owner, found).until };
   }
 
-  /** Also takes a ticket out of the queue. */
+  /** Ends a lease, or takes a ticket out of the queue. */
   release(ownerOrTicket: string): Released {
     this.#queue.delete(ownerOrTicket);
     const found = this.#find(ownerOrTicket);
@@ -314,7 +314,7 @@ function extend(lease: StoredLease, ttl: number): void {
   lease.ttl = ttl;
 }
 
-/** Its holder may rely on it until a little before it expires. */
+/** What its holder learns of a lease: it may be relied on until a little before it expires. */
 function grant(owner: string, { expiresAt, ttl, token }: StoredLease): Grant {
   return { granted: true, owner, until: reliableUntil(expiresAt - ttl, ttl), fencingToken: token, drift: drift() };
 }
