@@ -21,37 +21,26 @@ export function resultsIn(redis: Redis, subscriber: Subscriber | undefined, idle
     read: (name, timeout) =>
       redis.run(READ_RESULT, [name], [], timeout, (reply) => (reply === null ? undefined : String(reply))),
     forget: (name, timeout) => redis.run(FORGET_RESULT, [name], [], timeout, (reply) => Number(reply) > 0),
-    watch: (name) => new RedisWatch(name, subscriber, idleBetweenTries),
+    watch: (name) => watchOf(name, subscriber, idleBetweenTries),
   };
 }
 
 /** Messages are hints, and may be lost: a waiter reads the result again after `pause`. */
-class RedisWatch implements ResultWatch {
-  readonly #channel: string;
-  readonly #subscriber: Subscriber | undefined;
-  readonly #idleBetweenTries: number;
-  #subscription: Subscription | undefined;
-
-  constructor(channel: string, subscriber: Subscriber | undefined, idleBetweenTries: number) {
-    this.#channel = channel;
-    this.#subscriber = subscriber;
-    this.#idleBetweenTries = idleBetweenTries;
-  }
-
-  get pause(): number {
-    return this.#idleBetweenTries * (this.#subscription?.isOpen ? LONGEST_SLEEP : 1);
-  }
-
-  on(wake: () => void): () => void {
-    if (this.#subscription === undefined || this.#subscription.isOver) {
-      this.#subscription = this.#subscriber?.subscribe([this.#channel], () => this.#subscription?.wake());
-    }
-    const subscription = this.#subscription;
-    const stop = subscription?.onWake(wake);
-    subscription?.join();
-    return () => {
-      stop?.();
-      subscription?.leave();
-    };
-  }
+function watchOf(channel: string, subscriber: Subscriber | undefined, idleBetweenTries: number): ResultWatch {
+  let subscription: Subscription | undefined;
+  return {
+    get pause() {
+      return idleBetweenTries * (subscription?.isOpen ? LONGEST_SLEEP : 1);
+    },
+    on(wake) {
+      if (subscription?.isOver !== false) subscription = subscriber?.subscribe([channel], () => subscription?.wake());
+      const joined = subscription;
+      const stop = joined?.onWake(wake);
+      joined?.join();
+      return () => {
+        stop?.();
+        joined?.leave();
+      };
+    },
+  };
 }
