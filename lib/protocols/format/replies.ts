@@ -80,11 +80,11 @@ export function renew(
 }
 
 /** `exchange`; where too few replicas have what it granted, its reply still says what became of the hold. */
-export function exchanged(exchange: Promise<Exchange>, foundIn: (reply: unknown) => Released): Promise<Exchange> {
+export function exchanged(exchange: Promise<Exchange>, found: (reply: unknown) => Released): Promise<Exchange> {
   return exchange.catch((error: unknown) => {
     const reply = replyOfNotReplicated(error);
     if (reply === undefined) throw error;
-    return { found: foundIn(reply), answer: error as NotReplicatedError };
+    return { found: found(reply), answer: error as NotReplicatedError };
   });
 }
 
