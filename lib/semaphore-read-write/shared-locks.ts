@@ -86,7 +86,8 @@ class Semaphore extends SharedLock {
   readonly permits: Permits;
 
   /** @internal */
-  constructor(key: string, services: LockServices, permits = new Permits()) {
+  constructor(key: string, services: LockServices) {
+    const permits = new Permits();
     super(key, {
       ...services,
       openProtocol: (names) => Object.assign(services.openProtocol(names), { permits }),
