@@ -77,7 +77,8 @@ export class Waiting {
     idleBetweenTries = this.#idleBetweenTries,
     holder?: string,
   ): Promise<NotGranted> {
-    const subscription = this.#subscribe();
+    this.#subscribe();
+    const subscription = this.#subscription;
     const wasSubscribed = this.isSubscribed && refusal.hintsBefore !== undefined;
     const usual = wasSubscribed && !this.#isDeaf(holder) ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
@@ -112,15 +113,13 @@ export class Waiting {
     return isDeaf;
   }
 
-  #subscribe(): Subscription | undefined {
-    if (this.#subscription !== undefined && !this.#subscription.isOver) return this.#subscription;
-    const subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
-    subscription?.onWake(() => {
+  #subscribe(): void {
+    if (this.#subscription?.isOver === false) return;
+    this.#subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
+    this.#subscription?.onWake(() => {
       this.hints++;
       this.hintedAt = clock.now();
     });
-    this.#subscription = subscription;
-    return subscription;
   }
 
   #received(message: string): void {
