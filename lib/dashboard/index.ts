@@ -265,10 +265,11 @@ let made: { readonly html: string; readonly policy: string } | undefined;
 function page() {
   if (made !== undefined) return made;
   const css = readFileSync(join(__dirname, 'page/page.css'), 'utf8');
-  const script = readFileSync(join(__dirname, 'page/page.js'), 'utf8');
+  const texts = readFileSync(join(__dirname, 'page/texts.js'), 'utf8');
+  const script = texts + readFileSync(join(__dirname, 'page/page.js'), 'utf8');
   const html = readFileSync(join(__dirname, 'page/page.html'), 'utf8')
     .replace('/* page.css */', () => css)
-    .replace('/* page.js */', () => script);
+    .replace('/* texts.js, page.js */', () => script);
   const policy = [
     "default-src 'none'",
     `script-src '${hashOf(script)}'`,
