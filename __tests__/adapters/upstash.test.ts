@@ -103,12 +103,14 @@ describeReal('A registry on a client of @upstash/redis', () => {
     }
   });
 
-  it('A registry on Upstash lists locks', async () => {
+  it('A registry on Upstash lists locks, and semaphores beside them', async () => {
     const registry = registryOn(upstash());
-    const leases = await Promise.all(['a', 'b'].map((key) => registry.obtain(key).lock()));
+    const locks = [...['a', 'b'].map((key) => registry.obtain(key)), registry.semaphore('c', { permits: 2 })];
+    const leases = await Promise.all(locks.map((lock) => lock.lock()));
     const keys: string[] = [];
-    for await (const { key } of registry.list()) keys.push(key);
-    expect(keys.sort()).toEqual(['a', 'b']);
+    // Enough at once that the first step asks where the keys are: they go together from then on.
+    for (let step = 0; step < 20; step++) for await (const { key } of registry.list()) keys.push(key);
+    expect(keys.slice(-3).sort()).toEqual(['a', 'b', 'c']);
     for (const lease of leases) await lease.unlock();
   });
 

@@ -2,7 +2,15 @@ import { clock } from '../internal/clock';
 import { type Linked, LinkedList } from '../internal/linked-list';
 import { WakeTimer } from '../internal/timers';
 import type { RedisCommands } from './client';
-import { CommandTimeoutError, isErrorLike, isNoScript, NOT_ASKED, NotSentError, UnexpectedReplyError } from './failure';
+import {
+  CommandTimeoutError,
+  isErrorLike,
+  isNoScript,
+  NOT_ASKED,
+  NotSentError,
+  ReplyError,
+  UnexpectedReplyError,
+} from './failure';
 import type { LockScript, RunOptions, Script } from './script';
 import { type Line, SILENT_FOR } from './silence';
 
@@ -191,6 +199,7 @@ export class Batch implements Command {
     this.#takeCalls().forEach((call, i) => {
       const reply: unknown = replies[i];
       if (isErrorLike(reply)) call.fail(reply);
+      else if (Array.isArray(reply) && reply[0] === 'error' && reply.length === 2) call.fail(new ReplyError(reply[1]));
       else if (Array.isArray(reply) && reply.length === 0) call.fail(NOT_ASKED);
       else call.answer(reply);
     });

@@ -48,9 +48,9 @@ export class ScriptForMany extends Script {
    * KEYS: those of each run, one run after the other. Each run has the same number of keys.
    * ARGV: the number of runs; how many arguments each run has of its own, the first ones; the others, which are the same
    * for all; then those of each run.
-   * Returns the reply of each run. An error of one run is its reply and does not affect the others. With `inOrder`, after
-   * a lock that is not granted, the free ones are left as they are, and their reply is empty. The others may be the
-   * caller's already, if its client repeats the command.
+   * Returns the reply of each run. An error of one run does not affect the others. Its reply is { 'error', text }: a
+   * client of HTTP cannot read an error in a list. With `inOrder`, after a lock that is not granted, the free ones are
+   * left as they are, and their reply is empty. The others may be the caller's already, if its client repeats the command.
    */
   constructor(one: LockScript, inOrder: boolean) {
     super(
@@ -72,7 +72,8 @@ for i = 1, runs do
   else
     local succeeded, reply = pcall(run, keys, args)
     -- Servers before 7 raise a text.
-    if not succeeded and type(reply) ~= 'table' then reply = { err = reply } end
+    local failure = type(reply) == 'table' and reply.err or not succeeded and reply
+    if failure then reply = { 'error', failure } end
     replies[i] = reply
     -- A table may grant a lock of type fair: by its third value, which begins with the first argument.
     local isGranted = type(reply) ~= 'table' or string.find(tostring(reply[3]), args[1], 1, true) == 1
