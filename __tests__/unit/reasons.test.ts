@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it } from '@jest/globals';
-import { RedisLockRegistry } from '../../lib';
+import { type Lease, RedisLockRegistry } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { granted, mockRedis, silence } from '../support/mock-redis';
 
@@ -120,14 +120,15 @@ it('A call that failed says why where Redis answers too late for the ttl', async
   );
 });
 
-it('A call that failed says why where a release was not confirmed', async () => {
+it.each<[string, (lease: Lease) => Promise<unknown>, RegExp]>([
+  ['unlock', (lease) => lease.unlock(), /tried for 5000 ms: the client failed: connect ECONNREFUSED/],
+  ['renew', (lease) => lease.renew(), /renewed: Redis did not confirm it \(the client failed: connect ECONNREFUSED/],
+  ['eval', (lease) => lease.eval('return 1'), /while the lease is held \(connect ECONNREFUSED/],
+])('A call of a lease that Redis did not confirm says why where the client has an error: %s', async (_, call, text) => {
   const lease = await lock();
   redis.emit('error', REFUSED);
   redis.evalSha.mockImplementation(silence);
-  expect(await errorOf(lease.unlock())).toMatchObject({
-    message: expect.stringMatching(/tried for 5000 ms: the client failed: connect ECONNREFUSED/),
-    cause: REFUSED,
-  });
+  expect(await errorOf(call(lease))).toMatchObject({ message: expect.stringMatching(text), cause: REFUSED });
 });
 
 it('A call that failed says why where locks could not be listed', async () => {

@@ -167,9 +167,9 @@ export class RedisLease implements HeldLease {
     });
     this.#assertNotOver();
     if (ownership.state === 'unknown') {
-      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: Redis did not confirm it`, this.key, {
-        cause: ownership.cause,
-      });
+      const cause = causeOf(ownership.cause, this.#lock.services.connection);
+      const why = `Redis did not confirm it (${reasonOf(cause)})`;
+      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: ${why}`, this.key, { cause });
     }
   }
 
@@ -191,7 +191,7 @@ export class RedisLease implements HeldLease {
       this.#hold.lose(result.state);
     } catch (error) {
       if (isErrorReply(error)) this.#hold.evals--;
-      throw evalError(this.key, error);
+      throw evalError(this.key, error, this.#lock.services.connection);
     }
     throw this.#loss === undefined ? leaseUnlocked(this.key) : this.lossError();
   }
@@ -483,8 +483,9 @@ function evalCall(script: string, options: LeaseEvalOptions): HeldCall {
 }
 
 /** An answer of the server is the script's own error. Without an answer nobody knows whether the script ran. */
-function evalError(key: string, error: unknown): unknown {
+function evalError(key: string, error: unknown, of: { readonly lastError: unknown }): unknown {
   if (isErrorReply(error)) return error;
-  const why = `it may have run, or may still run while the lease is held (${messageOf(error)})`;
-  return new LeaseEvalError(`The script under lock "${key}" was not answered: ${why}`, key, { cause: error });
+  const cause = causeOf(error, of);
+  const why = `it may have run, or may still run while the lease is held (${messageOf(cause)})`;
+  return new LeaseEvalError(`The script under lock "${key}" was not answered: ${why}`, key, { cause });
 }
