@@ -89,9 +89,9 @@ describe('What `watch` saw', () => {
       [[], ['taken a'], ['passed on b'], [], ['kept b'], ['passed on a']],
     ],
     [
-      'that a lock was taken, and not passed on, where the same process has it again',
-      [key(a), key(again), [{ ...held('key', `detached@${again}`), holder: 'a' }]],
-      [[], ['taken a'], ['taken a']],
+      'that a lock was taken, and not passed on, where the same process has it again, and that it was detached then',
+      [key(a), key(again), [{ ...held('key', `detached@${again}`), holder: 'a' }], key(third)],
+      [[], ['taken a'], ['detached a'], ['taken a']],
     ],
     [
       'that a lock is free, or taken, for which somebody waits',

@@ -204,6 +204,7 @@ function lineOf({ at, lock, what, holder }: Change): string {
     taken: `taken by ${holder}`,
     'passed on': `passed on to ${holder}`,
     kept: `unlocked by ${holder}, and kept until its minimum hold ends`,
+    detached: `detached by ${holder}, until it is adopted`,
     entered: `${holder} has entered`,
     left: `${holder} has left`,
     free: `free (was held by ${holder})`,

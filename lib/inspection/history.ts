@@ -1,4 +1,4 @@
-import { holderOf } from '../api/owner-name';
+import { holderOf, isDetached } from '../api/owner-name';
 import { type FoundLock, firstOwnerOf, type Holder, ownerOf, withTimes } from './found-lock';
 
 /** One change between two lists of locks. */
@@ -6,7 +6,7 @@ export interface Change {
   readonly at: Date;
   readonly lock: string;
   /** `kept`: unlocked, and taken until its minimum hold ends. `entered`, `left`: of a shared lock with other holders. */
-  readonly what: 'taken' | 'passed on' | 'kept' | 'entered' | 'left' | 'free';
+  readonly what: 'taken' | 'passed on' | 'kept' | 'detached' | 'entered' | 'left' | 'free';
   /** Who has it now, has entered or left it, or had it. */
   readonly holder: string;
 }
@@ -33,7 +33,7 @@ export type SeenLock = FoundLock & Pick<Holder, 'isOlder'>;
 const RENEWED_BY = 200;
 
 /** With these begins a time that is not that of the holder before. */
-const NEW: readonly Change['what'][] = ['taken', 'passed on', 'free'];
+const NEW: readonly Change['what'][] = ['taken', 'passed on', 'detached', 'free'];
 
 /** What changed between two lists of the held locks. */
 export class History {
@@ -109,7 +109,8 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   }
   // A lock of Java is shown as one, and not shown, in turn: while somebody listens to its releases it is.
   if (firstOwnerOf(lock) === firstOwnerOf(last)) return [];
-  if (lock.isKept && holderOf(owner) === last.owner) return [['kept', holder]];
+  const did = lock.isKept ? 'kept' : isDetached(owner) ? 'detached' : undefined;
+  if (did !== undefined && holderOf(owner) === last.owner) return [[did, holder]];
   return [[holder === last.holder ? 'taken' : 'passed on', holder]];
 }
 
