@@ -113,10 +113,10 @@ local kind = string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):
 return string.find(' ${SHARED_KINDS.join(' ')} ', ' ' .. tostring(kind) .. ' ', 1, true) and kind or type`,
 );
 
-/** What has a key of this type, or a member of this kind. */
+/** What has a key of this type, or a member of this kind. Data of an application may be such a key too. */
 const KEYS_OF: Readonly<Record<string, string>> = {
-  string: describeFormat('spring'),
-  hash: describeFormat('redisson'),
+  string: `${describeFormat('spring')}, or another string,`,
+  hash: `${describeFormat('redisson')}, or another hash,`,
   ...Object.fromEntries(SHARED_KINDS.map((kind) => [kind, describeKind(kind)])),
 };
 
