@@ -152,7 +152,7 @@ export const MUTATIONS = {
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (isAnswer ? mayHaveWritten(error) : !isUnsent) this.doubt(attempt);', '']],
+    replacements: [['if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',

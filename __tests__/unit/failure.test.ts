@@ -9,6 +9,7 @@ import {
   isErrorReply,
   isFinal,
   isNoScript,
+  isNotExecuted,
   isServerAnswer,
   isUnknownCommand,
   LateGrantError,
@@ -84,6 +85,29 @@ it('A script may have written something where it was refused for good, or stoppe
   const written = [...FINAL.map(([, message]) => message), ...ON_THE_MOVE];
   for (const message of written) expect(mayHaveWritten(new Error(message))).toBe(true);
   for (const message of ['TRYAGAIN no', ...UNANSWERED]) expect(mayHaveWritten(new Error(message))).toBe(false);
+});
+
+it('A script was not executed where its command was refused, and not one in it', () => {
+  const refused = [
+    'NOAUTH Authentication required.',
+    "NOPERM this user has no permissions to run the 'evalsha' command or its subcommand",
+    "-NOPERM User bob has no permissions to run the 'eval' command",
+    'NOPERM this user has no permissions to access one of the keys used as arguments',
+    'NOPERM No permissions to access a key',
+  ];
+  for (const message of refused) expect(isNotExecuted(new Error(message))).toBe(true);
+  const inside =
+    'ERR Error running script (call to f_68f): @user_script:4: @user_script: 4: -NOPERM No permissions to access a key';
+  const others = [
+    inside,
+    "NOPERM User bob has no permissions to run the 'wait' command",
+    'NOPERM no',
+    'OOM no',
+    '',
+    ...UNANSWERED,
+  ];
+  for (const message of others) expect(isNotExecuted(new Error(message))).toBe(false);
+  expect(isNotExecuted(undefined)).toBe(false);
 });
 
 it('NOSCRIPT is recognised, and the error of a closed client is final', () => {

@@ -66,6 +66,7 @@ describe('An attempt', () => {
   const lost = new Error('Socket closed unexpectedly');
   const loading = new Error('LOADING Redis is loading');
   const refused = new Error('NOPERM no rights');
+  const unread = new Error("NOPERM this user has no permissions to run the 'evalsha' command");
   const closed = new ClientClosedError('closed');
   const late = (outcome: Promise<unknown>) => new CommandTimeoutError(300, outcome);
 
@@ -83,6 +84,7 @@ describe('An attempt', () => {
   it.each<[what: string, error: unknown, before: string, after: string]>([
     ['that the server refused for now', loading, `${CLEAN} reachedRedis`, `${CLEAN} reachedRedis`],
     ['that the server stopped half-way', refused, 'reachedRedis mayBeInRedis', EXECUTED],
+    ['that the server refused before it ran', unread, CLEAN, CLEAN],
     ['that was not sent', new NotSentError(300), CLEAN, CLEAN],
     ['that a client refused which was closed', closed, CLEAN, CLEAN],
     ['whose connection was lost', lost, DOUBT, LOST],
@@ -111,6 +113,15 @@ describe('An attempt', () => {
       expect(flagsOf(hold)).toBe(DOUBT);
     }
     await time.advance(0);
+  });
+
+  it('An attempt that was refused before it ran may be in Redis where that was a copy of it', async () => {
+    const hold = holdOf();
+    hold.stamp();
+    connection.disruptions++;
+    hold.failed(unread, Promise.reject(unread));
+    await time.advance(0);
+    expect(flagsOf(hold)).toBe(LOST);
   });
 
   it('An attempt may be executed later, where its answer came over another connection, as that to a copy', async () => {

@@ -3,7 +3,14 @@ import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { answerOf, isClientClosed, isServerAnswer, mayHaveWritten, NotSentError } from '../redis/failure';
+import {
+  answerOf,
+  isClientClosed,
+  isNotExecuted,
+  isServerAnswer,
+  mayHaveWritten,
+  NotSentError,
+} from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
@@ -170,10 +177,12 @@ export class Hold implements Timed {
 
   /** The last attempt failed. */
   failed(error: unknown, attempt: Promise<unknown>): void {
+    const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
+    // A copy that was refused says nothing of the one before it.
+    if (isUnsent || (isNotExecuted(error) && !this.wasDisrupted)) return;
     const isAnswer = isServerAnswer(error);
     if (isAnswer) this.reachedRedis = true;
-    const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
-    if (isAnswer ? mayHaveWritten(error) : !isUnsent) this.doubt(attempt);
+    if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
   }
 
   /**

@@ -116,6 +116,14 @@ export function isFinal(error: unknown): boolean {
   return isClientClosed(error) || error instanceof UnexpectedReplyError;
 }
 
+/** The server refused to run a script: it has read its command, and no line of it was executed. */
+export function isNotExecuted(error: unknown): boolean {
+  const message = isErrorLike(error) ? error.message : '';
+  return (
+    /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i.test(message) && !/user_script/.test(message)
+  );
+}
+
 /** The server answered with an error that may have stopped a script half-way. */
 export function mayHaveWritten(error: unknown): boolean {
   return isServerAnswer(error) && (isFinal(error) || isOnTheMove(error));
