@@ -37,6 +37,12 @@ it.each([
   ['option of another command', ['ls', '--grace', '1s'], /ls has no option --grace; it is one of run$/],
   ['option of two others', ['ui', '--sort', 'held'], /ui has no option --sort; it is one of ls and watch$/],
   ['type of a page of all types', ['ui', '--type', 'fair'], /ui has no option --type; it is one of run and ls and/],
+  [
+    'JSON of a command that prints none',
+    ['run', 'a', '--json', '--', 'true'],
+    /run has no option --json; it is one of ls/,
+  ],
+  ['URL for a help text', ['help', '--url', 'redis://localhost'], /help has no option --url; it is one of run and ls/],
   ['option like one of another command', ['run', 'a', '--waiting'], /--waiting; did you mean --wait\?$/],
   ['misspelt option of another command', ['ls', '--grac', '1s'], /Unknown option '--grac'$/],
   [

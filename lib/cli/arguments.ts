@@ -42,8 +42,11 @@ const OPTIONS = {
 type Name = keyof typeof OPTIONS;
 export type Values = { -readonly [N in Name]?: (typeof OPTIONS)[N][0] extends '' ? boolean : string };
 
+/** Options that every command takes which asks Redis. */
+const ON_REDIS = ['url', 'cluster', 'sentinel', 'registry-key'] as const;
+
 /** Options that every command takes. */
-const EVERYWHERE = ['url', 'cluster', 'sentinel', 'registry-key', 'json', 'help', 'version'] as const;
+const EVERYWHERE = ['help', 'version'] as const;
 
 /** Which locks are shown, and in which order. */
 const CHOICE = ['type', 'match', 'sort', 'longer-than', 'waiting'] as const;
@@ -54,17 +57,25 @@ export const COMMANDS: Readonly<Record<string, readonly [use: string, about: str
     'KEY [options] -- COMMAND [ARGUMENTS]',
     'waits for the lock KEY, runs the command while it holds it, and gives it back',
     ...(['wait', 'no-wait', 'conflict-exit-code', 'quiet', 'shared', 'exclusive', 'permits'] as const),
-    ...(['ttl', 'min-hold', 'grace', 'fencing', 'name', 'type'] as const),
+    ...(['ttl', 'min-hold', 'grace', 'fencing', 'name', 'type', ...ON_REDIS] as const),
   ],
-  ls: ['', 'the locks that are held, of every registry unless --registry-key is given', ...CHOICE],
+  ls: ['', 'the locks that are held, of every registry unless --registry-key is given', ...CHOICE, ...ON_REDIS, 'json'],
   inspect: [
     'KEY',
     'who holds a lock. KEY: its name in Redis, or the end of it after a colon; with --registry-key, its key',
-    'type',
+    ...(['type', ...ON_REDIS, 'json'] as const),
   ],
-  watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval'],
-  release: ['KEY', 'frees a lock by force, though its holder may be at work; asks first', 'yes', 'may-be-data', 'type'],
-  ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions'],
+  watch: ['', 'a live table, and what changes; ends with Ctrl-C', ...CHOICE, 'interval', ...ON_REDIS, 'json'],
+  release: [
+    'KEY',
+    'frees a lock by force, though its holder may be at work; asks first',
+    'yes',
+    'may-be-data',
+    'type',
+    ...ON_REDIS,
+    'json',
+  ],
+  ui: ['', 'serves a page that shows the locks, live', 'host', 'port', 'token', 'actions', ...ON_REDIS, 'json'],
   completion: ['bash|zsh|fish', 'completes commands, options and KEYs, when the shell reads it at its start'],
   help: ['[COMMAND]', 'this text'],
 };
@@ -135,7 +146,7 @@ function assertKnown(command: string, values: Values): void {
 }
 
 export function optionsOf(command: string): Name[] {
-  const [, , ...own] = (Object.hasOwn(COMMANDS, command) && COMMANDS[command]) || ['', ''];
+  const [, , ...own] = (Object.hasOwn(COMMANDS, command) && COMMANDS[command]) || ['', '', ...ON_REDIS];
   return [...own, ...EVERYWHERE];
 }
 
@@ -208,7 +219,7 @@ export function helpOf(command: string | undefined): string {
   if (command !== undefined) assertKnown(command, {});
   const commands = command === undefined ? Object.keys(COMMANDS) : [command];
   const uses = commands.map((name) => `  redis-locks ${name} ${COMMANDS[name]?.[0]}\n      ${COMMANDS[name]?.[1]}`);
-  const options = command === undefined ? EVERYWHERE : optionsOf(command);
+  const options = optionsOf(command ?? '');
   const lines = options.map((name) => {
     const [value, about, short] = OPTIONS[name] as readonly string[];
     const written = `${short === undefined ? '' : `-${short}, `}--${name} ${value}`;
