@@ -168,8 +168,8 @@ export class RedisLease implements HeldLease {
     this.#assertNotOver();
     if (ownership.state === 'unknown') {
       const cause = causeOf(ownership.cause, this.#lock.services.connection);
-      const why = `Redis did not confirm it (${reasonOf(cause)})`;
-      throw new CannotAcquireLockError(`Lock "${this.key}" could not be renewed: ${why}`, this.key, { cause });
+      const message = `Lock "${this.key}" could not be renewed: Redis did not confirm it (${reasonOf(cause)})`;
+      throw new CannotAcquireLockError(message, this.key, { cause });
     }
   }
 
