@@ -1,5 +1,8 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { type LeaseEvalOptions, type LockOptions, RedisLockRegistry } from '../../lib';
+import { toNode } from '../../lib/dashboard';
+import { runCoordinator } from '../../lib/node-cron';
+import { webLocks } from '../../lib/web-locks';
 import { mockRedis } from '../support/mock-redis';
 import { badStrings, badTtls, expectRefusal, named, negative, notNumbers, untyped } from '../support/refusals';
 
@@ -132,3 +135,16 @@ it.each([
 ] as const)('A registry refuses %p as the age of expireUnusedOlderThan', (age, kind, quoted) =>
   expectRefusal(() => registry.expireUnusedOlderThan(untyped<number>(age)), kind, quoted),
 );
+
+it.each([
+  ['webLocks', webLocks],
+  ['runCoordinator', runCoordinator],
+  ['toNode', toNode],
+] as const)('What is made of a registry or a page refuses anything else at once: %s', (_, make) => {
+  for (const wrong of [undefined, null, {}, mockRedis()]) {
+    expect(() => make(untyped(wrong))).toThrow(TypeError);
+    expect(() => make(untyped(wrong))).toThrow(
+      /^Expected `(registry` to be a LockRegistry|handler` to be a function), got/,
+    );
+  }
+});

@@ -168,8 +168,12 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
   return Object.assign(handle, { [Symbol.dispose]: activity.stop });
 }
 
-/** The handler for `node:http`, `node:http2`, Express, Fastify and Nest. Its promise never rejects. */
+/**
+ * The handler for `node:http`, `node:http2`, Express, Fastify and Nest. Its promise never rejects.
+ * @throws TypeError when it is no function.
+ */
 export function toNode(handler: (request: Request) => Promise<Response>) {
+  callback('handler', handler);
   return async (
     asked: (IncomingMessage | Http2ServerRequest) & { readonly originalUrl?: string },
     answer: ServerResponse | Http2ServerResponse,

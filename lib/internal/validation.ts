@@ -166,6 +166,12 @@ export function callback<T>(name: string, value: unknown): T {
   return value as T;
 }
 
+/** Checks for a registry, by a method that is needed. Quotes nothing of it: a client has a password. */
+export function assertRegistry<T>(value: T, method: keyof T): void {
+  if (typeof value?.[method] === 'function') return;
+  throw new TypeError(`Expected \`registry\` to be a LockRegistry, got ${value === null ? 'null' : typeof value}`);
+}
+
 /** An array of strings, as a copy. A hole in it is `undefined`, and no string. */
 export function strings(name: string, value: unknown, check: Check<string> = string): string[] {
   if (!Array.isArray(value)) throw new TypeError(expected(name, 'an array of strings', value));

@@ -1,5 +1,6 @@
 import type { Lease } from '../api/distributed-lock';
 import { RegistryClosedError } from '../api/errors';
+import { assertRegistry } from '../internal/validation';
 import type { LockRegistry } from '../registry/lock-registry';
 
 /** `RunCoordinator` of node-cron, by structure. This module does not import the package. */
@@ -14,6 +15,7 @@ export interface RunCoordinator {
  * run: a machine whose clock is behind comes within that time and skips. A longer run is renewed. Where Redis cannot be
  * asked, node-cron skips the run, with a message in its log; it also logs after a run that its lock was lost meanwhile.
  * Where the registry is closed, it skips the run without a message.
+ * @throws TypeError when it is no registry.
  * @example
  * import cron from 'node-cron';
  *
@@ -21,6 +23,7 @@ export interface RunCoordinator {
  * cron.schedule('0 3 * * *', () => backUp(), { name: 'backup', distributed: true });
  */
 export function runCoordinator(registry: LockRegistry): RunCoordinator {
+  assertRegistry(registry, 'obtain');
   const leases = new Map<string, Lease>();
   return {
     async shouldRun(key, ttlMs) {

@@ -1,5 +1,5 @@
 import type { Lease } from '../api/distributed-lock';
-import { abortSignal, callback as checkCallback, expected } from '../internal/validation';
+import { abortSignal, assertRegistry, callback as checkCallback, expected } from '../internal/validation';
 import type { LockRegistry } from '../registry/lock-registry';
 
 /** `shared`: together with others that are shared. `exclusive`: alone. */
@@ -57,11 +57,13 @@ function notSupported(message: string): DOMException {
 /**
  * The Web Locks API (`navigator.locks`) over all processes that share the registry's Redis. Each name is a read/write
  * lock of the registry. A nested request of the same name waits, as there.
+ * @throws TypeError when it is no registry.
  * @example
  * const locks = webLocks(registry);
  * await locks.request('order:42', { mode: 'shared' }, async (lock) => read(lock?.signal));
  */
 export function webLocks(registry: LockRegistry): WebLocks {
+  assertRegistry(registry, 'readWrite');
   const { id: clientId = '' } = registry as { id?: string };
   const held = new Set<WebLockInfo>();
   const pending = new Set<WebLockInfo>();
