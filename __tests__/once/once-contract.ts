@@ -176,6 +176,8 @@ export function onceContract(pair: () => Promise<Pair>): void {
     const wide = one.once('key', () => 'é'.repeat(2 ** 19), KEPT);
     await expect(wide).rejects.toThrow('it has 1048578 bytes');
     expect(await one.once('just', () => 'x'.repeat(2 ** 20 - 2), KEPT)).toHaveLength(2 ** 20 - 2);
+    const refused = 'Expected the result of once("key") to have a form in JSON, or a `serialize`: Do not know how';
+    await expect(one.once('key', () => 5n, KEPT)).rejects.toThrow(refused);
     const serialize = (): string => 5 as never;
     await expect(one.once('key', () => 5, { ...KEPT, serialize })).rejects.toThrow(
       'Expected `serialize(result of "key")` to be a string, got 5 (number)',

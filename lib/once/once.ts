@@ -17,7 +17,7 @@ import {
   durationOrNever,
   expected,
 } from '../internal/validation';
-import { causeOf, reasonOf } from '../redis/failure';
+import { causeOf, messageOf, reasonOf } from '../redis/failure';
 import { KEEP_RESULT } from './keep-result';
 
 /** bytes; a longer result belongs elsewhere, and its place may be the result. */
@@ -74,9 +74,9 @@ export class Once {
   async once<T>(lock: RedisLock, task: (lease: Lease) => T | PromiseLike<T>, given: OnceOptions<T>): Promise<T> {
     callback('task', task);
     const options = checkedOptions(CHECKS as Checks<OnceOptions<T>>, given);
-    const { waitTime = Number.POSITIVE_INFINITY, signal, deserialize = fromJson, serialize = toJson } = options;
-    const keepFor = duration('keepFor', options.keepFor);
     const { key } = lock;
+    const { waitTime = Number.POSITIVE_INFINITY, signal, deserialize = fromJson, serialize = toJson(key) } = options;
+    const keepFor = duration('keepFor', options.keepFor);
     if (signal?.aborted) throw signal.reason;
     const running = this.#flights.get(key);
     // A task that has unlocked its lease keeps no result.
@@ -237,7 +237,17 @@ function mayNotBe(what: 'kept' | 'forgotten', key: string, error: unknown): Cann
 
 type Serialize = (value: unknown) => unknown;
 
-const toJson: Serialize = (value) => (value === undefined ? NOTHING : JSON.stringify(value));
+function toJson(key: string): Serialize {
+  return (value) => {
+    try {
+      return value === undefined ? NOTHING : JSON.stringify(value);
+    } catch (cause) {
+      const text = `Expected the result of once("${key}") to have a form in JSON, or a \`serialize\`: ${messageOf(cause)}`;
+      throw new TypeError(text, { cause });
+    }
+  };
+}
+
 const fromJson = (text: string): unknown => (text === NOTHING ? undefined : JSON.parse(text));
 
 function checkedText(key: string, text: unknown): string {
