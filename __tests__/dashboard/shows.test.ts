@@ -183,6 +183,12 @@ describePrivate('The page shows', () => {
     expect((await tested.view()).changes.map(({ lock }) => lock)).toContain(second.lock);
   });
 
+  it('that a lock of another registryKey was not looked for, and may be held', async () => {
+    tested.create({ registryKey: 'shop' });
+    const asked = ['shop:key', 'shopping:key'].map(async (lock) => (await tested.view({ lock })).isLookedFor);
+    expect(await Promise.all(asked)).toEqual([true, false]);
+  });
+
   it('that a permit was passed on, where one has left and another one has entered', async () => {
     const lock = `${Math.random()}:jobs`;
     const memberOf = (name: string) => ({

@@ -30,6 +30,7 @@ export interface View {
   readonly problem: string | null;
   readonly missing: readonly string[];
   readonly searched: readonly string[];
+  readonly isLookedFor: boolean;
   readonly matched: number;
   readonly from: number;
   readonly actions: boolean;

@@ -5,6 +5,7 @@ import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
 import { messageOf } from '../redis/failure';
+import { lockPrefix } from '../redis/names';
 import { type Activity, SHOWN_CHANGES } from './activity';
 
 /** ms; all that look at the page share one look at Redis in this time. */
@@ -173,6 +174,8 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const changes = [...activity.changes.values()].filter(({ lock }) => open === '' || lock === open);
     return {
       ...{ at, age: Date.now() - at, problem: problem ?? silence, isAnswered: last !== undefined, ...server },
+      // The address may name a lock of another registry.
+      isLookedFor: open.startsWith(lockPrefix(registryKey ?? '')),
       ...{ missing, searched, actions, matched: found.length, from, size: SIZE },
       rows: found.slice(from, from + SIZE).map((lock) => ({ ...lock, queue: null })),
       selected: selected ? { ...selected, waitingHere: activity.waits().get(selected.lock)?.callers ?? 0 } : null,

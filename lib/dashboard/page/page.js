@@ -233,7 +233,7 @@ function showDetails() {
   if (!isOpen) return;
   byId('close').href = addressOf({ lock: '' });
   whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
-  const isFree = view.isAnswered && view.missing.length === 0;
+  const isFree = view.isAnswered && view.isLookedFor && view.missing.length === 0;
   const state = isFree ? 'free: nobody holds it or waits in a queue' : 'not known';
   const facts = found === null ? [['State', state]] : factsOf(found);
   whenChanged(byId('facts'), facts, () => termsOf(facts));
