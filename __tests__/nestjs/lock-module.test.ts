@@ -3,6 +3,7 @@ import { afterEach, expect, it, jest } from '@jest/globals';
 import { Injectable, Module, SetMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
+import { Redis } from 'ioredis';
 import { createClient as createClient5 } from 'redis5';
 import { LockRegistry, RedisLockRegistry, RegistryClosedError } from '../../lib';
 import { Locked, type LockedOptions, LockModule, type LockModuleOptions } from '../../lib/nestjs';
@@ -105,6 +106,13 @@ describeReal('LockModule', () => {
     const starting = Test.createTestingModule({ imports: [moduleOf(imports)] }).compile();
     await expect(starting).rejects.toThrow('Expected `expireAfter` to be a number of milliseconds');
     expect(client.isOpen).toBe(false);
+  });
+
+  it('ends a client of ioredis that it has made, and refuses for want of its adapter', async () => {
+    const client = new Redis({ lazyConnect: true });
+    const imports = [LockModule.forRoot({ client: () => client as never, registryKey: 'shop' })];
+    await expect(Test.createTestingModule({ imports: [moduleOf(imports)] }).compile()).rejects.toThrow('fromIoredis');
+    await until(() => client.status === 'end');
   });
 
   it('leaves a client open that was given to it', async () => {

@@ -24,7 +24,7 @@ export interface LockModuleOptions extends RedisLockRegistryOptions {
   client: RedisClient | (() => RedisClient | Promise<RedisClient>);
   /**
    * Ends the client at `onApplicationShutdown`.
-   * @default calls `destroy()` of a client that a function made, if it has that
+   * @default calls `destroy()`, or else `disconnect()`, of a client that a function made, if it has that
    */
   disconnect?: (() => unknown) | undefined;
   /**
@@ -48,10 +48,12 @@ const shutdowns = new WeakMap<LockRegistry, Pick<LockModuleOptions, 'disconnect'
 async function make({ client, disconnect, closeTimeout, ...options }: LockModuleOptions): Promise<LockRegistry> {
   // At shutdown it would be too late.
   if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
-  const made: RedisClient & { destroy?(): unknown } = await (typeof client === 'function' ? client() : client);
+  const made: RedisClient & { destroy?(): unknown; disconnect?(): unknown } = await (typeof client === 'function'
+    ? client()
+    : client);
   const isOurs = typeof client === 'function';
   // node-redis 5 throws where the client is closed by then, as after its last try to connect.
-  const end = disconnect ?? (() => isOurs && made?.isOpen !== false && made?.destroy?.());
+  const end = disconnect ?? (() => isOurs && made?.isOpen !== false && (made?.destroy ?? made?.disconnect)?.call(made));
   try {
     const registry = new RedisLockRegistry(made, options);
     shutdowns.set(registry, { disconnect: end, closeTimeout });
