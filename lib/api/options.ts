@@ -46,7 +46,8 @@ export interface RegistryOptions {
    */
   commandTimeout?: number | undefined;
   /**
-   * ms; a wait during which Redis has not answered for this long rejects with `CannotAcquireLockError`.
+   * ms; a wait during which Redis has not answered, or too few of `minReplicas` have, for this long rejects with
+   * `CannotAcquireLockError`.
    * @default 10_000
    */
   unavailableAfter?: number | undefined;

@@ -117,7 +117,7 @@ Inject(LockRegistry)(LockModule, undefined, 0);
 export interface LockedOptions extends LockOptions {
   /**
    * Leaves the call out while somebody else has the lock, as `tryRun` does, and when the application shuts down: the
-   * method returns `undefined` then. For cron, with a `minHold`.
+   * method returns `undefined` then, whatever its type says. For cron, with a `minHold`.
    * @default false
    */
   skip?: boolean | undefined;
