@@ -68,7 +68,8 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
   /** Since when the waiters of a holder are seen, by its owner value. */
   let waitersSeen = new Map<string, number>();
   let locks: readonly ShownLock[] = [];
-  let last: (Found & { readonly at: number }) | undefined;
+  /** `at`, on the wall clock, and `seenAt`, on the monotonic one: when the look was answered. */
+  let last: (Found & { readonly at: number; readonly seenAt: number }) | undefined;
   let server: Awaited<ReturnType<typeof describeServer>> | undefined;
   let problem: string | null = null;
   let freshUntil = 0;
@@ -97,7 +98,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     problem = found.searched.length > 0 ? null : found.missing.join('; ');
     if (problem !== null) return;
     server = described;
-    last = { ...found, at: Date.now() };
+    last = { ...found, at: Date.now(), seenAt: now };
     // In a part of the locks, the others would look free.
     if (isWhole) {
       for (const { at, holder, lock, what } of history.update(found.locks, now, startedAt)) {
@@ -170,18 +171,23 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const open = query.get('lock') ?? '';
     const selected = locks.find(({ lock }) => lock === open);
     const kept = locks.filter((lock) => lock.isKept).length;
-    const { at = Date.now(), missing = [], searched = [] } = last ?? {};
+    const { at = Date.now(), seenAt = clock.now(), missing = [], searched = [] } = last ?? {};
+    const waits = activity.waits();
     const changes = [...activity.changes.values()].filter(({ lock }) => open === '' || lock === open);
     return {
-      ...{ at, age: Date.now() - at, problem: problem ?? silence, isAnswered: last !== undefined, ...server },
+      ...{ at, age: clock.now() - seenAt, problem: problem ?? silence, isAnswered: last !== undefined, ...server },
       // The address may name a lock of another registry.
       isLookedFor: open.startsWith(lockPrefix(registryKey ?? '')),
       ...{ missing, searched, actions, matched: found.length, from, size: SIZE },
       rows: found.slice(from, from + SIZE).map((lock) => ({ ...lock, queue: null })),
-      selected: selected ? { ...selected, waitingHere: activity.waits().get(selected.lock)?.callers ?? 0 } : null,
+      selected: selected ? { ...selected, waitingHere: waits.get(selected.lock)?.callers ?? 0 } : null,
       counts: {
         held: locks.filter(({ holder }) => holder !== null).length - kept,
-        waiting: locks.reduce((sum, lock) => sum + surelyWaiting(lock), 0),
+        // Of the callers of this process one at most shows in Redis.
+        waiting: locks.reduce(
+          (sum, lock) => sum + Math.max(surelyWaiting(lock), waits.get(lock.lock)?.callers ?? 0),
+          0,
+        ),
         overdue: locks.filter(({ isOverdue }) => isOverdue).length,
         kept,
       },
