@@ -1,7 +1,10 @@
 import { type Host, lockName, quietFor, type World } from '../world';
 
-/** ms in which a number that is given reaches the lock, where nothing is disturbed. */
-const TOLD_WITHIN = 200;
+/**
+ * ms in which a number that is given reaches the lock, where nothing is disturbed. That of a caller behind another one of
+ * its process goes with the next poll.
+ */
+const TOLD_WITHIN = 1_200;
 
 /**
  * ms by which the order of two numbers may differ in Redis: each counts from when its command was sent, but the server
