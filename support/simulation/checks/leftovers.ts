@@ -27,7 +27,7 @@ export function checkLeftovers(world: World, when: string, one?: Host): void {
       if (!host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
       const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
       // It would have ended, but for the clock that was set back: it expires at the latest (P2).
-      if (server.isSetBack && end - server.time <= server.behind) continue;
+      if ((server.isSetBack || server.hasEndOfBefore(key)) && end - server.time <= server.behind) continue;
       // The server stood still for so long. A position in a queue, which may have no expiry, is removed whenever it comes.
       if ((host.cameLate.get(owner) ?? 0) > FOLLOWED_FOR && ownersOf(server, key).includes(owner)) continue;
       const life = end === Number.POSITIVE_INFINITY ? 'for ever' : `for ${end - server.time} ms`;

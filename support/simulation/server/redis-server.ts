@@ -37,6 +37,8 @@ export class RedisServer {
   /** ms by which its clock was set back. */
   #behind = 0;
   #setBackUntil = Number.NEGATIVE_INFINITY;
+  /** By key: when it was to end, as its clock was last set back. */
+  #endsBefore: ReadonlyMap<string, number | undefined> = new Map();
   /** When its clock goes on within a command. */
   ticks: Random | undefined;
   readonly inbox: Inbox;
@@ -66,6 +68,7 @@ export class RedisServer {
   setBack(ms: number): void {
     this.#behind += ms;
     this.#setBackUntil = this.#timeline.now + this.#behind;
+    this.#endsBefore = new Map(this.keys.keys().map((key) => [key, this.keys.expiresAt(key)]));
   }
 
   /** ms by which its clock was set back. Keys that were there then last for longer by that. */
@@ -81,6 +84,11 @@ export class RedisServer {
   /** The same at a time that is over. */
   wasSetBackAt(time: number): boolean {
     return time < this.#setBackUntil;
+  }
+
+  /** The key has the end that it had before the clock was set back, though it may have been written since. */
+  hasEndOfBefore(key: string): boolean {
+    return this.#endsBefore.has(key) && this.#endsBefore.get(key) === this.keys.expiresAt(key);
   }
 
   /** The server's clock in whole ms. */
