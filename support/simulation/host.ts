@@ -6,6 +6,7 @@ import { SimulatedPool } from './client/simulated-pool';
 import type { LockType, ProcessPlan, Round } from './plan';
 import type { LibraryInstance } from './process/library';
 import { SimulatedProcess } from './process/simulated-process';
+import { NO_SCRIPT } from './server/redis-server';
 import { type Host, REGISTRY_KEY, type World } from './world';
 
 /** A process with a client that connects, and a registry. */
@@ -39,8 +40,9 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
       directory.disturbed();
     },
     duplicated: () => host.counts.connections++,
-    replied: () => {
+    replied: (reply) => {
       host.lastReply = timeline.now;
+      if (reply === NO_SCRIPT) host.lastUnknown = timeline.now;
       host.unansweredSince = undefined;
     },
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
@@ -97,6 +99,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     moments: new Random(world.plan.seed, `moments ${index}`),
     lastDisturbed: Number.NEGATIVE_INFINITY,
     lastReply: Number.NEGATIVE_INFINITY,
+    lastUnknown: Number.NEGATIVE_INFINITY,
     unansweredSince: undefined,
     isUnaware: false,
     lastPaused: Number.NEGATIVE_INFINITY,

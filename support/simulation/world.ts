@@ -50,6 +50,8 @@ export interface Host {
   lastDisturbed: number;
   /** When a reply of a command was last read. */
   lastReply: number;
+  /** When it last read that the server does not know a script: it sends the command once more. */
+  lastUnknown: number;
   /** When it wrote the first command that is unanswered; `undefined`: none is. */
   unansweredSince: number | undefined;
   /** A server that was replaced answers it, and nothing was unanswered for so long that it could tell. */

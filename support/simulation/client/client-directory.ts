@@ -1,4 +1,5 @@
 import type { SimulatedProcess } from '../process/simulated-process';
+import type { Reply } from '../server/reply';
 import type { Connection, Delays, Network } from './connection';
 import type { SimulatedClient } from './simulated-client';
 
@@ -26,7 +27,7 @@ export interface ClientDirectory {
   /** The library makes a connection of its own. */
   duplicated(): void;
   /** A reply to a command of the library was read. */
-  replied(): void;
+  replied(reply: Reply): void;
   /** As that of ConnectionListener. */
   disturbed(): void;
   /** As that of ConnectionListener. */

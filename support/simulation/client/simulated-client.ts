@@ -186,7 +186,7 @@ export class SimulatedClient extends EventEmitter {
   #replied(connection: Connection, reply: Reply): void {
     if (this.connection !== connection) return;
     const command = this.#waiting.shift();
-    if (!this.isSubscriber) this.#directory.replied();
+    if (!this.isSubscriber) this.#directory.replied(reply);
     const value = toClient(reply);
     if (value instanceof Error && command?.words[0] !== 'CLIENT') command?.reject(value);
     else command?.resolve(value);

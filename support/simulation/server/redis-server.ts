@@ -23,7 +23,8 @@ export interface ScriptRun {
   readonly connection: ServerConnection;
 }
 
-const NO_SCRIPT: Reply = { err: 'NOSCRIPT No matching script. Please use EVAL.' };
+/** To EVALSHA, where it does not know the script. */
+export const NO_SCRIPT: Reply = { err: 'NOSCRIPT No matching script. Please use EVAL.' };
 
 /** One Redis server in memory, on virtual time: it executes the scripts of the library, and delivers messages. */
 export class RedisServer {
