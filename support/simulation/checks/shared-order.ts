@@ -182,7 +182,10 @@ export class SharedOrderChecks {
     if (called === undefined || server.wasSetBackAt(called)) return;
     const late = arrival / 1_000 - (server.exactTime - (timeline.now - called)) - host.process.suspended;
     // A command whose script the server did not know came to it another round trip later.
-    if (late <= (host.lastUnknown < called ? CLOSE : 2 * CLOSE)) return;
+    const roundTrips = host.lastUnknown < called ? CLOSE : 2 * CLOSE;
+    // What kept the script of a lost connection on its way is no part of the age that it tells.
+    const onTheWay = host.cameLate.get(member.slice(kind.length + 1)) ?? 0;
+    if (late - onTheWay <= roundTrips) return;
     const text = `${member} stands ${late.toFixed(1)} ms too late in the queue of ${lock}`;
     violations.report('overtaken', lock, text);
   }
