@@ -87,6 +87,23 @@ it('What abandoned calls may have left in Redis is removed by at most three comm
   expect(removals.length).toBeLessThan(CALLS / 2);
 });
 
+it('What abandoned calls may have left in a queue is removed about once a second while Redis is away, however short the ttl', async () => {
+  const fair = new RedisLockRegistry(redis, { registryKey: 'fair', lockType: 'fair' }).obtain('key');
+  for (const lock of [fair, registry.semaphore('key', { permits: 1 })]) {
+    disconnected();
+    const ended = Promise.allSettled([lock.lock({ ttl: 60, waitTime: 100 })]);
+    await time.advance(5_000);
+    expect(await ended).toMatchObject([{ status: 'rejected' }]);
+    const before = redis.calls.length;
+    await time.advance(20_000);
+    const { length } = redis.calls.slice(before);
+    expect(length).toBeGreaterThanOrEqual(15);
+    expect(length).toBeLessThanOrEqual(25);
+    redis.evalSha.mockImplementation(async (_, options) => found(options?.keys));
+    await time.advance(120_000);
+  }
+});
+
 it('What abandoned calls may have left in Redis is removed for as long as a renewal or the next caller asked for, when nothing was answered', async () => {
   registry = new RedisLockRegistry(redis, { registryKey: 'longer', fencing: true });
   const lock = registry.obtain('key');

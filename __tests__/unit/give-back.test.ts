@@ -188,7 +188,7 @@ const openClient = () => {
 };
 
 const IN_DOUBT = '50 1050 4050 20000';
-const ENQUEUED = '0 50 150 350 750 1500 2250 3000 3750 4500';
+const ENQUEUED = '0 50 150 350 750 1550 2550 3550 4550';
 
 it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: string]>([
   ['is removed once, where every attempt was answered', [], {}, '0'],
@@ -198,7 +198,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   ['is removed some times, where nothing will tell', [({ hold }) => (hold.lostTrack = true)], { 1: reconnect }, '0'],
   ['is removed some times over another connection, where nothing will tell', [loseTrack], {}, '0 1000 4000'],
   ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 3200'],
-  ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1500 2250 3000'],
+  ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1550 2550 3550'],
   ['is removed until that succeeds', [fails(REFUSED)], { 100: succeeds }, '0 50 150'],
   [
     'is removed until its key has ended that an attempt may have written long after, where that fails',
@@ -211,13 +211,13 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
     'is removed some times after that, where its attempt may be executed later',
     [loseTrack, fails(CUT), enqueue],
     { 4000: succeeds },
-    `${ENQUEUED} 5500 8500`,
+    `${ENQUEUED} 5550 8550`,
   ],
   [
     'is removed after that too when the client was closed just then, and is connected again',
     [fails(CUT), enqueue],
     { 4000: closeClient, 5000: openClient },
-    `${ENQUEUED} 5250`,
+    `${ENQUEUED} 5550`,
   ],
   [
     'is not removed when the client is closed after that for as long as it may have a position',
@@ -234,7 +234,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
     '50 1050 4050 4070',
   ],
   ['is not removed over a client that is connected too late', [closeClient, enqueue], { 4000: openClient }, '0'],
-  ['is removed when a closed client is connected again', [closeClient], { 1000: openClient }, '0 1500'],
+  ['is removed when a closed client is connected again', [closeClient], { 1000: openClient }, '0 1550'],
   ['is not removed when a closed client is connected too late', [closeClient], { 4000: openClient }, '0'],
   ['is not removed when the registry is closed', [fails(CUT)], { 100: () => (connection.isClosed = true) }, '0 50'],
 ])('What is left %s', async (_, before, steps, times) => {
@@ -280,7 +280,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, endsAt:
   ['when that is removed', [], {}, 0, '0'],
   ['after a removal that was sent when every attempt had ended', [inDoubt], { 30: answer }, 30, '0 30'],
   ['at its timeout, while an attempt is in doubt', [inDoubt], {}, 500, '0 1000 4000'],
-  ['at its timeout, where that fails', [fails(CUT)], {}, 500, '0 50 150 350 750 1500 2250 3000'],
+  ['at its timeout, where that fails', [fails(CUT)], {}, 500, '0 50 150 350 750 1550 2550 3550'],
   ['when that is removed for now', [loseTrack], {}, 0, '0 0 3000'],
   ['when the attempt ended during a removal', [inDoubt, slow], { 50: answer, 100: answerRelease }, 100, '0 100'],
   ['when the client is closed', [closeClient], {}, 0, '0'],

@@ -138,7 +138,7 @@ class FollowUp {
   readonly #life: number;
   /** What was written before the follow-up began has expired by then, and what an attempt that was in doubt wrote. */
   #endsAt: number;
-  readonly #backoff = new Backoff(GRACE, LONGEST_PAUSE);
+  readonly #backoff: Backoff;
   /** The pauses that are left after removals that were answered. */
   readonly #again: number[];
 
@@ -146,6 +146,7 @@ class FollowUp {
     this.#hold = hold;
     this.#shared = shared;
     this.#life = hold.protocol.orphanLife(hold);
+    this.#backoff = new Backoff(Math.min(GRACE, hold.ttl / 4), LONGEST_PAUSE);
     this.#endsAt = clock.now() + this.#life;
     // A server that stood still for longer than that may have executed them just now.
     void hold.settled?.then(() => (this.#endsAt = clock.now() + this.#life));
@@ -209,11 +210,11 @@ class FollowUp {
 
   /** ms until the next removal; `Infinity`: it is made only when it is asked for, or when no attempt is in doubt any more. */
   #pauseAfter(result: RemovalResult): number {
-    const { isEnqueued, ttl } = this.#hold;
+    const { isEnqueued } = this.#hold;
     const isRemoved = result === 'removed for now';
     // A server that stands still may execute its attempts later than any removal so far.
     if (result === 'not removed' && isEnqueued) this.#endsAt = clock.now() + this.#life;
-    const next = isRemoved ? this.#again.shift() : Math.min(this.#backoff.next(), ttl / 4);
+    const next = isRemoved ? this.#again.shift() : this.#backoff.next();
     // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that is
     // closed for so long may never be connected again.
     const isPast = clock.now() >= this.#endsAt && (isRemoved || result === 'client is closed' || !isEnqueued);
