@@ -1,7 +1,7 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
 import { acquiredAtIn, isOfRegistry, isOwner, nameIn } from '../api/owner-name';
-import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
+import { causeOf, isOfScript, reasonOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockPrefix } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
 
@@ -123,9 +123,5 @@ function isNoSharedLock(failure: unknown): boolean {
 function isNothingDone(error: unknown): boolean {
   const code = serverErrorCode(error);
   // What the user may not do in a script may come after its first half.
-  return (
-    code === 'READONLY' ||
-    code === 'WRONGTYPE' ||
-    (code === 'NOPERM' && !/\bscript: |user_script/.test(messageOf(error)))
-  );
+  return code === 'READONLY' || code === 'WRONGTYPE' || (code === 'NOPERM' && !isOfScript(error));
 }

@@ -119,9 +119,12 @@ export function isFinal(error: unknown): boolean {
 /** The server refused to run a script: it has read its command, and no line of it was executed. */
 export function isNotExecuted(error: unknown): boolean {
   const message = isErrorLike(error) ? error.message : '';
-  return (
-    /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i.test(message) && !/user_script/.test(message)
-  );
+  return /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i.test(message) && !isOfScript(error);
+}
+
+/** A command in a script was refused, perhaps after the first half of the script. */
+export function isOfScript(error: unknown): boolean {
+  return isErrorLike(error) && /\bscript: |user_script/.test(error.message);
 }
 
 /** The server answered with an error that may have stopped a script half-way. */
