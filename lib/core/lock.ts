@@ -389,20 +389,21 @@ export class RedisLock implements DistributedLock {
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
   #pass(next: Call, ended: RedisLease, timeout: number, now: number): PassedOn {
-    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(next, ended);
+    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(next, ended, now);
   }
 
   /** Until then the lease that ended stands for the hold: `close` waits for it. */
   async #passLater(ended: RedisLease, timeout: number): Promise<Released | 'passed on'> {
     await clock.immediate();
     const next = this.nextAfter(ended);
-    if (next === undefined || !ended.hold.isFreshFor(next.request, clock.now())) return ended.hold.release(timeout);
-    return this.#passNow(next, ended);
+    const now = clock.now();
+    if (next === undefined || !ended.hold.isFreshFor(next.request, now)) return ended.hold.release(timeout);
+    return this.#passNow(next, ended, now);
   }
 
-  #passNow(next: Call, ended: RedisLease): 'passed on' {
+  #passNow(next: Call, ended: RedisLease, now: number): 'passed on' {
     ended.handedOver();
-    this.give(next, this.leaseOf(ended.hold, next));
+    this.give(next, this.leaseOf(ended.hold, next, now));
     this.leaseOver(ended);
     return 'passed on';
   }
@@ -414,8 +415,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal A lease of a hold that was acquired for another one. */
-  protected leaseOf(hold: Hold, { request, wait }: Call): RedisLease {
-    const now = clock.now();
+  protected leaseOf(hold: Hold, { request, wait }: Call, now: number): RedisLease {
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
     const lease = new RedisLease(this, hold, request, now, true);

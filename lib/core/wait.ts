@@ -111,9 +111,9 @@ export class Wait implements Linked<Wait> {
     if (signal !== undefined) listen(signal, this);
   }
 
-  /** ms; 0 when the time is over. */
+  /** ms; 0 when the time is over. A wait without an end saves the look at the clock, which a hand-over would feel. */
   get remaining(): number {
-    return Math.max(0, this.endsAt - clock.now());
+    return this.endsAt === Number.POSITIVE_INFINITY ? this.endsAt : Math.max(0, this.endsAt - clock.now());
   }
 
   /** Rejects the step in which the caller is suspended, and every later step. See `unlessAborted`. */

@@ -48,8 +48,8 @@ class SharedLock extends RedisLock {
     super.leaseOver(lease);
   }
 
-  protected override leaseOf(hold: Hold, call: Call): RedisLease {
-    const lease = super.leaseOf(hold, call);
+  protected override leaseOf(hold: Hold, call: Call, now: number): RedisLease {
+    const lease = super.leaseOf(hold, call, now);
     this.#leases.add(lease);
     return lease;
   }
@@ -164,7 +164,7 @@ class ReadLock extends SharedLock {
     const hold = this.#hold;
     const now = clock.now();
     if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
-      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call);
+      if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, now);
     }
     return super.tryEnter(call, protocol);
   }
@@ -179,8 +179,9 @@ class ReadLock extends SharedLock {
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.#hold = hold;
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
-      if (!hold.isFreshFor(next.request, clock.now())) break;
-      this.queue.pass(turn, this.leaseOf(hold, next));
+      const now = clock.now();
+      if (!hold.isFreshFor(next.request, now)) break;
+      this.queue.pass(turn, this.leaseOf(hold, next, now));
     }
     super.recordLease(lease, hold, turn);
   }
