@@ -203,6 +203,21 @@ it('A fixed lease of a hold that was passed on lasts for as long as renew() aske
   expect(Math.ceil(lease.remaining)).toBe(9_989);
 });
 
+it('A lease of a hold that was passed on is renewed, though a renew() of the fixed lease before was in flight', async () => {
+  const lock = createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key');
+  const first = await lock.lock({ ttl: 3_000 });
+  const next = lock.lock();
+  const reply = nextReply(redis);
+  const renewing = first.renew().catch(() => undefined);
+  await time.advance(1);
+  await first.unlock();
+  reply.resolve(renewed);
+  await renewing;
+  const lease = await next;
+  await time.advance(10_000);
+  lease.assertHeld();
+});
+
 it('A lease tells those who listen that it was renewed, and for how long it was held when it was lost', async () => {
   const messages: unknown[] = [];
   const note = (message: unknown) => messages.push(message);

@@ -165,12 +165,12 @@ describe('The watchdog', () => {
       { 0: confirmSoon, 100: confirmSoon },
       '50 101',
     ],
-    ['after a renewal by its caller', { trouble: 'silence' }, { 900: renew, 2410: recover }, '900 2401 2699 3700 4700'],
+    ['after a renewal by its caller', { trouble: 'silence' }, { 900: renew, 2410: recover }, '900 2400 2698 3698 4698'],
     [
       'after a renewal by its caller while another one was in flight',
       { trouble: 'silence' },
       { 1100: renew, 2610: recover },
-      '1000 1100 2601 2799 3800 4800',
+      '1000 1100 2600 2798 3798 4798',
     ],
     [
       'after each time that the machine was suspended, and not while an answer is awaited',

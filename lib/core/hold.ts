@@ -402,8 +402,7 @@ export class Hold implements Timed {
       this.protocol.renew(this.owner, ttl, timeout, resolve);
     });
     if (ownership.state === 'held') held?.();
-    this.#read(ownership, sentAt, driftBefore);
-    this.#watchdog?.moved(this);
+    this.#renewed(ownership, sentAt, driftBefore);
     return ownership;
   }
 
@@ -411,7 +410,7 @@ export class Hold implements Timed {
     this.longestTtl = Math.max(this.longestTtl, Math.ceil(ttl));
   }
 
-  /** The watchdog's renewal has ended. `driftBefore`: as it was before the renewal was sent. */
+  /** A renewal has ended. `driftBefore`: as it was before the renewal was sent. */
   #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
     this.#read(ownership, sentAt, driftBefore);
     this.#watchdog?.renewed(this, sentAt, ownership.state === 'held');
