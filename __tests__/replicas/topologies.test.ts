@@ -81,6 +81,7 @@ describePrivate('minReplicas through a cluster client', () => {
     )) as [string, string];
     await target.send('CLUSTER', 'SETSLOT', String(slot), 'IMPORTING', sourceId);
     await source.send('CLUSTER', 'SETSLOT', String(slot), 'MIGRATING', targetId);
+    await target.send('SCRIPT', 'FLUSH'); // as a node that has had none of these locks
     const lease = await registry.obtain('asked').lock({ waitTime: 20_000 });
     expect(await client.exists(`${registryKey}:asked`)).toBe(1);
     await lease.unlock();

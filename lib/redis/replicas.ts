@@ -185,7 +185,7 @@ export class ReplicatedScripts {
         line.settled(1);
         // Its time is over, and what it acquires would be nobody's.
         if (command.isOver) command.fail(new NotSentError(clock.now() - sentAt));
-        else this.#send(connection, command, line, true);
+        else this.#send(connection, command, line);
       },
       (error: unknown) => {
         line.settled(1);
@@ -199,7 +199,8 @@ export class ReplicatedScripts {
     this.#closeAll();
   }
 
-  #send(connection: ReplicatingConnection, command: Command, line: Line, mayRedirect: boolean): void {
+  /** `redirection`: MOVED or ASK, where it was sent to another node before. */
+  #send(connection: ReplicatingConnection, command: Command, line: Line, redirection?: string): void {
     const { script, options } = command;
     const replicated: Command = {
       script,
@@ -209,11 +210,14 @@ export class ReplicatedScripts {
       },
       answer: (reply) => void answer(connection, command, reply),
       fail: (error) => {
-        if (mayRedirect) void this.#redirect(command, line, error);
+        if (redirection === undefined) void this.#redirect(command, line, error);
         else command.fail(error);
       },
     };
-    evaluate(connection.commands, replicated, line);
+    const isAsked = redirection === 'ASK';
+    // ASKING is about the next command only: so that is an EVAL. After an EVALSHA it might take another one.
+    if (isAsked) connection.commands.sendCommand(['ASKING']).catch(() => undefined);
+    evaluate(connection.commands, replicated, line, isAsked);
   }
 
   /** Sends it to the node that a cluster redirects to, where the error says so, and the client knows that node. */
@@ -227,9 +231,7 @@ export class ReplicatedScripts {
       if (master === undefined) throw error;
       const connection = await this.#open(master);
       if (command.isOver) throw error;
-      // ASKING is about the next command only, which is sent at once.
-      if (kind === 'ASK') connection.commands.sendCommand(['ASKING']).catch(() => undefined);
-      this.#send(connection, command, line, false);
+      this.#send(connection, command, line, kind);
     } catch {
       command.fail(error);
     }
