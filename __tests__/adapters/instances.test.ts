@@ -1,5 +1,6 @@
 import type { EventEmitter } from 'node:events';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { GlideClient, Logger } from '@valkey/valkey-glide';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
@@ -284,6 +285,25 @@ describePrivate('A cluster of ioredis', () => {
       await Promise.all(leases.map((lease) => lease.unlock()));
       await registry.close();
       pipelining.disconnect();
+    },
+  );
+
+  it.each(eachPackage)(
+    'A cluster of %s that the application has disconnected, even twice, is reported at once until it connects again',
+    async (_name, of) => {
+      const closed = of.cluster(servers().masters.map(({ address }) => ({ ...address })));
+      const { registry } = createRegistry(fromIoredis(closed));
+      await Promise.all(['a', 'b', 'c', 'd'].map((key) => registry.run(key, () => undefined)));
+      for (let i = 0; i < 2; i++) {
+        closed.disconnect();
+        await pause(100); // until all its connections have ended
+        await expect(registry.obtain('a').lock({ waitTime: 1_000 })).rejects.toMatchObject({
+          cause: { name: 'ClientClosedError' },
+        });
+      }
+      await (closed as unknown as { connect(): Promise<void> }).connect();
+      await registry.run('a', () => undefined);
+      closed.disconnect();
     },
   );
 

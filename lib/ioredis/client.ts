@@ -52,6 +52,8 @@ export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internal
   readonly options: IoredisOptions;
   /** For each slot `host:port` of its master, then of its replicas. */
   readonly slots: readonly (readonly string[] | undefined)[];
+  /** `disconnect` or `quit` was called. */
+  readonly manuallyClosing?: boolean;
   nodes(role: 'master'): SingleIoredis[];
   pipeline(): Pipeline;
 }

@@ -44,7 +44,10 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   }
 
   get isOpen(): boolean {
-    return this.#cluster.status !== 'end';
+    const { status, manuallyClosing } = this.#cluster;
+    // After `disconnect` the connection to each node that ends sets the status to `close`, also after `end`; with none,
+    // it stays `disconnecting`.
+    return status !== 'end' && !(manuallyClosing === true && ['close', 'disconnecting'].includes(status));
   }
 
   get isReady(): boolean {
