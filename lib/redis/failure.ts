@@ -82,7 +82,8 @@ const TRANSIENT = new Set([
  * Servers before 7 put an error inside a script behind a preamble that ends with the script's line number.
  */
 export function serverErrorCode(error: unknown): string | undefined {
-  const message = isErrorLike(error) ? error.message : '';
+  if (!isErrorLike(error)) return undefined;
+  const { message } = error;
   return /user_script:\s*\d+:\s*-?([A-Z]{3,})\s/.exec(message)?.[1] ?? /^-?([A-Z]{3,})\s/.exec(message)?.[1];
 }
 
@@ -118,8 +119,8 @@ export function isFinal(error: unknown): boolean {
 
 /** The server refused to run a script: it has read its command, and no line of it was executed. */
 export function isNotExecuted(error: unknown): boolean {
-  const message = isErrorLike(error) ? error.message : '';
-  return /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i.test(message) && !isOfScript(error);
+  const refusal = /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i;
+  return isErrorLike(error) && refusal.test(error.message) && !isOfScript(error);
 }
 
 /** A command in a script was refused, perhaps after the first half of the script. */
