@@ -1,6 +1,6 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { EvalOptions } from '../../lib/redis/client';
-import { CommandTimeoutError, NOT_ASKED, UnexpectedReplyError } from '../../lib/redis/failure';
+import { CommandTimeoutError, NOT_ASKED, ReplyError, UnexpectedReplyError } from '../../lib/redis/failure';
 import { hashTag, LockNames } from '../../lib/redis/names';
 import { Redis } from '../../lib/redis/redis';
 import { LockScript } from '../../lib/redis/script';
@@ -193,13 +193,15 @@ it('A batch rejects all when nothing comes back, and does not ask again', async 
 
 it('A command of several calls gives each its own reply, error, or that its lock was not asked for', async () => {
   await acquaint();
-  client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), [], 2, [0]]);
-  const outcomes = await Promise.allSettled(together(acquire, 4));
+  // A lock may have an owner of any name.
+  const replies = [2, [0], [60, 'its owner'], ['error', 60, '', 0]];
+  client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), ['error', 'OOM no'], [], ...replies]);
+  const outcomes = await Promise.allSettled(together(acquire, 7));
   expect(outcomes).toEqual([
     { status: 'rejected', reason: new Error('WRONGTYPE no') },
+    { status: 'rejected', reason: new ReplyError('OOM no') },
     { status: 'rejected', reason: NOT_ASKED },
-    { status: 'fulfilled', value: 2 },
-    { status: 'fulfilled', value: [0] },
+    ...replies.map((value) => ({ status: 'fulfilled', value })),
   ]);
 });
 
