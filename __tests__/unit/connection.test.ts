@@ -66,6 +66,8 @@ it('A connection is listened to until its last listener has left, and has the li
   expect([heard, other, third].map(({ mock }) => mock.calls.length)).toEqual([0, 1, 2]);
   stopThird();
   stopThird();
+  // The application listens to it by now.
+  monitor.onReconnect(third)();
   channel('node-redis:connection:handoff').publish({});
   expect([client.eventNames(), monitor.interruptions]).toEqual([['error'], 0]);
 });
