@@ -30,7 +30,8 @@ it('A ttl is rounded up to whole milliseconds, as Redis requires', async () => {
 it('A registry requests once from a node-redis client commands without a timeout and with default reply types', async () => {
   const commands = mockRedis();
   const withCommandOptions = jest.fn(() => commands);
-  const client = { ...mockRedis(), withCommandOptions };
+  // A pool and a cluster have `_commandOptions` too.
+  const client = { ...mockRedis(), _commandOptions: undefined, withCommandOptions };
   const registry = registryOn(client);
   await registry.run('42', () => undefined);
   await registry.run('43', () => undefined);
