@@ -48,6 +48,14 @@ it('A connection of a pool was perhaps made again when it emits an error, as a p
   expect(heard).toHaveBeenCalledTimes(1);
 });
 
+it('A connection says that its client was closed to those that listen for it', () => {
+  const stopHearing = monitor.onClose(heard);
+  client.emit('end');
+  stopHearing();
+  client.emit('end');
+  expect(state()).toEqual([1, 0, 2, '']);
+});
+
 it('A connection that is handed over to another server is interrupted, and its listeners hear it', () => {
   channel('node-redis:connection:handoff').publish({});
   expect(state()).toEqual([1, 0, 1, '']);
