@@ -416,18 +416,17 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     let isOver = false;
     const entered = await wait.suspend<number | 'busy'>(limit, (resume, fail) => {
       const contendFor = ({ index, lock }: (typeof others)[number], left: number): void => {
-        let isInside = false;
         const all = { ...options, waitTime: left, signal };
         const running = lock.run((lease) => {
           if (isOver) throw LEFT;
-          isInside = true;
           resume(index);
           return task(lease, index);
         }, all);
         tasks.set(index, running);
         running.catch((error: unknown) => {
-          // An error inside is reported by the task's promise: it may be the LockTimeoutError of a lock in the task.
-          if (isInside || isOver) return;
+          // It is over once a segment is entered. An error inside is reported by the task's promise: it may be the
+          // LockTimeoutError of a lock in the task.
+          if (isOver) return;
           tasks.delete(index);
           if (error instanceof LockQueueFullError) {
             addOne();
