@@ -93,9 +93,9 @@ it('The constructor treats undefined as an option that is not given', () => {
 
 it.each(badStrings)('A lock is not obtained by the key %p', async (bad, kind, quoted) => {
   const key = untyped<string>(bad);
-  await expectRefusal(() => registry.obtain(key), kind, quoted);
-  await expectRefusal(() => registry.semaphore(key, { permits: 1 }), kind, quoted);
-  await expectRefusal(() => registry.readWrite(key), kind, quoted);
+  await expectRefusal(() => registry.obtain(key), kind, '`key`', quoted);
+  await expectRefusal(() => registry.semaphore(key, { permits: 1 }), kind, '`key`', quoted);
+  await expectRefusal(() => registry.readWrite(key), kind, '`key`', quoted);
   expect(registry.size).toBe(0);
 });
 
