@@ -1,6 +1,7 @@
 'use strict';
 // Loaded before the command line: this process gets a signal when it has just started its command, or, by SIGNAL_AT, when
 // that command has just ended (`end`), when this process ends itself (`exit`), or while its modules are loaded (`load`).
+// With `threw` and `unpiped`, it gets none, and can start no `cat`: as without memory, and without file descriptors.
 const child = require('node:child_process');
 const Module = require('node:module');
 
@@ -20,6 +21,8 @@ Module._load = (name, ...rest) => {
 
 const { spawn } = child;
 child.spawn = (...args) => {
+  if (args[0] === 'cat' && moment === 'threw') throw Object.assign(new Error('spawn ENOMEM'), { code: 'ENOMEM' });
+  if (args[0] === 'cat' && moment === 'unpiped') return new child.ChildProcess();
   const started = spawn(...args);
   if (args[0] !== 'sh') return started;
   if (moment === 'end') started.on('exit', () => setImmediate(signal));

@@ -33,6 +33,20 @@ describePrivate('The command of redis-locks run', () => {
     },
   );
 
+  it.each(['threw', 'unpiped'])(
+    'where no process can be started but the command, which is %s, the lock is held to its end, and signals reach it',
+    async (failure) => {
+      const [node = '', main = ''] = COMMAND;
+      const preload = ['-r', join(__dirname, 'signal-after-spawn.cjs'), main];
+      const script = "trap 'exit 5' TERM; echo begun; while :; do sleep 0.05; done";
+      const ran = launch([node, ...preload, 'run', 'nightly', '--', 'sh', '-c', script], { SIGNAL_AT: failure });
+      await until(() => ran.stdout.includes('begun'), LIMIT);
+      expect(await isHeld()).toBe(true);
+      ran.child.kill('SIGTERM');
+      expect(await ran.ended).toBe(5);
+    },
+  );
+
   (hasScript() ? it : it.skip).each([
     ['a terminal', ''],
     ['redirected', '</dev/null'],

@@ -71,12 +71,17 @@ export class Signals {
  * A process of this process group that a signal to the group ends: the system does not tell Node who sent a signal, or
  * to whom.
  */
-function witness(): ChildProcess {
-  const cat = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
-  // Without it, every signal is passed on.
-  cat.on('error', () => undefined);
-  cat.stdin.on('error', () => undefined);
-  return cat;
+function witness(): ChildProcess | undefined {
+  try {
+    const cat = spawn('cat', { stdio: ['pipe', 'ignore', 'ignore'] });
+    cat.on('error', () => undefined);
+    // There is none where the system has no file descriptors left.
+    cat.stdin?.on('error', () => undefined);
+    return cat;
+  } catch {
+    // Node throws some of the system's errors, and reports others by an event. Without it, every signal is passed on.
+    return undefined;
+  }
 }
 
 /** The signal that ended it. The system gives a signal to a whole group before any process of it runs on. */
