@@ -307,6 +307,25 @@ describePrivate('Instrumented locks', () => {
     expect(types).toEqual([...new Array(3).fill('ERR_LOCK_LOST'), undefined]);
   });
 
+  it('Instrumented locks cause no uncaught error where a task, or `group`, throws an object without a prototype', async () => {
+    const { registry, sections } = await traced();
+    const uncaught: unknown[] = [];
+    const note = (error: unknown) => void uncaught.push(error);
+    process.on('uncaughtException', note);
+    const emitWarning = jest.spyOn(process, 'emitWarning').mockReturnValue();
+    const thrown = Object.create(null);
+    const raise = (): never => {
+      throw thrown;
+    };
+    instrument({ group: raise });
+    expect(await registry.run('key', raise).catch((error: unknown) => error)).toBe(thrown);
+    await new Promise(setImmediate);
+    process.off('uncaughtException', note);
+    expect(emitWarning.mock.calls.length).toBe(1);
+    emitWarning.mockRestore();
+    expect([uncaught, keysOf(sections())]).toEqual([[], ['key']]);
+  });
+
   it('Instrumented locks go on without a group where the option `group` throws, and warn of it once', async () => {
     const { registry, sections } = await traced();
     const emitWarning = jest.spyOn(process, 'emitWarning').mockReturnValue();

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import type { Attributes, AttributeValue, Meter, Span, Tracer, UpDownCounter } from '@opentelemetry/api';
 import { context, metrics, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { Lease } from '../api/distributed-lock';
@@ -72,7 +73,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     try {
       return groupOf?.(key);
     } catch (cause) {
-      const message = `The option \`group\` threw ${String(cause)} for key "${key}": its metrics have no group`;
+      const message = `The option \`group\` threw ${textOf(cause)} for key "${key}": its metrics have no group`;
       if (!hasGroupFailed) emitProcessWarning({ code: 'GROUP_FAILED', message, key, cause });
       hasGroupFailed = true;
       return undefined;
@@ -259,7 +260,12 @@ function stopCounting({ running, counted }: Begun): boolean {
 
 function fail(span: Span, error: unknown): void {
   const { code, name } = (error ?? {}) as { readonly code?: unknown; readonly name?: unknown };
-  span.setAttribute('error.type', String(code ?? name ?? '_OTHER'));
-  span.recordException(error instanceof Error ? error : String(error));
-  span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : String(error) });
+  span.setAttribute('error.type', textOf(code ?? name ?? '_OTHER'));
+  span.recordException(error instanceof Error ? error : textOf(error));
+  span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.message : textOf(error) });
+}
+
+/** Whatever was thrown. An object without a prototype has no text: an error of ours would be uncaught in the process. */
+function textOf(thrown: unknown): string {
+  return thrown instanceof Error || typeof thrown !== 'object' ? String(thrown) : inspect(thrown);
 }
