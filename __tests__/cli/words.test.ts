@@ -70,6 +70,16 @@ it.each([
   ['name of others without a token', ['ui', '--host', '127.example.org'], /Others can reach 127\.example\.org: give a/],
   ['address of others without a token', ['ui', '--host', '0.0.0.0'], /Others can reach 0\.0\.0\.0: give a --token/],
   ['escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
+  [
+    'escape that name and password are none of',
+    ['ls', '--url', 'redis://a%4:1@localhost'],
+    /--url is not a URL such as/,
+  ],
+  [
+    'password that ends the address',
+    ['ls', '--url', 'redis://a:4711#b@localhost'],
+    /^--url is not a URL such as(?!.*4711)/,
+  ],
 ])('Words with a(n) %s are refused, in one line: %j', async (_what, args, line) => {
   const refusal = await begin(args).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ exitCode: 64, message: expect.stringMatching(line) });

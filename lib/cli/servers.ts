@@ -173,8 +173,10 @@ function urlOf({ url: given }: Values): URL {
   try {
     const url = new URL(text);
     // Throws for a "%" that escapes nothing.
-    decodeURIComponent(url.username + url.password);
-    if (/^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname)) return url;
+    decodeURIComponent(`${url.username}:${url.password}`);
+    // A "?" or "#" in a password ends the address before it, and messages say the address.
+    const isCut = (url.search + url.hash).includes('@');
+    if (/^rediss?:$/.test(url.protocol) && url.hostname !== '' && /^(\/\d*)?$/.test(url.pathname) && !isCut) return url;
   } catch {}
   // The URL is not quoted: it may have a password.
   const name = given === undefined ? 'REDIS_URL' : '--url';
