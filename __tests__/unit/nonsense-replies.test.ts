@@ -98,3 +98,16 @@ describe.each(LOCK_TYPES)('A %s lock whose Redis answers with nonsense', (lockTy
     await (await registry.obtain('42').lock({ waitTime: 1_500 })).unlock();
   });
 });
+
+it.each([{}, [], 'PONG'])('once and forget are refused whose Redis answers with %j', async (reply) => {
+  const redis = new Mock();
+  const { registry } = createRegistry(redis, { commandTimeout: 100 });
+  redis.reply = reply;
+  const calls = [registry.forget('key')];
+  if (typeof reply !== 'string') calls.push(registry.once('key', () => true, { keepFor: 1_000 }));
+  for (const call of calls) {
+    const error = await call.catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ name: 'CannotAcquireLockError' });
+    expect(said(error)).toMatch(/result"/);
+  }
+});

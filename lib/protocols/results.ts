@@ -2,6 +2,7 @@ import type { Results, ResultWatch } from '../core/backend';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
 import type { Subscriber, Subscription } from '../redis/subscriber';
+import { numberIn, textIn } from './format/replies';
 import { LONGEST_SLEEP } from './waiting';
 
 /*
@@ -19,8 +20,11 @@ export const FORGET_RESULT = new Script('forget a result', "return redis.call('D
 export function resultsIn(redis: Redis, subscriber: Subscriber | undefined, idleBetweenTries: number): Results {
   return {
     read: (name, timeout) =>
-      redis.run(READ_RESULT, [name], [], timeout, (reply) => (reply === null ? undefined : String(reply))),
-    forget: (name, timeout) => redis.run(FORGET_RESULT, [name], [], timeout, (reply) => Number(reply) > 0),
+      redis.run(READ_RESULT, [name], [], timeout, (reply) =>
+        reply === null ? undefined : textIn(READ_RESULT, reply, reply),
+      ),
+    forget: (name, timeout) =>
+      redis.run(FORGET_RESULT, [name], [], timeout, (reply) => numberIn(FORGET_RESULT, reply, reply) > 0),
     watch: (name) => watchOf(name, subscriber, idleBetweenTries),
   };
 }
