@@ -8,13 +8,30 @@ import {
   LockQueueFullError,
   LockReleaseError,
   LockTimeoutError,
+  type LockWarning,
   NotLockOwnerError,
   RedisLockRegistry,
   RegistryClosedError,
 } from '../../lib';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import { mockRedis, refused } from '../support/mock-redis';
+import { until } from '../support/until';
 
 const cause = new Error('ECONNRESET');
+
+it('The messages of errors and warnings are in one line, whatever is in the key', async () => {
+  const key = 'a\n\x1b[2Jb\x9b';
+  expect(new LockTimeoutError(key, 100)).toMatchObject({
+    key,
+    message: 'Lock "a\\n\\x1B[2Jb\\x9B" was not free within 100 ms',
+  });
+  const warnings: LockWarning[] = [];
+  const registry = new InMemoryLockRegistry({ warnHeldAfter: 1, onWarning: (warning) => void warnings.push(warning) });
+  const lease = await registry.obtain(key).lock();
+  await until(() => warnings.length > 0);
+  expect(warnings[0]).toMatchObject({ key, message: expect.stringContaining('lock "a\\n\\x1B[2Jb\\x9B" for') });
+  await lease.unlock();
+});
 
 it.each([
   [new CannotAcquireLockError('text', '42', { cause }), 'CannotAcquireLockError', 'ERR_CANNOT_ACQUIRE_LOCK', cause],

@@ -1,3 +1,4 @@
+import { inOneLine } from '../internal/validation';
 import type { LockLostReason } from './distributed-lock';
 import { holderOf, isDetached, isKept, isOwner } from './owner-name';
 
@@ -21,7 +22,7 @@ export abstract class LockError extends Error {
   readonly key: string | undefined;
 
   constructor(message: string, key: string | undefined, options?: ErrorOptions) {
-    super(message, options);
+    super(inOneLine(message), options);
     this.key = key;
   }
 }

@@ -1,3 +1,5 @@
+import { inOneLine } from '../internal/validation';
+
 /** The kinds of warning. */
 export type LockWarningCode =
   | 'CLOSED_WHILE_HELD'
@@ -74,7 +76,7 @@ export function warn(listener: WarningListener, warning: LockWarning): void {
 async function report(listener: WarningListener, warning: LockWarning): Promise<void> {
   try {
     // An application may give an async function.
-    await listener(warning);
+    await listener({ ...warning, message: inOneLine(warning.message) });
   } catch (error) {
     emitProcessWarning({
       code: 'WARNING_LISTENER_FAILED',

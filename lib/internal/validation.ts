@@ -183,5 +183,10 @@ export function expected(name: string, what: string, value: unknown): string {
   return `Expected \`${name}\` to be ${what}, got ${inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY })} (${value === null ? 'null' : typeof value})`;
 }
 
+/** A message for a log, in one line: the control characters in it, which a key may have, as `inspect` writes them. */
+export function inOneLine(message: string): string {
+  return message.replace(/\p{Cc}/gu, (one) => inspect(one).slice(1, -1));
+}
+
 /** A secret that a header can have as it is: at least 16 characters of ASCII, without a space at its ends. */
 export const SECRET = /^[!-~][ -~]{14,}[!-~]$/;

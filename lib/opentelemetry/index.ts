@@ -10,7 +10,7 @@ import type {
   ReleaseMessage,
   WarningMessage,
 } from '../api/messages';
-import { emitProcessWarning } from '../api/warnings';
+import { emitProcessWarning, warn } from '../api/warnings';
 import {
   acquireChannel,
   holdChannel,
@@ -74,7 +74,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
       return groupOf?.(key);
     } catch (cause) {
       const message = `The option \`group\` threw ${textOf(cause)} for key "${key}": its metrics have no group`;
-      if (!hasGroupFailed) emitProcessWarning({ code: 'GROUP_FAILED', message, key, cause });
+      if (!hasGroupFailed) warn(emitProcessWarning, { code: 'GROUP_FAILED', message, key, cause });
       hasGroupFailed = true;
       return undefined;
     }
