@@ -215,7 +215,9 @@ export class SimulatedClient extends EventEmitter {
   }
 
   #refused(error: Error): void {
-    if (++this.#tries > this.#directory.outage.tries) {
+    const { until, tries } = this.#directory.outage;
+    // After the outage nobody would connect it again.
+    if (++this.#tries > tries && this.#directory.network.timeline.now < until) {
       this.#giveUp(error);
       return;
     }
