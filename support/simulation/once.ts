@@ -2,7 +2,7 @@ import type { Lease, OnceOptions } from '../../lib';
 import type { LeaseChecks, OwnedLease } from './checks/leases';
 import { ONCE_KEY, type OnceCall, type Round } from './plan';
 import type { LibraryInstance } from './process/library';
-import { type Host, isBlockedSince, lockName, ownerOf, quietFor, type World } from './world';
+import { type Host, hostOf, isBlockedSince, lockName, ownerOf, quietFor, type World } from './world';
 
 /** Where the result of all calls is. */
 const RESULT = `{${lockName(ONCE_KEY)}}:once`;
@@ -35,6 +35,7 @@ interface Call {
 interface Run {
   readonly host: Host;
   readonly lease: OwnedLease;
+  readonly begunAt: number;
   /** When the task ended; `undefined`: it runs. */
   endedAt: number | undefined;
   /** The task has failed, or its lease was lost. */
@@ -59,6 +60,8 @@ export class OnceCallers {
   readonly #kept: Kept[] = [];
   /** When a process last knew that the result was forgotten. */
   readonly #forgottenAt = new Map<Host, number>();
+  /** When each process last had the lock, in Redis. */
+  readonly #ownedAt = new Map<Host, number>();
   #begun = 0;
   /** Since when nobody has had the lock, or its result. */
   #idleSince = 0;
@@ -101,13 +104,15 @@ export class OnceCallers {
     const text = server.keys.kind(RESULT) === 'string' ? server.keys.get(RESULT, 'string') : undefined;
     const last = this.#kept.at(-1);
     const isKept = last?.until === Number.POSITIVE_INFINITY;
-    if (text !== undefined || ownerOf(server, lockName(ONCE_KEY)) !== undefined) this.#idleSince = timeline.now;
+    const owner = ownerOf(server, lockName(ONCE_KEY));
+    const holder = hostOf(this.#world, owner);
+    if (holder !== undefined) this.#ownedAt.set(holder, timeline.now);
+    if (text !== undefined || owner !== undefined) this.#idleSince = timeline.now;
     if (isKept && text === String(last.run)) return;
     if (isKept) last.until = timeline.now;
     if (text === undefined) return;
     this.#kept.push({ run: Number(text), from: timeline.now, until: Number.POSITIVE_INFINITY });
     const { lease, host } = this.#runs[Number(text)] as Run;
-    const owner = ownerOf(server, lockName(ONCE_KEY));
     if (owner !== lease.owner)
       this.#report(`the result of ${host.process.name} is kept, and ${owner ?? 'nobody'} has its lock`);
   }
@@ -178,7 +183,13 @@ export class OnceCallers {
 
   async #run(name: string, { host, plan }: Call, lease: Lease): Promise<number> {
     const { timeline } = this.#world;
-    const run: Run = { host, lease: lease as OwnedLease, endedAt: undefined, failedAt: Number.NEGATIVE_INFINITY };
+    const run: Run = {
+      host,
+      lease: lease as OwnedLease,
+      begunAt: timeline.now,
+      endedAt: undefined,
+      failedAt: Number.NEGATIVE_INFINITY,
+    };
     const number = this.#runs.push(run) - 1;
     this.#note(name, `begins run ${number}`);
     const round = { kind: undefined, takes: 1, ttl: undefined, renew: undefined } as Round;
@@ -241,7 +252,7 @@ export class OnceCallers {
     });
   }
 
-  #checkError({ name, host, plan, startedAt, abortedAt }: Call, error: unknown, signal: AbortSignal): void {
+  #checkError({ name, host, plan, startedAt, since, abortedAt }: Call, error: unknown, signal: AbortSignal): void {
     const { timeline, violations, plan: all } = this.#world;
     const { CannotAcquireLockError, LockTimeoutError, LockLostError, LockError } = this.#libraryOf(host);
     if (abortedAt !== undefined && error === signal.reason) return;
@@ -255,7 +266,11 @@ export class OnceCallers {
       if (timeline.now - startedAt < (plan.waitTime ?? Number.POSITIVE_INFINITY) * 0.999 - 2)
         this.#report(`${name} is told that its wait is over after ${timeline.now - startedAt} ms`);
     } else if (error instanceof LockLostError) {
-      if (!hasFailed) this.#report(`${name} is told of a lost lock, and its process has lost none`);
+      // It may have been lost while the result was looked for under it: then the task does not run.
+      const hasRun = this.#runs.some((run) => run.host === host && run.begunAt >= startedAt);
+      const hadLock = (this.#ownedAt.get(host) ?? Number.NEGATIVE_INFINITY) >= since;
+      if (!hasFailed && (hasRun || !hadLock))
+        this.#report(`${name} is told of a lost lock, and its process has lost none`);
     } else if (!(error instanceof LockError)) this.#strange(name, error);
     else if (all.isCalm && !isBlocked && host.closing === 'no')
       violations.report('failed though calm', name, String(error));
