@@ -40,6 +40,8 @@ interface Run {
   endedAt: number | undefined;
   /** The task has failed, or its lease was lost. */
   failedAt: number;
+  /** When Redis last had the lock for it: after the task until its result is kept, and the lock released. */
+  ownedAt: number;
 }
 
 /** A result in Redis. */
@@ -107,6 +109,7 @@ export class OnceCallers {
     const owner = ownerOf(server, lockName(ONCE_KEY));
     const holder = hostOf(this.#world, owner);
     if (holder !== undefined) this.#ownedAt.set(holder, timeline.now);
+    for (const run of this.#runs) if (run.lease.owner === owner) run.ownedAt = timeline.now;
     if (text !== undefined || owner !== undefined) this.#idleSince = timeline.now;
     if (isKept && text === String(last.run)) return;
     if (isKept) last.until = timeline.now;
@@ -189,6 +192,7 @@ export class OnceCallers {
       begunAt: timeline.now,
       endedAt: undefined,
       failedAt: Number.NEGATIVE_INFINITY,
+      ownedAt: timeline.now,
     };
     const number = this.#runs.push(run) - 1;
     this.#note(name, `begins run ${number}`);
@@ -246,9 +250,10 @@ export class OnceCallers {
   #isRunning(host: Host): boolean {
     const isDisturbed = quietFor(this.#world, host) < KEPT_LATE;
     const since = this.#world.timeline.now - (isDisturbed ? KEPT_LATE : KEPT_WITHIN);
-    return this.#runs.some(({ host: its, endedAt = Number.POSITIVE_INFINITY, failedAt, lease }) => {
+    return this.#runs.some(({ host: its, endedAt = Number.POSITIVE_INFINITY, failedAt, ownedAt, lease }) => {
       if (its !== host) return false;
-      return Math.max(endedAt, failedAt) > since || (isDisturbed && host.process.observe(() => lease.remaining) > 0);
+      if (Math.max(endedAt, failedAt) > since) return true;
+      return isDisturbed && (ownedAt > since || host.process.observe(() => lease.remaining) > 0);
     });
   }
 
