@@ -182,6 +182,9 @@ export function onceContract(pair: () => Promise<Pair>): void {
     await expect(one.once('key', () => 5, { ...KEPT, serialize })).rejects.toThrow(
       'Expected `serialize(result of "key")` to be a string, got 5 (number)',
     );
+    // Redis would keep another text.
+    const lone = one.once('key', () => 5, { ...KEPT, serialize: () => '\ud800' });
+    await expect(lone).rejects.toThrow('Expected `serialize(result of "key")` to be well-formed UTF-16');
     const cyclic: { self?: unknown } = {};
     cyclic.self = cyclic;
     await expect(one.once('key', () => cyclic, KEPT)).rejects.toThrow(TypeError);

@@ -15,7 +15,7 @@ import {
   checkedOptions,
   duration,
   durationOrNever,
-  expected,
+  string,
 } from '../internal/validation';
 import { causeOf, messageOf, reasonOf } from '../redis/failure';
 import { KEEP_RESULT } from './keep-result';
@@ -250,8 +250,8 @@ function toJson(key: string): Serialize {
 
 const fromJson = (text: string): unknown => (text === NOTHING ? undefined : JSON.parse(text));
 
-function checkedText(key: string, text: unknown): string {
-  if (typeof text !== 'string') throw new TypeError(expected(`serialize(result of "${key}")`, 'a string', text));
+function checkedText(key: string, result: unknown): string {
+  const text = string(`serialize(result of "${key}")`, result);
   const bytes = Buffer.byteLength(text);
   if (bytes <= LONGEST_RESULT) return text;
   throw new RangeError(
