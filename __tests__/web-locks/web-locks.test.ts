@@ -84,6 +84,7 @@ function apply(open: Open): void {
     ['no callback', []],
     ['undefined', [undefined]],
     ['no function', [{}, 'callback']],
+    ['a mode in place of options', ['shared', () => undefined]],
     ['an unknown mode', [{ mode: 'upgradable' }, () => undefined]],
     ['null as mode', [{ mode: null }, () => undefined]],
     ['no signal', [{ signal: 'signal' }, () => undefined]],

@@ -69,7 +69,10 @@ export function webLocks(registry: LockRegistry): WebLocks {
   const pending = new Set<WebLockInfo>();
 
   async function request(name: string, options: WebLockOptions, callback: (lock: WebLock | null) => unknown) {
-    const { mode = 'exclusive', ifAvailable = false, steal = false, signal } = options ?? {};
+    // As the web platform does: `null` is no options, and a function is an object too.
+    const given = options ?? {};
+    if (Object(given) !== given) throw new TypeError(expected('options', 'an object', options));
+    const { mode = 'exclusive', ifAvailable = false, steal = false, signal } = given;
     checkCallback('callback', callback);
     if (mode !== 'exclusive' && mode !== 'shared') {
       throw new TypeError(expected('mode', '"exclusive" or "shared"', mode));
