@@ -371,7 +371,12 @@ export const MUTATIONS = {
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
     simulation: ['fair'],
-    replacements: [['const timeout = Math.min(limit, this.#firstTimeout());', 'const timeout = limit;']],
+    replacements: [
+      [
+        'release of that hold.\n    asked.attempt = answered(attempt, this.#firstTimeout());',
+        'release of that hold.\n    asked.attempt = attempt;',
+      ],
+    ],
   },
 
   // fair

@@ -170,6 +170,30 @@ it('The script that ends a fair lease for a caller that leaves meanwhile is foll
   await unlocked;
 });
 
+it.each([
+  ['the caller that was next, which is removed', granted, 4],
+  ['nobody, and no attempt follows', [20_000, '', 'another:1', '', 'another:1', 1], 3],
+])(
+  'unlock() of a fair lease has its own time, though the next caller had less: the lock is that of %s',
+  async (_, reply, sent) => {
+    const { registry, warnings } = createRegistry(Object.assign(redis, { socketEpoch: 1 }), { lockType: 'fair' });
+    const lock = registry.obtain('key');
+    const lease = await lock.lock();
+    const next = settled(lock.tryLock({ waitTime: 10 }));
+    await time.advance(0);
+    const exchange = nextReply(redis);
+    const [message] = await published<{ isHandedOver: boolean }>('release', async () => {
+      const unlocked = settled(lease.unlock());
+      expect(await next).toMatchObject({ after: 50, error: { name: 'CannotAcquireLockError' } });
+      await time.advance(10);
+      exchange.resolve(reply);
+      expect(await unlocked).toMatchObject({ after: 60, value: undefined });
+    });
+    const isUncertain = warnings.some(({ code }) => code === 'RELEASE_UNCERTAIN');
+    expect([message?.isHandedOver, isUncertain, redis.sent]).toEqual([false, false, sent]);
+  },
+);
+
 it('The script that ends a fair lease is followed by no attempt of a caller that has left: the one behind it waits on', async () => {
   const lock = registryOf({ lockType: 'fair' }).obtain('key');
   const lease = await lock.lock();

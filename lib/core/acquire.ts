@@ -160,25 +160,26 @@ export class Call {
    * queue in Redis decides who is next. Resolves to what became of that hold.
    */
   exchange(ended: RedisLease, limit: number): Promise<Released> {
-    // No longer than this caller may wait. The release of that hold is repeated then.
-    const timeout = Math.min(limit, this.#firstTimeout());
     const protocol = this.#protocol;
     const asked = this.#toAsk();
     const { hold } = asked;
     this.#become('asking');
     protocol.availability.asked(hold.sentAt);
-    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, timeout, ended.hold.keep);
-    asked.attempt = exchange.then(({ answer }) => {
+    const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, limit, ended.hold.keep);
+    const attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
-      if (answer?.granted && !this.wait.isInterrupted) ended.handedOver(this.wait.trace);
+      const isLeft = this.wait.isInterrupted || this.wait.isOver;
+      if (answer?.granted && !isLeft) ended.handedOver(this.wait.trace);
       // Its ticket would be taken for that of the caller that has the turn now.
-      if (answer === undefined && this.wait.isInterrupted) throw new NotSentError(0);
+      if (answer === undefined && isLeft) throw new NotSentError(0);
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
+    // This caller may have less time than the release of that hold.
+    asked.attempt = answered(attempt, this.#firstTimeout());
     protocol.availability.attemptInFlight = asked.attempt;
     return exchange.then(({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
-      const removing = this.#lock.services.givingBack.removeNow(timeout, hold);
+      const removing = this.#lock.services.givingBack.removeNow(limit, hold);
       return removing === undefined ? found : removing.then(() => found);
     });
   }
