@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, LockType, RedisClient } from '../../lib';
 import { RELEASE, RENEW_GRANT } from '../../lib/protocols/fair/fair-scripts';
@@ -55,6 +56,21 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect((await lock.inspect()).owner).toBe(`kept@${owner}`);
     expect(before.owner).toBe(`kept@${owner}`);
     expect(Math.abs((await endOf(nameOf('key'))) - before.end)).toBeLessThanOrEqual(ROUNDING);
+  });
+
+  it('minHold of several locks counts from the grant of all of them, also when one was granted late, and requested once more', async () => {
+    const { registry, registryKey, nameOf } = createRegistry(redis.admin, { lockType });
+    const other = createRegistry(redis.admin, { lockType, registryKey });
+    await other.registry.obtain('b').lock({ ttl: 300 });
+    const acquiring = registry.multi(['a', 'b']).lock({ ttl: 60_000, minHold: 1_000 });
+    await other.registry.obtain('b').inspect();
+    redis.freeze();
+    await pause(900);
+    redis.thaw();
+    const lease = await acquiring;
+    const at = Date.now();
+    await lease.unlock();
+    for (const key of ['a', 'b']) expect(await endOf(nameOf(key))).toBeGreaterThanOrEqual(at + 1_000 - ROUNDING);
   });
 
   it('minHold of a lock counts from a grant by another process, also when the first renewal of `fair` has not arrived', async () => {

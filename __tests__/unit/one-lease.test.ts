@@ -75,7 +75,7 @@ function leaseOf(options: Options = {}) {
   const nothing = () => undefined;
   const watchdog = { add: nothing, remove: nothing, moved: nothing, hurry: nothing } as unknown as Watchdog;
   hold.granted(grant, lease, watchdog, time.now);
-  if (minHold > 0) hold.holdAtLeast(minHold, 0);
+  if (minHold > 0) hold.holdAtLeast(minHold, true);
   log = [];
   return { lease, hold, lock };
 }

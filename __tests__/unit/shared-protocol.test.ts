@@ -329,7 +329,7 @@ it.each<[string, at: number, change: (hold: Hold) => unknown, asked: { permits?:
     ['none after the slice', 50.5, () => undefined, {}, '', 0],
     ['none of one that has ended', 0, (hold) => hold.unlocked(), {}, '', 0],
     ['none of one that ends by this', 0, () => undefined, {}, 'me:1', 0],
-    ['none before its minHold ends', 0, (hold) => hold.holdAtLeast(5_000, 0), {}, '', 0],
+    ['none before its minHold ends', 0, (hold) => hold.holdAtLeast(5_000, true), {}, '', 0],
     ['none for one that takes more', 0, () => undefined, { permits: 2 }, '', 0],
   ],
 )('An attempt says for how long its process passes a permit on: %s', async (_, at, change, asked, ending, ms) => {

@@ -122,10 +122,9 @@ export class Hold implements Timed {
   acquiredAt = 0;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl = true;
-  /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on. */
+  /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on, if it began then. */
   #minHoldUntil = 0;
   #minHold = 0;
-  #wasPassedOn = false;
 
   constructor(ticket: string, asked: AskedFor, connection: Connection, protocol: LockProtocol) {
     this.ticket = ticket;
@@ -262,7 +261,6 @@ export class Hold implements Timed {
     this.#asks(ttl);
     this.ttl = ttl;
     this.#become('held', lease);
-    this.#wasPassedOn = true;
     if (!isScheduled || !isSameTtl) this.#watchdog?.add(this, now);
   }
 
@@ -315,11 +313,6 @@ export class Hold implements Timed {
   /** A server that was replaced while it was frozen may have confirmed it last: nobody may enter with it. */
   get mayBeOutdated(): boolean {
     return this.#connection.mayBeOutdated(this.sentAt);
-  }
-
-  /** ms since then. */
-  get age(): number {
-    return clock.now() - this.acquiredAt;
   }
 
   get state(): HoldState {
@@ -489,10 +482,11 @@ export class Hold implements Timed {
 
   // Release
 
-  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `age`: ms since it was acquired. */
-  holdAtLeast(ms: number, age: number): void {
+  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `isNew`: it is being acquired. */
+  holdAtLeast(ms: number, isNew: boolean): void {
     this.#minHoldUntil = Math.max(this.#minHoldUntil, clock.now() + ms);
-    this.#minHold = Math.max(this.#minHold, Math.ceil(age + ms));
+    // The age of its key says nothing of what begins later: only the local clock does.
+    this.#minHold = isNew ? Math.ceil(ms) : Number.MAX_SAFE_INTEGER;
   }
 
   /** How long it is to be kept when it is released now; `undefined`: not at all. */
@@ -500,8 +494,7 @@ export class Hold implements Timed {
     if (this.#minHoldUntil === 0) return undefined;
     const left = Math.ceil(this.#minHoldUntil - clock.now());
     if (left <= 0) return undefined;
-    // The age of its key says nothing of the age of a lease that began later.
-    return { left, minHold: this.#wasPassedOn ? left + this.ttl : this.#minHold, ttl: this.ttl };
+    return { left, minHold: this.#minHold, ttl: this.ttl };
   }
 
   /** See `LockProtocol`. */

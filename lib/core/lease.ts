@@ -197,7 +197,7 @@ export class RedisLease implements HeldLease {
   }
 
   holdAtLeast(ms: number): void {
-    this.#hold.holdAtLeast(ms, this.#hold.age);
+    this.#hold.holdAtLeast(ms, false);
   }
 
   get isRenewed(): boolean {

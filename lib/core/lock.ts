@@ -308,7 +308,7 @@ export class RedisLock implements DistributedLock {
   /** @internal Redis granted the lock to the caller that has the turn. */
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     const now = clock.now();
-    if (request.minHold > 0) hold.holdAtLeast(request.minHold, 0);
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
     hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
@@ -417,7 +417,7 @@ export class RedisLock implements DistributedLock {
   /** @internal A lease of a hold that was acquired for another one. */
   protected leaseOf(hold: Hold, { request, wait }: Call, now: number): RedisLease {
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
-    if (request.minHold > 0) hold.holdAtLeast(request.minHold, hold.age);
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, false);
     const lease = new RedisLease(this, hold, request, now, true);
     hold.passedOn(this.reliesOn(hold, lease), now);
     return lease;

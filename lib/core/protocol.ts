@@ -79,7 +79,7 @@ export interface Exchange {
 export interface Keep {
   /** By the local clock, from when the script is sent. */
   readonly left: number;
-  /** From the acquisition, and the ttl that the key was given then. */
+  /** From the acquisition, endless where it began later; and the ttl that the key was given then. */
   readonly minHold: number;
   readonly ttl: number;
 }
