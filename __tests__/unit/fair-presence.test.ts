@@ -189,6 +189,31 @@ it.each<[string, error: unknown, unavailableAfter: number, isOver: boolean]>([
   expect([(await time.settled(outcome, 10)) !== undefined, all.lock.availability.failure]).toEqual([isOver, error]);
 });
 
+it.each(['NOAUTH Authentication required.', "NOPERM this user has no permissions to run the 'evalsha' command"])(
+  'Nobody polls for a caller that the server turned away before it knew the ticket: %s',
+  async (text) => {
+    const all = start();
+    const { lock, redis, subscriber } = all;
+    await all.queue();
+    await all.open();
+    await all.release(1);
+    const turnedAway = lock.attempt(holdOf(lock, 'me:2'), 300);
+    redis.last.fail(new Error(text));
+    await expect(turnedAway).rejects.toThrow(text);
+    redis.sent.length = 0;
+    subscriber.last.onMessage('r:k');
+    await time.advance(60_000);
+    expect(redis.news).toEqual([]);
+    // A caller that had a position keeps it: what gives that back is sent later.
+    const { hold } = await all.queue(holdOf(lock, 'me:3'));
+    const refused = lock.attempt(hold, 300);
+    redis.last.fail(new Error(text));
+    await expect(refused).rejects.toThrow(text);
+    expect(lock.ticket?.id).toBe('me:3');
+    await all.release(1, 'me:3');
+  },
+);
+
 it('It looks more often where the holder may be a poller, whose holders change', async () => {
   const all = start({ sharedWithPollers: true });
   const { hold } = await all.queue(undefined, { life: 59_000, owner: 'outsider', holder: 'a' });
