@@ -84,6 +84,14 @@ it('While its client says that it has no connection, a caller whose wait ends be
   await ahead;
 });
 
+it('While its client says that it has no connection, a caller is not told that the lock is held where a call of several keys has left', async () => {
+  redis.evalSha.mockResolvedValue(refused(30_000));
+  expect(await registry.obtain('a').tryLock()).toBeNull();
+  disconnect();
+  expect(await settled(registry.multi(['a', 'b']).tryLock({ waitTime: 5 }))).toMatchObject({ error: FAILED });
+  expect(await settled(registry.obtain('a').tryLock())).toMatchObject({ error: FAILED });
+});
+
 it('tryLock() is published as a call that failed, and not as one that was aborted', async () => {
   disconnect();
   const messages = await published<AcquireMessage>('acquire', () => settled(registry.obtain('key').tryLock()));

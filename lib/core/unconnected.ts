@@ -2,7 +2,7 @@ import { clock } from '../internal/clock';
 import { SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { noAnswer } from './availability';
-import type { Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** ms; a single attempt fails after this time when the client has no connection then. */
 const PATIENCE = 250;
@@ -28,7 +28,9 @@ export class Unconnected {
       if (!this.#connection.isDisconnected(lockName)) this.#timer.schedule(look, clock.now() + INTERVAL);
       else wait.interrupt(noAnswer(wait.key, this.#connection, 'the client has no connection'));
     };
-    this.#timer.schedule(look, wait.startedAt + PATIENCE);
+    // The call around it has left by then: nobody is to wait behind what is asked for nobody.
+    const left = Math.max(wait.endsAround - wait.startedAt, LEAST_TIME_TO_ANSWER) + INTERVAL;
+    this.#timer.schedule(look, wait.startedAt + Math.min(PATIENCE, left));
     return () => this.#timer.cancel(look);
   }
 
