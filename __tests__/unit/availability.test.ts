@@ -61,6 +61,14 @@ it('While a question is unanswered, the end of the caller of an earlier one does
   expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([990, false]);
 });
 
+it('While a question is unanswered, the end of the caller of another one that was sent at the same time does not end the silence', () => {
+  const availability = askedAt(0, 0);
+  availability.withdrawn(0);
+  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([1_000, false]);
+  availability.withdrawn(0);
+  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([0, true]);
+});
+
 it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
   const availability = askedAt(0);
   const contended = (...times: number[]) => times.map((now) => availability.isContended(now));

@@ -16,6 +16,8 @@ export class Availability {
   #unansweredSince: number | undefined;
   /** When the last question was sent; `undefined`: it is over. */
   #askedAt: number | undefined;
+  /** How many questions were sent then, and are not over: two callers may read the same time. */
+  #askedThen = 0;
   /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
   #heldUntil: number | undefined;
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
@@ -24,6 +26,7 @@ export class Availability {
   /** A question (an attempt, a poll) is about to be sent, at this time. */
   asked(sentAt: number): void {
     this.#unansweredSince ??= sentAt;
+    this.#askedThen = this.#askedAt === sentAt ? this.#askedThen + 1 : 1;
     this.#askedAt = sentAt;
   }
 
@@ -77,7 +80,7 @@ export class Availability {
 
   /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
   withdrawn(sentAt: number): void {
-    if (this.#askedAt === sentAt) this.#askedAt = undefined;
+    if (this.#askedAt === sentAt && --this.#askedThen === 0) this.#askedAt = undefined;
     if (this.#unansweredSince === sentAt) this.#unansweredSince = this.#askedAt;
   }
 
