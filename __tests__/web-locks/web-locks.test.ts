@@ -95,6 +95,11 @@ function apply(open: Open): void {
     await expect(request('a', ...rest)).rejects.toBeInstanceOf(TypeError);
   });
 
+  it('rejects with a TypeError for a symbol as the name', async () => {
+    const [locks] = await managers();
+    await expect(locks.request(Symbol('a') as never, () => undefined)).rejects.toBeInstanceOf(TypeError);
+  });
+
   it.each<[string, string, WebLockOptions]>([
     ['a name that begins with a hyphen', '-a', {}],
     ['a name that is a hyphen', '-', {}],

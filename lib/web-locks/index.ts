@@ -108,7 +108,8 @@ export function webLocks(registry: LockRegistry): WebLocks {
   return {
     async request(name: string, ...rest: unknown[]): Promise<never> {
       const [options, callback] = rest.length < 2 ? [{}, rest[0]] : rest;
-      return request(String(name), options as WebLockOptions, callback as never) as Promise<never>;
+      // A symbol has no text: that is a TypeError, as on the web platform.
+      return request(`${name}`, options as WebLockOptions, callback as never) as Promise<never>;
     },
     async query() {
       return structuredClone({ held: [...held], pending: [...pending] });
