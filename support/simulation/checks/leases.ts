@@ -322,7 +322,9 @@ export class LeaseChecks {
     const reason = (lease.signal.reason as { reason?: string }).reason ?? 'for no reason';
     history.note(host.process.name, () => `${caller} lost "${key}" (${reason})`);
     // Also where a task of `once` has ended, and its result is kept at present.
-    if (reason === 'closed') host.leftByClose.add(lockName(key));
+    // One that ends by itself meanwhile ends a little before its key (P3).
+    const endedBeside = reason === 'expired' && host.closing === 'closing';
+    if (reason === 'closed' || endedBeside) host.leftByClose.add(lockName(key));
     if (isExcused || reason === 'closed' || host.closing !== 'no' || !host.process.isAlive) return;
     // The task of another caller may have blocked the event loop just now: what runs after it reads the end of that.
     if (isOver(entry, Math.max(timeline.now, host.process.pausedUntil)) && reason === 'expired') return;
