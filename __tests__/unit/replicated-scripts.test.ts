@@ -387,6 +387,12 @@ it('On a cluster, an acquisition fails that is redirected twice, to a node that 
   expect(client.eval).not.toHaveBeenCalled();
 });
 
+it('On a cluster, an acquisition that is redirected says why the node that it is redirected to cannot be reached', async () => {
+  const [a, b] = [ownClient(), ownClient({ connect: () => Promise.reject(CUT) })];
+  a.evalSha.mockRejectedValueOnce(moved('MOVED', 'b:2'));
+  expect(await opened(cluster(a, b)).run().outcome()).toEqual([CUT]);
+});
+
 it('On a cluster, an acquisition says so where no node has its slot, and a connection ends whose node is gone', async () => {
   const [a, b] = [ownClient(), ownClient()];
   const client = cluster(a, b);

@@ -228,12 +228,11 @@ export class ReplicatedScripts {
       // The caller's client learns of the new node by being redirected itself.
       void cluster?.eval('return 1', { keys: [command.options.keys[0] as string] }).catch(() => undefined);
       const master = cluster?.masters.find((node) => addressOf(node) === address);
-      if (master === undefined) throw error;
-      const connection = await this.#open(master);
-      if (command.isOver) throw error;
-      this.#send(connection, command, line, kind);
-    } catch {
-      command.fail(error);
+      const connection = master && (await this.#open(master));
+      if (connection === undefined || command.isOver) command.fail(error);
+      else this.#send(connection, command, line, kind);
+    } catch (cause) {
+      command.fail(cause);
     }
   }
 
