@@ -5,7 +5,7 @@ import { NotReplicatedError, type RedisClient } from '../../lib';
 import { hashSlot } from '../../lib/redis/cluster';
 import type { ScriptCommand } from '../../lib/redis/command';
 import { ConnectionMonitor } from '../../lib/redis/connection';
-import { NotSentError } from '../../lib/redis/failure';
+import { ClientClosedError, NotSentError } from '../../lib/redis/failure';
 import { onHandOff } from '../../lib/redis/hand-offs';
 import { ReplicatedScripts, replyOfNotReplicated } from '../../lib/redis/replicas';
 import { LockScript } from '../../lib/redis/script';
@@ -234,6 +234,15 @@ it('A connection for minReplicas that cannot be made is tried again by the next 
   expect(await run().outcome()).toEqual([CUT]);
   expect(line.unansweredSince).toBeUndefined();
   expect(await run().outcome()).toEqual([CUT]);
+  expect(await run().outcome()).toEqual([GRANTED]);
+});
+
+it('A connection for minReplicas that is closed while it connects does not say that the client of the caller is closed', async () => {
+  // node-redis: `connect` resolves when `destroy` ends it.
+  const own = ownClient({ connect: async () => (own.isOpen = false) });
+  own.evalSha.mockRejectedValue(new ClientClosedError('The client is closed'));
+  const { run } = opened(plainClient(own, ownClient()));
+  expect(await run().outcome()).toEqual([new Error('The connection was closed while it was made')]);
   expect(await run().outcome()).toEqual([GRANTED]);
 });
 

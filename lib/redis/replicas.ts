@@ -261,6 +261,8 @@ export class ReplicatedScripts {
       return this.#open(master);
     }
     await connection.open();
+    // node-redis: this resolves also when the connection was closed before its next try.
+    if (connection.isClosed) throw new Error('The connection was closed while it was made');
     return connection;
   }
 
