@@ -1,11 +1,13 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { NotReplicatedError, RedisLockRegistry } from '../../lib';
 import { fromIoredis } from '../../lib/ioredis';
+import type { ClusterIoredis } from '../../lib/ioredis/client';
 import { ReplicaFixture } from '../replicas/replica-fixture';
 import { startCluster } from '../support/cluster';
 import { type IoredisPackage, packages } from '../support/ioredis-packages';
 import { describePrivate } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';
+import { until } from '../support/until';
 
 const each = packages.map((one): [string, IoredisPackage] => [one.name, one]);
 
@@ -52,6 +54,11 @@ describePrivate('minReplicas of a cluster', () => {
       expect(await replica?.send('KEYS', `${options.registryKey}:${key}`)).toHaveLength(1);
       await lease.unlock();
     }
+    // ioredis forgets a node whose connection it has lost.
+    const { master } = await servers.ownersOf(`${options.registryKey}:a`);
+    await master.send('CLIENT', 'KILL', 'TYPE', 'normal');
+    await until(() => (instance as unknown as ClusterIoredis).nodes('master').length === 2);
+    await (await registry.obtain('a').tryLock())?.unlock();
     await registry.close();
     instance.disconnect();
     await servers.stop();

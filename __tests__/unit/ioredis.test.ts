@@ -149,9 +149,24 @@ function clusterOf(...masters: ReturnType<typeof instance>[]) {
   const cluster = Object.assign(new EventEmitter(), {
     ...{ status: 'ready', masters, nodes: () => cluster.masters, slots: [] as string[][] },
     eval: jest.fn(async (_script: string, _keys: number, _name: string) => 1),
+    refreshSlotsCache: jest.fn((done: () => void) => done()),
   });
   return { cluster, client: new ClusterClient(cluster as never) };
 }
+
+it('A node that a cluster of ioredis has forgotten is looked for once more', async () => {
+  const [a, b] = [instance('h', 1), instance('h', 2)];
+  const { cluster, client } = clusterOf(a);
+  const known = await client.nodeClient({ host: 'h', port: 1 });
+  expect(cluster.refreshSlotsCache).not.toHaveBeenCalled();
+  cluster.masters = [b];
+  await expect(client.nodeClient({ host: 'h', port: 1 })).rejects.toThrow('h:1 is no master of the cluster any more');
+  cluster.refreshSlotsCache.mockImplementationOnce((done) => {
+    cluster.masters = [a, b];
+    done();
+  });
+  expect(await client.nodeClient({ host: 'h', port: 1 })).toBe(known);
+});
 
 it('A cluster of ioredis has failed over when it has other masters than before', () => {
   const [a, b, c] = [instance('::1', 1), instance('h', 2), instance('h', 3)];

@@ -55,6 +55,8 @@ export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internal
   /** `disconnect` or `quit` was called. */
   readonly manuallyClosing?: boolean;
   nodes(role: 'master'): SingleIoredis[];
+  /** Reads the slots, and calls back, also with an error. */
+  refreshSlotsCache(done: (error?: unknown) => void): void;
   pipeline(): Pipeline;
 }
 

@@ -63,8 +63,13 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     return address === undefined ? undefined : nodeOf(address);
   }
 
-  nodeClient({ host, port }: ClusterNode): SingleClient {
-    const node = this.#masterAt(`${host}:${port}`);
+  async nodeClient({ host, port }: ClusterNode): Promise<SingleClient> {
+    const address = `${host}:${port}`;
+    // ioredis forgets a node whose connection it has lost, until it reads the slots again.
+    if (this.#cluster.nodes('master').every((one) => addressOf(one) !== address)) {
+      await new Promise<unknown>((resolve) => this.#cluster.refreshSlotsCache(resolve));
+    }
+    const node = this.#masterAt(address);
     const known = this.#nodes.get(node) ?? new SingleClient(node);
     this.#nodes.set(node, known);
     return known;
