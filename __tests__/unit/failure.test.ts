@@ -144,7 +144,10 @@ it.each([
   [undefined, 'undefined'],
   [new Error('READONLY no'), 'READONLY no (this server is a replica: connect to the master)'],
   [new Error('NOAUTH no'), 'NOAUTH no (the client has no password, or a wrong one)'],
-  [new Error('MOVED 1 a:1'), 'MOVED 1 a:1 (this server is a node of a cluster: make a client of the cluster)'],
+  [
+    new Error('MOVED 1 a:1'),
+    'MOVED 1 a:1 (another node of the cluster has this key: only a client of the cluster finds it)',
+  ],
   [new Minified('The client is closed'), /^The client is closed \(or it was never connected: call its/],
   [new ClientClosedError('The client is closed'), 'The client is closed'],
 ])('The message of %p is %p', (error, message) => {

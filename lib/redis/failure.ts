@@ -169,7 +169,7 @@ export function isErrorLike(error: unknown): error is Error {
 const ADVICE: Readonly<Record<string, string>> = {
   READONLY: 'this server is a replica: connect to the master',
   NOAUTH: 'the client has no password, or a wrong one',
-  MOVED: 'this server is a node of a cluster: make a client of the cluster',
+  MOVED: 'another node of the cluster has this key: only a client of the cluster finds it',
 };
 
 /** The message of an error, with what to do about it where it does not say that, or whatever else was thrown as text. */
