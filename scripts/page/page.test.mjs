@@ -261,6 +261,16 @@ describe('The page', () => {
     assert.equal(await page.locator('th[aria-sort]').count(), 0);
   });
 
+  test('links to the busiest locks with the search as it is now', async () => {
+    const { url } = await serve();
+    await registryOf().run('cart', () => undefined);
+    const { page } = await show(url);
+    const link = page.locator('#busiest a');
+    await link.waitFor();
+    await page.locator('#query').fill('order');
+    await until(() => link.getAttribute('href'), (href) => href === '#lock=shop%3Acart&q=order');
+  });
+
   test('leaves out columns that are empty in all rows, and explains its keys and words', async () => {
     await client.set('shop:a', ownerOf('web-1:1', 1), { PX: 600_000 });
     await client.set('shop:cron', `kept@${ownerOf('web-1:1', 1)}`, { PX: 600_000 });

@@ -303,7 +303,7 @@ function showActivity() {
   });
   byId('here').hidden = here === null;
   const cells = (...texts) => texts.map((text) => make('td', { className: 'number' }, text));
-  whenChanged(byId('busiest'), here, () =>
+  whenChanged(byId('busiest'), [here, addressOf()], () =>
     (here ?? []).map((one) => {
       const { callers, calls, longest, waited, waits, waitsFor } = one;
       const now = callers > 0 ? `${NUMBER.format(callers)}, ${shown(waits)}, for ${waitsFor}` : '';
