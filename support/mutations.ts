@@ -373,7 +373,7 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'release of that hold.\n    asked.attempt = answered(attempt, this.#firstTimeout());',
+        'release of that hold.\n    asked.attempt = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));',
         'release of that hold.\n    asked.attempt = attempt;',
       ],
     ],

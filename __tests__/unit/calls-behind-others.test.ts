@@ -1,8 +1,17 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { RedisLockRegistryOptions } from '../../lib';
+import type { RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
 import { FakeClock } from '../support/fake-clock';
 import { DISTINCT_TYPES } from '../support/lock-types';
-import { granted, mockRedis, nextReply, refused, released, sharedRefused, silence } from '../support/mock-redis';
+import {
+  granted,
+  mockRedis,
+  nextReply,
+  refused,
+  released,
+  sharedGranted,
+  sharedRefused,
+  silence,
+} from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
 // Calls behind an attempt, or an unlock, of their own process.
@@ -156,3 +165,24 @@ it('A reader that does not wait is refused without a question where the one in f
   expect(await read.tryLock()).toBeNull();
   expect(redis.sent).toBe(sent);
 });
+
+it.each([
+  ['fair', (registry: RedisLockRegistry) => registry.obtain('key'), granted],
+  ['shared', (registry: RedisLockRegistry) => registry.semaphore('key', { permits: 1 }), sharedGranted],
+] as const)(
+  'A call waits no longer than unavailableAfter for the script that ends a %s lease for it (P1)',
+  async (_, lockOf, reply) => {
+    redis.evalSha.mockResolvedValueOnce(reply).mockResolvedValue(sharedRefused(20_000, 1));
+    const lock = lockOf(registryOf({ lockType: 'fair', unavailableAfter: 500 }));
+    const lease = await lock.lock();
+    const next = settled(lock.lock());
+    await time.advance(60);
+    redis.evalSha.mockImplementation(silence);
+    const unlocked = settled(lease.unlock());
+    const end = await next;
+    expect(end).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
+    // After the last attempt it pauses once more.
+    expect(end?.after).toBeLessThanOrEqual(60 + 500 + 50);
+    await unlocked;
+  },
+);

@@ -175,7 +175,7 @@ export class Call {
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
     // This caller may have less time than the release of that hold.
-    asked.attempt = answered(attempt, this.#firstTimeout());
+    asked.attempt = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));
     protocol.availability.attemptInFlight = asked.attempt;
     return exchange.then(({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
