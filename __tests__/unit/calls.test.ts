@@ -38,8 +38,10 @@ it.each([
   const own = Object.assign(mockRedis(), { on: () => own, connect: silence, destroy: () => undefined });
   redis.evalSha.mockImplementation(silence);
   const registry = registryOf({ minReplicas, replicaTimeout: 100 }, { duplicate: () => own });
-  const end = await settled(registry.obtain('key').lock({ waitTime: 1 }));
-  expect(end).toMatchObject({ after: least, error: { name: 'CannotAcquireLockError' } });
+  for (const lock of [registry.obtain('key'), registry.multi(['a', 'b'])]) {
+    const end = await settled(lock.lock({ waitTime: 1 }));
+    expect(end).toMatchObject({ after: least, error: { name: 'CannotAcquireLockError' } });
+  }
 });
 
 it('A caller that does not wait is refused without a question where its process has the lock, in memory too', async () => {

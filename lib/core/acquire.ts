@@ -25,7 +25,7 @@ import { Turn } from './local-queue';
 import type { RedisLock } from './lock';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
 import type { LockRequest } from './request';
-import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, leastTimeout, type Wait } from './wait';
 
 /** The most times that a call asks for its grant once more. On a connection that is slow, each answer is a late one. */
 const MOST_REPETITIONS = 3;
@@ -90,7 +90,7 @@ export class Call {
   #isWaiting = false;
   /** The ttl that an attempt asks for. */
   readonly #ttl: number;
-  /** ms that an attempt has, however little is left of the wait. More with `minReplicas`: its WAIT follows an earlier one. */
+  /** ms that an attempt has, however little is left of the wait. */
   readonly #leastTimeout: number;
   /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
   #answerBy: number;
@@ -104,8 +104,8 @@ export class Call {
     this.request = request;
     this.wait = wait;
     this.#ttl = protocol.ttlFor?.(request) ?? request.ttl;
-    const { commandTimeout, minReplicas, replicaTimeout } = lock.services.settings;
-    this.#leastTimeout = LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
+    const { commandTimeout } = lock.services.settings;
+    this.#leastTimeout = leastTimeout(lock.services.settings);
     this.#answerBy = wait.isSingleAttempt ? Math.min(wait.startedAt + commandTimeout, wait.endsAround) : wait.endsAt;
   }
 

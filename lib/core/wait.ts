@@ -1,10 +1,16 @@
 import type { LockState } from '../api/distributed-lock';
 import type { AcquireMessage } from '../api/messages';
+import type { ReplicationSettings } from '../api/options';
 import { clock, Timer } from '../internal/clock';
 import type { Linked } from '../internal/linked-list';
 
 /** ms; what a caller sends has at least this long to be answered, however little is left of its wait. */
 export const LEAST_TIME_TO_ANSWER = 50;
+
+/** The same for an attempt. It is more with `minReplicas`: its WAIT follows an earlier one. */
+export function leastTimeout({ minReplicas, replicaTimeout }: ReplicationSettings): number {
+  return LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
+}
 
 /** The lock that callers wait for. */
 export interface WaitedLock {

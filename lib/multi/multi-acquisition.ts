@@ -3,7 +3,7 @@ import { noAnswer } from '../core/availability';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
-import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
+import { LEAST_TIME_TO_ANSWER, leastTimeout, Wait } from '../core/wait';
 import { clock, MIN_TTL, within } from '../internal/clock';
 
 /**
@@ -161,7 +161,7 @@ export class MultiAcquisition {
   /** Settles as the promise does. Rejects when the caller aborts, and when the time is over. */
   #inTime<T extends object>(promise: Promise<T>): Promise<T> {
     const { wait } = this;
-    const limit = Math.max(this.#endsAt - clock.now(), LEAST_TIME_TO_ANSWER);
+    const limit = Math.max(this.#endsAt - clock.now(), leastTimeout(this.#services.settings));
     // Then only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
     return wait.within(limit, promise).then((result) => {
