@@ -92,6 +92,15 @@ it('While its client says that it has no connection, a caller is not told that t
   expect(await settled(registry.obtain('a').tryLock())).toMatchObject({ error: FAILED });
 });
 
+it('With minReplicas, a call of several keys with a short waitTime has the time of its attempts for the connection', async () => {
+  const own = Object.assign(client(), { connect: silence, destroy: () => undefined });
+  Object.assign(redis, { duplicate: () => own });
+  registry = new RedisLockRegistry(redis, { registryKey: 'unconnected', minReplicas: 1, replicaTimeout: 50 });
+  disconnect();
+  const end = await settled(registry.multi(['a', 'b']).lock({ waitTime: 5 }));
+  expect([end?.error, end?.after]).toMatchObject([FAILED, 175]);
+});
+
 it('tryLock() is published as a call that failed, and not as one that was aborted', async () => {
   disconnect();
   const messages = await published<AcquireMessage>('acquire', () => settled(registry.obtain('key').tryLock()));

@@ -124,7 +124,7 @@ export class Call {
         this.#become('gone');
         return null;
       }
-      if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock);
+      if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock, this.#leastTimeout);
       let entry = lock.tryEnter(this, this.#protocol);
       if (entry === undefined) {
         this.#noteWaiting('local');

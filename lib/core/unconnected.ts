@@ -2,7 +2,7 @@ import { clock } from '../internal/clock';
 import { SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { noAnswer } from './availability';
-import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
+import type { Wait } from './wait';
 
 /** ms; a single attempt fails after this time when the client has no connection then. */
 const PATIENCE = 250;
@@ -22,14 +22,17 @@ export class Unconnected {
     this.#connection = connection;
   }
 
-  /** From now on the wait is interrupted when its time without a connection is over. Returns what ends that. */
-  watch(wait: Wait, lockName: string): () => void {
+  /**
+   * From now on the wait is interrupted when its time without a connection is over. Returns what ends that. `least`: ms that
+   * the call around it has for its first attempts.
+   */
+  watch(wait: Wait, lockName: string, least: number): () => void {
     const look = (): void => {
       if (!this.#connection.isDisconnected(lockName)) this.#timer.schedule(look, clock.now() + INTERVAL);
       else wait.interrupt(noAnswer(wait.key, this.#connection, 'the client has no connection'));
     };
     // The call around it has left by then: nobody is to wait behind what is asked for nobody.
-    const left = Math.max(wait.endsAround - wait.startedAt, LEAST_TIME_TO_ANSWER) + INTERVAL;
+    const left = Math.max(wait.endsAround - wait.startedAt, least) + INTERVAL;
     this.#timer.schedule(look, wait.startedAt + Math.min(PATIENCE, left));
     return () => this.#timer.cancel(look);
   }
