@@ -45,7 +45,11 @@ describePrivate('minReplicas of a cluster', () => {
   it('minReplicas of a cluster are waited for on the master of the key', async () => {
     const servers = await startCluster({ replicas: true });
     const [{ cluster }] = packages as [IoredisPackage];
-    const instance = cluster(servers.masters.map(({ address }) => ({ ...address })));
+    // It connects with its first command.
+    const instance = cluster(
+      servers.masters.map(({ address }) => ({ ...address })),
+      { lazyConnect: true },
+    );
     const options = { registryKey: uniqueKey(), minReplicas: 1, replicaTimeout: LONG, commandTimeout: 30_000 };
     const registry = new RedisLockRegistry(fromIoredis(instance), options);
     for (const key of ['a', 'b', 'c', 'd']) {

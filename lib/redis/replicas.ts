@@ -225,8 +225,7 @@ export class ReplicatedScripts {
     const [, kind, address] = /^(MOVED|ASK) \d+ (\S+)/.exec(messageOf(error)) ?? [];
     const cluster = kind === undefined ? undefined : this.#cluster;
     try {
-      // The caller's client learns of the new node by being redirected itself.
-      void cluster?.eval('return 1', { keys: [command.options.keys[0] as string] }).catch(() => undefined);
+      if (cluster !== undefined) void this.#learn(command.options.keys[0] as string);
       const master = cluster?.masters.find((node) => addressOf(node) === address);
       const connection = master && (await this.#open(master));
       if (connection === undefined || command.isOver) command.fail(error);
@@ -236,10 +235,17 @@ export class ReplicatedScripts {
     }
   }
 
+  /** The caller's client learns which node has the key, by being redirected itself. Never rejects. */
+  async #learn(key: string): Promise<void> {
+    await this.#cluster?.eval('return 1', { keys: [key] }).catch(() => undefined);
+  }
+
   /** The connection to the master of this key. Rejects when no master serves the key. */
   async #connectionFor(key: string): Promise<ReplicatingConnection> {
     if (this.#cluster === undefined) return this.#open();
     const slot = hashSlot(key);
+    // A client may connect with its first command: that of ioredis with `lazyConnect`.
+    if (masterOf(this.#cluster, slot) === undefined) await this.#learn(key);
     const master = masterOf(this.#cluster, slot);
     if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
     return this.#open(master);
