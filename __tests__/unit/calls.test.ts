@@ -439,13 +439,17 @@ it('A grant that replicas do not acknowledge is given back by a caller that does
   expect([warnings, own.sent, redis.sent]).toEqual([[], 1, 1]);
 });
 
-it('A grant that replicas do not acknowledge is given back within the time of its caller, or a command', async () => {
+it('A grant that replicas do not acknowledge is given back within the time of its caller, a command, or unavailableAfter', async () => {
   const { registry } = unreplicated({ commandTimeout: 400 });
   redis.evalSha.mockImplementation(silence);
   const other = settled(registry.obtain('other').lock());
   expect(await settled(registry.obtain('key').lock({ waitTime: 300 }))).toMatchObject({ after: 300, error: LACKING });
   expect(await other).toMatchObject({ error: LACKING });
   expect(redis.calls.filter((call) => call?.keys?.[0]?.endsWith(':key'))).toHaveLength(2); // once more in the background
+  const { registry: impatient } = unreplicated({ unavailableAfter: 200 });
+  const end = await settled(impatient.obtain('impatient').lock());
+  expect(end).toMatchObject({ error: LACKING });
+  expect(end?.after).toBeLessThanOrEqual(200);
 });
 
 it('A grant that replicas do not acknowledge is warned of too where its attempt has ended a lease', async () => {

@@ -456,9 +456,10 @@ export class Call {
     const { wait } = this;
     const { givingBack, settings, warnNotReplicated } = this.#lock.services;
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
-    this.#notReplicated = { error, since: this.#notReplicated?.since ?? clock.now() };
-    const limit = Math.min(settings.commandTimeout, Math.max(this.#timeLeft, LEAST_TIME_TO_ANSWER));
     const askedAt = clock.now();
+    this.#notReplicated = { error, since: this.#notReplicated?.since ?? askedAt };
+    const left = Math.min(this.#timeLeft, this.#notReplicated.since + settings.unavailableAfter - askedAt);
+    const limit = Math.min(settings.commandTimeout, Math.max(left, LEAST_TIME_TO_ANSWER));
     this.#protocol.availability.asked(askedAt);
     const givenBack = givingBack.within(limit, hold);
     this.#asked = undefined;
