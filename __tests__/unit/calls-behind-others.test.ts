@@ -186,3 +186,13 @@ it.each([
     await unlocked;
   },
 );
+
+it('A call of several keys that has waited waits no longer than unavailableAfter for the whole ttl of its leases (P1)', async () => {
+  const registry = registryOf({ unavailableAfter: 500 });
+  redis.evalSha
+    .mockResolvedValueOnce(refused(60_000))
+    .mockImplementation(() => (redis.sent > 5 ? silence() : Promise.resolve(granted)));
+  const end = await settled(registry.multi(['a', 'b']).lock({ renew: false, ttl: 10_000 }));
+  // It gives back what it has for another 50 ms.
+  expect(end).toMatchObject({ after: 550, error: { name: 'CannotAcquireLockError' } });
+});

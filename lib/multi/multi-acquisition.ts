@@ -128,7 +128,8 @@ export class MultiAcquisition {
     const leases = this.#leases as HeldLease[];
     const needed = Math.max(minHold, renew ? 0 : ttl);
     const short = leases.filter((lease) => (hasWaited || lease.isReentry) && lease.remaining < needed);
-    const extend = (lease: HeldLease): Promise<void> => lease.renew(Math.max(needed, MIN_TTL));
+    const { unavailableAfter } = this.#services.settings;
+    const extend = (lease: HeldLease): Promise<void> => lease.renew(Math.max(needed, MIN_TTL), unavailableAfter);
     const results = short.length > 0 ? await this.#inTime(Promise.allSettled(short.map(extend))) : [];
     if (this.#dropLost()) return false;
     for (const result of results) if (result.status === 'rejected') throw result.reason;
