@@ -196,3 +196,14 @@ it('A call of several keys that has waited waits no longer than unavailableAfter
   // It gives back what it has for another 50 ms.
   expect(end).toMatchObject({ after: 550, error: { name: 'CannotAcquireLockError' } });
 });
+
+it('A nested call waits no longer than unavailableAfter for its ttl (P1)', async () => {
+  const lock = registryOf({ unavailableAfter: 500 }).obtain('key');
+  let end: unknown;
+  await lock.run(async () => {
+    redis.evalSha.mockImplementation(silence);
+    end = await settled(lock.lock({ ttl: 100_000 }));
+    redis.evalSha.mockResolvedValue(released);
+  });
+  expect(end).toMatchObject({ after: 500, error: { name: 'CannotAcquireLockError' } });
+});

@@ -492,13 +492,13 @@ export class RedisLock implements DistributedLock {
   protected assertMayEnter(): void {}
 
   private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
-    const { waits } = this.services;
+    const { settings, waits } = this.services;
     waits.beginReentry(wait);
     // The run around it may end first. If the lock was evicted then, `close` would not find the lease.
     this.runs++;
     try {
       for (let scope: Scope | undefined = around; scope !== undefined; scope = Scope.holding(this.scopeLock)) {
-        const entered = await scope.reenter(request, wait, isRun);
+        const entered = await scope.reenter(request, wait, isRun, settings.unavailableAfter);
         if (entered !== 'scope ended') return entered;
       }
       waits.endReentry(wait);

@@ -106,7 +106,7 @@ export class Scope {
    * is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired again
    * silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
    */
-  async reenter(request: LockRequest, wait: Wait, isRun: boolean): Promise<Reentry> {
+  async reenter(request: LockRequest, wait: Wait, isRun: boolean, unavailableAfter: number): Promise<Reentry> {
     const held = this.#lease as HeldLease;
     held.assertHeld();
     const { key, permits = 1 } = held;
@@ -137,7 +137,7 @@ export class Scope {
     try {
       // Also for a `minHold`, which a process that crashes leaves to the ttl.
       const needed = Math.max(request.explicitTtl ? request.ttl : 0, request.minHold);
-      if (needed > lease.remaining) await this.#extend(lease, Math.max(needed, MIN_TTL), wait);
+      if (needed > lease.remaining) await this.#extend(lease, Math.max(needed, MIN_TTL), wait, unavailableAfter);
     } catch (error) {
       await lease[Symbol.asyncDispose]();
       // The lease was unlocked meanwhile.
@@ -153,9 +153,9 @@ export class Scope {
     return lease;
   }
 
-  async #extend(lease: ReentrantLease, ttl: number, wait: Wait): Promise<void> {
-    const limit = wait.isSingleAttempt ? undefined : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
-    await wait.unlessAborted(lease.renew(ttl, limit));
+  async #extend(lease: ReentrantLease, ttl: number, wait: Wait, unavailableAfter: number): Promise<void> {
+    const limit = wait.isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(wait.remaining, LEAST_TIME_TO_ANSWER);
+    await wait.unlessAborted(lease.renew(ttl, Math.min(limit, unavailableAfter)));
   }
 
   #enter(held: HeldLease, turn: Turn, isRun: boolean): ReentrantLease {
