@@ -306,3 +306,10 @@ it('A release that finds the lock gone when it is repeated is warned of, and one
   const message = 'Lock "key" was not ours any more when its release was repeated';
   expect(warnings).toEqual([{ code: 'RELEASE_UNCERTAIN', message, key: 'key', cause: undefined }]);
 });
+
+it('What is kept of a hold that a lease with another ttl has joined is counted by the local clock alone', () => {
+  const { hold, lease } = leaseOf({ ttl: 400, minHold: 374 });
+  expect(hold.keep).toEqual({ left: 374, minHold: 374, ttl: hold.ttl });
+  hold.passedOn(Object.assign(Object.create(lease), { ttl: 1_200 }), time.now);
+  expect(hold.keep).toEqual({ left: 374, minHold: Number.MAX_SAFE_INTEGER, ttl: 1_200 });
+});

@@ -22,6 +22,12 @@ import type { Watchdog } from './watchdog';
  */
 export const FRESH = 50;
 
+/**
+ * ms; for a `minHold` that only the local clock counts. What is left of the key's ttl says nothing of one that begins after
+ * the grant, and nothing of the age of a hold that a lease with another ttl has joined.
+ */
+const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
+
 /** What a hold needs of the lease that relies on it. */
 export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
   /** Where there are several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
@@ -260,6 +266,7 @@ export class Hold implements Timed {
     const isSameTtl = this.ttl === ttl;
     this.#asks(ttl);
     this.ttl = ttl;
+    this.#minHold = UNKNOWN_AGE;
     this.#become('held', lease);
     if (!isScheduled || !isSameTtl) this.#watchdog?.add(this, now);
   }
@@ -485,8 +492,7 @@ export class Hold implements Timed {
   /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `isNew`: it is being acquired. */
   holdAtLeast(ms: number, isNew: boolean): void {
     this.#minHoldUntil = Math.max(this.#minHoldUntil, clock.now() + ms);
-    // The age of its key says nothing of what begins later: only the local clock does.
-    this.#minHold = isNew ? Math.ceil(ms) : Number.MAX_SAFE_INTEGER;
+    this.#minHold = isNew ? Math.ceil(ms) : UNKNOWN_AGE;
   }
 
   /** How long it is to be kept when it is released now; `undefined`: not at all. */
