@@ -7,7 +7,7 @@ import type { Linked } from '../internal/linked-list';
 /** ms; what a caller sends has at least this long to be answered, however little is left of its wait. */
 export const LEAST_TIME_TO_ANSWER = 50;
 
-/** The same for an attempt. It is more with `minReplicas`: its WAIT follows an earlier one. */
+/** ms that an attempt has at least. With `minReplicas` it has more: its WAIT follows an earlier one. */
 export function leastTimeout({ minReplicas, replicaTimeout }: ReplicationSettings): number {
   return LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
 }

@@ -69,7 +69,7 @@ export function webLocks(registry: LockRegistry): WebLocks {
   const pending = new Set<WebLockInfo>();
 
   async function request(name: string, options: WebLockOptions, callback: (lock: WebLock | null) => unknown) {
-    // As the web platform does: `null` is no options, and a function is an object too.
+    // On the web platform, too, `null` is no options, and a function is an object.
     const given = options ?? {};
     if (Object(given) !== given) throw new TypeError(expected('options', 'an object', options));
     const { mode = 'exclusive', ifAvailable = false, steal = false, signal } = given;
