@@ -78,6 +78,21 @@ it('A task is in the scope and the async context of its caller, also in a segmen
   for (const lease of leases) await lease.unlock();
 });
 
+it('A `minHold` keeps the segment that is entered, and not another one that came free in the same turn', async () => {
+  const leases = await hold(...ALL);
+  const answer = lock.run(serve, { minHold: 30_000 });
+  await until(() => waitedFor().length === 2);
+  const indices = waitedFor();
+  await Promise.all(indices.map((index) => leases[index]?.unlock()));
+  const { segment } = (await answer) as { segment: number };
+  for (const index of indices) {
+    const lease = await registry.obtain(`stock:${index}`).tryLock();
+    expect(lease === null).toBe(index === segment);
+    await lease?.unlock();
+  }
+  for (const lease of leases) await lease.unlock();
+});
+
 it('A waitTime of 0 is one attempt for each segment', async () => {
   const leases = await hold(...ALL);
   await expect(lock.run(serve, { waitTime: 0 })).rejects.toThrow(LockTimeoutError);

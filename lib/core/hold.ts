@@ -495,6 +495,10 @@ export class Hold implements Timed {
     this.#minHold = isNew ? Math.ceil(ms) : UNKNOWN_AGE;
   }
 
+  endMinHold(): void {
+    this.#minHoldUntil = 0;
+  }
+
   /** How long it is to be kept when it is released now; `undefined`: not at all. */
   get keep(): Keep | undefined {
     if (this.#minHoldUntil === 0) return undefined;

@@ -200,6 +200,10 @@ export class RedisLease implements HeldLease {
     this.#hold.holdAtLeast(ms, false);
   }
 
+  endMinHold(): void {
+    this.#hold.endMinHold();
+  }
+
   get isRenewed(): boolean {
     return this.renewUntil === undefined;
   }

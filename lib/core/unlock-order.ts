@@ -24,6 +24,8 @@ export interface HeldLease extends Lease {
   endRenewal?(): void;
   /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. */
   holdAtLeast(ms: number): void;
+  /** Its caller does nothing under it: the `minHold` of its call does not count. Absent where it is not the only lease. */
+  endMinHold?(): void;
   /** `timeout` in ms. */
   renew(ttl?: number, timeout?: number): Promise<void>;
   /** A fresh `LockLostError` that says how it was lost. The task under it returned `result`, or threw the `cause`. */

@@ -3,6 +3,7 @@ import type { DistributedLock, Lease, LockOptions, LockSource } from '../api/dis
 import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '../api/errors';
 import type { SegmentedLockOptions } from '../api/options';
 import { checkedLockOptions } from '../core/request';
+import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CapturedContext, Timer } from '../internal/clock';
 import {
@@ -418,7 +419,10 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
       const contendFor = ({ index, lock }: (typeof others)[number], left: number): void => {
         const all = { ...options, waitTime: left, signal };
         const running = lock.run((lease) => {
-          if (isOver) throw LEFT;
+          if (isOver) {
+            (lease as Partial<HeldLease>).endMinHold?.();
+            throw LEFT;
+          }
           resume(index);
           return task(lease, index);
         }, all);
