@@ -60,13 +60,21 @@ it('The way to Redis has an epoch where it is one connection, which a hand-off c
   expect([none.connectionEpoch, none.isReplicated]).toEqual([single.connectionEpoch, false]);
 });
 
-it('The way to Redis is disrupted by each connection that the client says was lost', () => {
+it('The way to Redis is disrupted by each connection that the client says was lost, and each of those for replicas', async () => {
   const one = client();
   const redis = redisOf(one);
   redis.monitor.onReconnect(() => undefined);
   const before = redis.disruptions;
   one.emit('client-error');
   expect([before, redis.disruptions - before]).toEqual([handOffs.epoch, 1]);
+  const own = client({ connect: silence });
+  const replicated = redisOf(plain({ duplicate: () => own }), { minReplicas: 1, replicaTimeout: 50 });
+  const acquire = new LockScript('acquire', 'return 1', true, () => true);
+  void replicated.run(acquire, ['key'], [], 1_000, asItIs).catch(() => undefined);
+  await time.advance(0);
+  const made = replicated.disruptions;
+  own.emit('client-error');
+  expect(replicated.disruptions - made).toBe(1);
 });
 
 /** The slots of a cluster of one node, to which its client has made no connection so far. */

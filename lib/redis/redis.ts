@@ -97,7 +97,8 @@ export class Redis implements Connection {
 
   /** See `Connection`. A sentinel client repeats by itself a command whose reply was lost with its connection. */
   get disruptions(): number {
-    return (this.client.socketEpoch ?? this.monitor.lostConnections) + handOffs.epoch;
+    const lost = this.client.socketEpoch ?? this.monitor.lostConnections;
+    return lost + (this.#replicated?.disruptions ?? 0) + handOffs.epoch;
   }
 
   get isClientClosed(): boolean {

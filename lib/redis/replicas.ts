@@ -69,12 +69,17 @@ class ReplicatingConnection {
   #lost = 0;
   #isOver = false;
 
-  /** `isWanted`: asked when the connection is lost; it is not made again otherwise. */
-  constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean) {
+  /** `isWanted`: asked when the connection is lost; it is not made again otherwise. `onLost`: see `disruptions`. */
+  constructor(client: OwnClient, replication: ReplicationSettings, isWanted: () => boolean, onLost: () => void) {
     this.#client = client;
     this.#replication = replication;
     this.commands = client.withCommandOptions?.({ timeout: 0, typeMapping: {} }) ?? client;
-    for (const event of SENTINEL_LOST) client.on(event, () => this.#lost++);
+    for (const event of SENTINEL_LOST) {
+      client.on(event, () => {
+        this.#lost++;
+        onLost();
+      });
+    }
     // Else it would try to connect for ever, and keep the process alive; or look where its server was before a move.
     const madeAt = handOffs.epoch;
     client.on('reconnecting', () => {
@@ -154,6 +159,8 @@ export class ReplicatedScripts {
   readonly #replication: ReplicationSettings;
   /** By the address of a master; by an empty text where there is no cluster. */
   readonly #connections = new Map<string, Promise<ReplicatingConnection>>();
+  /** How often a connection was lost, as far as its client says. That of a sentinel repeats what was in flight then. */
+  disruptions = 0;
   #isClosed = false;
   /** Ends the listening to the end of the client. */
   #stopWatching: (() => void) | undefined;
@@ -282,7 +289,7 @@ export class ReplicatedScripts {
     const isKnown = (): boolean =>
       master === undefined || this.#cluster?.masters.some((node) => addressOf(node) === addressOf(master)) === true;
     const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
-    return new ReplicatingConnection(own, this.#replication, isWanted);
+    return new ReplicatingConnection(own, this.#replication, isWanted, () => this.disruptions++);
   }
 
   readonly #closeAll = (): void => {
