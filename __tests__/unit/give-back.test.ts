@@ -197,7 +197,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   ['is removed some times while an attempt is in doubt, and once then', [inDoubt], { 20000: answer }, IN_DOUBT],
   ['is removed some times, where nothing will tell', [({ hold }) => (hold.lostTrack = true)], { 1: reconnect }, '0'],
   ['is removed some times over another connection, where nothing will tell', [loseTrack], {}, '0 1000 4000'],
-  ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 3200'],
+  ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 1200 4200'],
   ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1550 2550 3550'],
   ['is removed until that succeeds', [fails(REFUSED)], { 100: succeeds }, '0 50 150'],
   [
@@ -226,7 +226,13 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
     ENQUEUED,
   ],
   ['is removed too where it is not known if anything came to Redis', [inDoubt, notReached], { 200: answer }, '50 200'],
-  ['is removed again when its attempt ended during one', [inDoubt, slow], { 60: answer, 70: answerRelease }, '50 1070'],
+  ['is removed again when its attempt ended during one', [inDoubt, slow], { 60: answer, 70: answerRelease }, '50 70'],
+  [
+    'is removed as often as ever after its connection was lost, however long it was in doubt before',
+    [inDoubt],
+    { 9000: reconnect, 9001: cut },
+    '50 1050 4050 9001 10001 13001',
+  ],
   [
     'is removed again when its attempt ended during the last removal',
     [inDoubt],
@@ -281,7 +287,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, endsAt:
   ['after a removal that was sent when every attempt had ended', [inDoubt], { 30: answer }, 30, '0 30'],
   ['at its timeout, while an attempt is in doubt', [inDoubt], {}, 500, '0 1000 4000'],
   ['at its timeout, where that fails', [fails(CUT)], {}, 500, '0 50 150 350 750 1550 2550 3550'],
-  ['when that is removed for now', [loseTrack], {}, 0, '0 0 3000'],
+  ['when that is removed for now', [loseTrack], {}, 0, '0 0 1000 4000'],
   ['when the attempt ended during a removal', [inDoubt, slow], { 50: answer, 100: answerRelease }, 100, '0 100'],
   ['when the client is closed', [closeClient], {}, 0, '0'],
 ])('removeNow() resolves %s', async (_, before, steps, endsAt, times) => {

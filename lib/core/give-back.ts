@@ -137,19 +137,24 @@ class FollowUp {
   /** ms for which what an attempt has written may be there. */
   readonly #life: number;
   /** What was written before the follow-up began has expired by then, and what an attempt that was in doubt wrote. */
-  #endsAt: number;
+  #endsAt = 0;
   readonly #backoff: Backoff;
   /** The pauses that are left after removals that were answered. */
-  readonly #again: number[];
+  #again: number[] = [];
 
   constructor(hold: Hold, shared: GivingBack) {
     this.#hold = hold;
     this.#shared = shared;
     this.#life = hold.protocol.orphanLife(hold);
     this.#backoff = new Backoff(Math.min(GRACE, hold.ttl / 4), LONGEST_PAUSE);
+    this.#begin();
+    // What was in doubt was executed just now, where a server stood still. Or its connection was lost just now, and a copy
+    // may still be on its way.
+    void hold.settled?.then(() => this.#begin());
+  }
+
+  #begin(): void {
     this.#endsAt = clock.now() + this.#life;
-    // A server that stood still for longer than that may have executed them just now.
-    void hold.settled?.then(() => (this.#endsAt = clock.now() + this.#life));
     this.#again = AGAIN_AFTER.map((ms) => Math.min(ms, this.#life));
   }
 
@@ -188,13 +193,13 @@ class FollowUp {
       if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
       this.#reply(requests, result, inDoubt);
       if (result === 'gone') return;
+      const isSettled = hold.inDoubt === 0;
+      // An attempt that was in doubt may have been executed after the removal.
+      const isAskedFor = inDoubt > 0 || this.#requests.length > 0;
+      if (isSettled && isAskedFor && result === 'removed for now') continue;
       const ms = this.#pauseAfter(result);
-      if (hold.inDoubt === 0) {
-        if (result === 'removed for now' && this.#requests.length > 0) continue;
-        // An attempt that was in doubt may have been executed after the removal.
-        if (ms === Number.POSITIVE_INFINITY && inDoubt > 0) continue;
-        if (ms === Number.POSITIVE_INFINITY) return;
-      }
+      if (isSettled && inDoubt > 0 && ms === Number.POSITIVE_INFINITY) continue;
+      if (isSettled && ms === Number.POSITIVE_INFINITY) return;
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);
     } while (!connection.isClosed);
