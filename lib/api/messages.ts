@@ -18,7 +18,7 @@ export interface LockMessage {
 export interface AcquireMessage extends LockMessage {
   /** ms that the caller is ready to wait. */
   readonly waitTime: number;
-  /** It is called inside a `run` that holds the lock: it enters again, unless that ends while it waits. */
+  /** The call is made inside a `run` that holds the lock: it enters again, unless that ends while it waits. */
   readonly isReentry: boolean;
   /** Whom it waited for: nobody, callers of this process, or another process (perhaps after local callers). */
   contention: 'none' | 'local' | 'remote';

@@ -73,7 +73,7 @@ export class ProcessTree {
   readonly #mark: string;
   /** By their ids. A process whose parent has ended is found again. */
   readonly #known = new Set<string>();
-  /** Those that this user may not end. */
+  /** Processes that this user may not end. */
   readonly #foreign = new Set<string>();
   /** The process itself has ended: its pid may be that of another one. */
   isRootOver = false;
@@ -83,7 +83,7 @@ export class ProcessTree {
     this.#mark = mark;
   }
 
-  /** Those that have not ended. Parents come before what they have started: a shell must not go on to its next line. */
+  /** Processes that have not ended. Parents come before what they have started: a shell must not go on to its next line. */
   members(all = processes()): Listed[] {
     const own = ownIn(all);
     if (own === undefined) return this.isRootOver ? [] : [this.#unlisted];

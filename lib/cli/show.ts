@@ -340,7 +340,7 @@ function costOf({ keys }: Found, values: Values): string | undefined {
   return `It looked at ${keys} keys. With --registry-key KEY it reads those of one registry only`;
 }
 
-/** Those of the servers, as the client knows them, or else that of the URL. */
+/** The addresses of the servers, as the client knows them, or else the one of the URL. */
 function addressesOf({ searched }: Found, { address }: Connection): string {
   return searched.map((known) => (known === UNNAMED ? address : known)).join(', ') || 'no server';
 }

@@ -17,7 +17,7 @@ export class Signals {
   #command: Command | undefined;
   #witness: ChildProcess | undefined;
   #passing = Promise.resolve();
-  /** That a witness saw before their turn. */
+  /** Signals that a witness saw before their turn. */
   readonly #seen = new Set<NodeJS.Signals>();
 
   constructor() {

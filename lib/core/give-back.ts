@@ -130,7 +130,7 @@ const STATES = new States('follow-up', {
 class FollowUp {
   readonly #hold: Hold;
   readonly #shared: GivingBack;
-  /** Those that want to know of a removal that begins from now on. */
+  /** Callers of `removeNow` that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
   #endPause: (() => void) | undefined;
   #state: keyof typeof STATES.following = 'removing';

@@ -56,7 +56,7 @@ export class LongHolds {
       this.#timer.by(begun.due, now);
       // The listener may close the registry, which leaves no timer behind.
       if (due <= now) this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
-      // Those behind it began later.
+      // Leases behind it began later.
       if (due > now && due <= at + this.#warnAfter) return;
     }
   }

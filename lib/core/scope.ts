@@ -144,7 +144,7 @@ export class Scope {
       if (error instanceof NotLockOwnerError) return 'scope ended';
       throw error;
     }
-    // Then the next caller may have the hold already.
+    // While the renewal was in flight, the lease may have ended, and the next caller got the hold.
     if (isRun ? held.isUnlocked : !this.#isOpen) {
       await lease.unlock();
       return 'scope ended';

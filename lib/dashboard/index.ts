@@ -184,7 +184,7 @@ export function toNode(handler: (request: Request) => Promise<Response>) {
     try {
       // The handler reads no body.
       const address = new URL(originalUrl ?? url, `http://${headers.host ?? headers[':authority'] ?? 'localhost'}`);
-      // Those of HTTP/2 that begin with a colon are no headers of a Request.
+      // Headers of HTTP/2 that begin with a colon are none of a Request.
       const pairs = Object.entries(headers).filter(([name]) => !name.startsWith(':'));
       found = await handler(
         new Request(address, { method, headers: pairs.map(([name, value]) => [name, String(value)]) }),

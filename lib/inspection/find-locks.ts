@@ -123,7 +123,7 @@ async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
   return [...new Map(counts.flat())];
 }
 
-/** Those of all servers: each of a cluster only knows its own. `undefined`: it is not known of a server. */
+/** Listeners of all servers: each of a cluster only knows its own. `undefined`: it is not known of a server. */
 function listenersOf(counts: readonly (Counts | undefined)[]) {
   const areKnown = !counts.includes(undefined);
   const sums = new Map<string, number>();

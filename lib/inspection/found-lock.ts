@@ -19,7 +19,7 @@ export interface FoundLock {
   readonly typeName: string;
   /** `false`: it has the form of a lock and nothing else proves that it is one: it may be data of an application. */
   readonly isSure: boolean;
-  /** Those of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
+  /** What follows, to `heldFor`, is of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
   readonly holder: string | null;
   readonly owner: string | null;
   readonly remaining: number | null;

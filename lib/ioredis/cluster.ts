@@ -33,7 +33,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly #events = new EventEmitter().setMaxListeners(0);
   readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
   #listeners = 0;
-  /** Those of the last refresh, or when the first listener came; empty until the cluster is connected. */
+  /** The masters of the last refresh, or when the first listener came; empty until the cluster is connected. */
   #masters = '';
   /** One for each node: it may listen to its events. */
   readonly #nodes = new WeakMap<SingleIoredis, SingleClient>();

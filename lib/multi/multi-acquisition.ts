@@ -163,7 +163,7 @@ export class MultiAcquisition {
   #inTime<T extends object>(promise: Promise<T>): Promise<T> {
     const { wait } = this;
     const limit = Math.max(this.#endsAt - clock.now(), leastTimeout(this.#services.settings));
-    // Then only `commandTimeout` limits it.
+    // Without an end and a signal, only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
     return wait.within(limit, promise).then((result) => {
       if (result !== undefined) return result;

@@ -14,7 +14,7 @@ export function isPool(client: RedisClient): client is Pool {
 /** The commands of a pool. It says nothing of its connections, but its clients do, which the commands are sent over. */
 export class PooledCommands implements RedisCommands {
   readonly #pool: Pool;
-  /** Those that the pool has chosen so far. */
+  /** The clients that the pool has chosen so far, each with what its commands go through. */
   readonly #clients = new Map<RedisClient, RedisCommands>();
 
   constructor(pool: Pool) {

@@ -60,7 +60,7 @@ export type SegmentedResult<T> =
   | { readonly served: true; readonly value: T; readonly segment: number }
   | { readonly served: false };
 
-/** These segments served the task together, or all of them together could not. */
+/** Which segments served the task together; or that all of them together could not. */
 export type AcrossResult<T> =
   | { readonly served: true; readonly value: T; readonly segments: readonly number[] }
   | { readonly served: false };
@@ -428,7 +428,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
         }, all);
         tasks.set(index, running);
         running.catch((error: unknown) => {
-          // It is over once a segment is entered. An error inside is reported by the task's promise: it may be the
+          // The wait is over once a segment is entered. An error inside is reported by the task's promise: it may be the
           // LockTimeoutError of a lock in the task.
           if (isOver) return;
           tasks.delete(index);

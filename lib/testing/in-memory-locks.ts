@@ -337,7 +337,7 @@ function inMemoryProtocol(
   isFencing: boolean,
   travels: boolean,
 ): LockProtocol {
-  /** Those of this registry that wait, each with what makes it attempt again. */
+  /** Callers of this registry that wait: what makes each attempt again. */
   const waiting = new Set<(result: NotGranted) => void>();
   const lock = () => locks.find(name);
   const hasToken = isFencing && hasTokens(kind);

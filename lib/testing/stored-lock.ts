@@ -282,7 +282,7 @@ export class StoredLock {
     return isTaken ? 'stolen' : 'expired';
   }
 
-  /** Those that end first come first. */
+  /** Leases that end first come first. */
   get #byEnd(): [string, StoredLease][] {
     return [...this.#leases].sort(([, one], [, other]) => one.expiresAt - other.expiresAt);
   }
