@@ -204,8 +204,9 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
     'is removed until its key has ended that an attempt may have written long after, where that fails',
     [inDoubt, slow],
     { 20000: answer, 20005: fails(CUT), 20010: () => releasing.reject(CUT), 20200: succeeds },
-    '50 20060 20160 20360',
+    '50 20010 20060 20160 20360',
   ],
+  ['is not removed once more when its key has ended during a removal', [loseTrack, slow], { 3000: answerRelease }, '0'],
   ['is removed for as long as it may have a position', [fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
   [
     'is removed some times after that, where its attempt may be executed later',

@@ -195,10 +195,9 @@ class FollowUp {
       if (result === 'gone') return;
       const isSettled = hold.inDoubt === 0;
       // An attempt that was in doubt may have been executed after the removal.
-      const isAskedFor = inDoubt > 0 || this.#requests.length > 0;
-      if (isSettled && isAskedFor && result === 'removed for now') continue;
+      if (isSettled && inDoubt > 0) continue;
+      if (isSettled && this.#requests.length > 0 && result === 'removed for now') continue;
       const ms = this.#pauseAfter(result);
-      if (isSettled && inDoubt > 0 && ms === Number.POSITIVE_INFINITY) continue;
       if (isSettled && ms === Number.POSITIVE_INFINITY) return;
       // An attempt in the queue of a client that is cut off may be executed much later, when it has reconnected.
       await this.#pause(ms);
@@ -215,15 +214,11 @@ class FollowUp {
 
   /** ms until the next removal; `Infinity`: it is made only when it is asked for, or when no attempt is in doubt any more. */
   #pauseAfter(result: RemovalResult): number {
-    const { isEnqueued } = this.#hold;
-    const isRemoved = result === 'removed for now';
-    // A server that stands still may execute its attempts later than any removal so far.
-    if (result === 'not removed' && isEnqueued) this.#endsAt = clock.now() + this.#life;
-    const next = isRemoved ? this.#again.shift() : this.#backoff.next();
-    // A key expires by itself. A queue position may not: it is removed when Redis can be reached again. A client that is
-    // closed for so long may never be connected again.
-    const isPast = clock.now() >= this.#endsAt && (isRemoved || result === 'client is closed' || !isEnqueued);
-    return isPast ? Number.POSITIVE_INFINITY : (next ?? Number.POSITIVE_INFINITY);
+    // A key expires by itself. A position in a queue may not, and a server that stands still may execute its attempts later
+    // than any removal so far. A client that is closed for so long may never be connected again.
+    if (result === 'not removed' && this.#hold.isEnqueued) this.#endsAt = clock.now() + this.#life;
+    const next = result === 'removed for now' ? this.#again.shift() : this.#backoff.next();
+    return next === undefined || clock.now() >= this.#endsAt ? Number.POSITIVE_INFINITY : next;
   }
 
   /** Ends early when the attempts have ended, or when a removal is asked for. */
