@@ -11,6 +11,8 @@ export interface Mutant {
   readonly line: string;
   /** A test failed, did not end, or the file did not even load. */
   readonly isFound: boolean;
+  /** A test did not end in time. On a busy machine that may have another reason. */
+  readonly isTimedOut: boolean;
 }
 
 /**
@@ -56,7 +58,8 @@ export function readReport(path: string): Mutant[] {
         const span = `${file}:${start.line}:${start.column - 1}-${end.line}:${end.column - 1}`;
         const original = textBetween(source, start, end);
         const line = source.split('\n')[start.line - 1] as string;
-        return { span, file, original, replacement, line, isFound: !LEFT_OVER.has(status) };
+        const isTimedOut = status === 'Timeout';
+        return { span, file, original, replacement, line, isFound: !LEFT_OVER.has(status), isTimedOut };
       }),
   );
 }
@@ -66,6 +69,20 @@ function textBetween(source: string, start: Position, end: Position): string {
   lines[lines.length - 1] = (lines.at(-1) as string).slice(0, end.column - 1);
   lines[0] = (lines[0] as string).slice(start.column - 1);
   return lines.join('\n');
+}
+
+/**
+ * Whether the mutant begins in one of these places: `file`, `file:line-line`, or all files of a folder. Stryker's report also
+ * has what it judged in earlier runs.
+ */
+export function isIn(places: readonly string[], { span, file }: Pick<Mutant, 'span' | 'file'>): boolean {
+  const [, line] = /:(\d+):/.exec(span) ?? [];
+  return places.some((place) => {
+    const [, path = '', first = 0, last = Number.POSITIVE_INFINITY] =
+      /^([^:]+)(?::(\d+)(?::\d+)?-(\d+)(?::\d+)?)?$/.exec(place) ?? [];
+    const isFile = path.endsWith('/**/*.ts') ? file.startsWith(path.slice(0, -'**/*.ts'.length)) : file === path;
+    return isFile && Number(first) <= Number(line) && Number(line) <= Number(last);
+  });
 }
 
 /** What no test found, apart from what is listed with a reason. */

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { readReport, survivorsOf } from '../../support/mutants';
+import { isIn, readReport, survivorsOf } from '../../support/mutants';
 
 it('`npm run mutate` lists the mutants that no test found, apart from those that have a reason for what they replace', () => {
   const source = 'const a = 1;\n  if (b &&\n  c) d();';
@@ -24,4 +24,18 @@ it('`npm run mutate` lists the mutants that no test found, apart from those that
     survivorsOf(left, { 'lib/a.ts': { 'd does nothing': [['b &&\n  c', 'false', part]] } });
   expect(within('if (b')).toEqual({ harmless: [left[0]], survivors: [left[1]] });
   expect(within('while (b')).toEqual({ harmless: [], survivors: left });
+});
+
+it.each([
+  ['lib/core/hold.ts', true],
+  ['lib/core/**/*.ts', true],
+  ['lib/core/hold.ts:9-9', true],
+  ['lib/core/hold.ts:8-12', true],
+  ['lib/core/hold.ts:9:4-12:8', true],
+  ['lib/core/hold.ts:10-12', false],
+  ['lib/core/hold.ts:7-8', false],
+  ['lib/core/lease.ts', false],
+  ['lib/co/**/*.ts', false],
+])('`npm run mutate` reports of what it was asked for, and not of earlier runs: %s, %p', (place, isReported) => {
+  expect(isIn(['lib/a.ts', place], { file: 'lib/core/hold.ts', span: 'lib/core/hold.ts:9:4-9:20' })).toBe(isReported);
 });

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config } from '@jest/types';
-import { type Mutant, type Reasons, readReport, survivorsOf } from '../../support/mutants';
+import { isIn, type Mutant, type Reasons, readReport, survivorsOf } from '../../support/mutants';
 import { runMain } from '../../support/run-main';
 import setup from '../jest-global-setup';
 import teardown from '../jest-global-teardown';
@@ -43,7 +43,7 @@ function judge(places: readonly string[], tests: string, atOnce: string): Mutant
   if (status !== 0)
     throw new Error(`Stryker ended with ${status}: the tests of ${tests} have to pass without a mutant`);
   if (existsSync(LEFT_OUT)) console.log(`Left out, as they fail without a mutant:\n${readFileSync(LEFT_OUT, 'utf8')}`);
-  return readReport(join(ROOT, 'coverage/mutate/mutants.json'));
+  return readReport(join(ROOT, 'coverage/mutate/mutants.json')).filter((mutant) => isIn(places, mutant));
 }
 
 /** Prints what no test found. The exit code. */
@@ -68,6 +68,11 @@ function report(places: readonly string[], tests: string, atOnce: string): numbe
     `\n${judged.length} mutants; ${harmless.length} change nothing that can be observed (harmless.json). ` +
       `Of the ${counted} others a test of ${tests} found ${found}, ${percent(found, counted)} %.`,
   );
+  const timedOut = judged.filter(({ isTimedOut }) => isTimedOut);
+  if (timedOut.length > 0) {
+    console.log(`Of these, ${timedOut.length} did not end in time. On a busy machine, run them again:`);
+    for (const { span, replacement } of timedOut) console.log(`  ${span}  ${replacement}`);
+  }
   return survivors.length === 0 ? 0 : 1;
 }
 
