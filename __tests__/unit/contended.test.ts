@@ -337,6 +337,15 @@ describe('What is answered', () => {
     expect([await delay({ polls: true }), await delay({ heard: false }), await delay({})]).toEqual([12.5, 12.5, 100]);
   });
 
+  it('A lock that is kept, or detached, is no turn that a waiter missed: it polls as before', async () => {
+    const { lock, attempt, wait } = start({ polls: true });
+    for (const owner of ['a:1', 'detached@a:1', 'a:1']) await attempt([50_000, owner]);
+    const refusal = await attempt([50_000, 'kept@a:1']);
+    time.delays = [];
+    void lock.wait(holdOf(lock), refusal as never, wait);
+    expect(time.delays).toEqual([100]);
+  });
+
   it.each([
     ['another owner', 'b:1', 100],
     ['nobody: it was detached', 'detached@b:1', 1_000],

@@ -1,4 +1,4 @@
-import { isWithoutHolder } from '../api/owner-name';
+import { holderOf, isWithoutHolder } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Hold } from '../core/hold';
 import type {
@@ -110,7 +110,8 @@ class ContendedProtocol implements LockProtocol {
         const answeredAt = sentAt + answer.roundTrip;
         this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
         const sharing = this.#areHeard ? this.#lazySharing : this.#sharing;
-        sharing?.refused(answer.owner, answeredAt);
+        // What is kept, or detached, is no turn of another owner.
+        sharing?.refused(answer.owner && holderOf(answer.owner), answeredAt);
       }
       return answer;
     };
