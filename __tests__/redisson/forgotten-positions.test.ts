@@ -1,5 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { type LockOptions, LockTimeoutError, type RedisLockRegistry } from '../../lib';
+import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { createProxiedRegistry } from '../support/proxied-registry';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
@@ -116,5 +118,29 @@ describeReal('A redisson-fair lock on a server that has forgotten that a process
     await next.unlock();
     await (await waiting).unlock();
     expect(await admin.exists([queue, timeouts])).toBe(0);
+  });
+});
+
+describePrivate('The position of a redisson-fair lock that an attempt takes which was lost with its connection', () => {
+  const redis = PrivateRedis.install();
+
+  it.each([0, 30_000])('P2: is removed in the background after an unlock with a minHold of %i ms', async (minHold) => {
+    const { registry, registryKey, commands } = await createProxiedRegistry(redis, { lockType: 'redisson-fair' });
+    const queue = `redisson_lock_queue:{${registryKey}:key}`;
+    const held = await createRegistry(redis.admin, { lockType: 'redisson-fair', registryKey })
+      .registry.obtain('key')
+      .lock();
+    const waiting = registry.obtain('key').lock({ minHold });
+    await until(async () => (await redis.admin.lLen(queue)) === 1);
+    const position = (await redis.admin.lIndex(queue, 0)) as string;
+    await commands.loseRequest();
+    await held.unlock();
+    const lease = await waiting;
+    // What the network has kept arrives.
+    await redis.admin.zAdd(`redisson_lock_timeout:{${registryKey}:key}`, { score: Date.now() + WAIT, value: position });
+    await redis.admin.rPush(queue, position);
+    await lease.unlock();
+    await until(async () => (await redis.admin.lLen(queue)) === 0);
+    expect((await registry.obtain('key').inspect()).held).toBe(minHold > 0);
   });
 });

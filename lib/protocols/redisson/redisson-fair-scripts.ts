@@ -71,6 +71,13 @@ for _, other in ipairs(redis.call('LRANGE', queue, 0, -1)) do
 end
 head = redis.call('LINDEX', queue, 0)`;
 
+/** How a script begins that gives a lock back: takes the owner, and those of its process before it, out of the queue. */
+const LEAVE_QUEUE = `${PRELUDE}
+${REMOVE_STALE}
+if head then
+  ${removePast('remove')}
+end`;
+
 /** Sends a message to one waiter, on its own channel. */
 const notify = (waiter: string, message?: string) => publishOn('ARGV[4]', `ARGV[5] .. ':' .. ${waiter}`, message);
 
@@ -164,11 +171,7 @@ export const LEAVE = release(
 function release(name: string, leave: string): LockScript {
   return new LockScript(
     name,
-    `${PRELUDE}
-${REMOVE_STALE}
-if head then
-  ${removePast('remove')}
-end
+    `${LEAVE_QUEUE}
 local state ${HASH.held}
 if state == 'stolen' then return -1 end
 local reply = 0
@@ -182,15 +185,15 @@ ${NOTIFY_FIRST}${returnWithListeners('reply', 'listeners')}`,
 }
 
 /**
- * Gives a lock back that has to stay taken until its `minHold` ends. The first in the queue is notified, on its own
- * channel: its next attempt tells it when the key ends.
+ * Gives a lock back that has to stay taken until its `minHold` ends, and takes the owner out of the queue. The first one
+ * there is notified, on its own channel: its next attempt tells it when the key ends.
  *
  * ARGV: owner, 0, wait in ms, PUBLISH or SPUBLISH, channel of the lock; then the three numbers of a `Keep`
  * Returns 1 kept; 0 no key; -1 the key of another owner; where a waiter is notified { 1, listeners }.
  */
 export const KEEP = new LockScript(
   'keep (redisson-fair)',
-  `${keepUntilItsEnd(HASH, 6)}
+  `${LEAVE_QUEUE}${keepUntilItsEnd(HASH, 6)}
 ${NOTIFY_FIRST}${returnWithListeners('1', 'listeners')}`,
 );
 
