@@ -144,6 +144,18 @@ describePrivate('The scripts of a fair lock', () => {
     expect(told).toEqual([fair.names.lock]);
   });
 
+  it.each(['holder:1', `holder:1@${micros()}`])(
+    'The scripts of a fair lock take a ticket out that a late attempt entered while it is kept for %s',
+    async (owner) => {
+      await hold(owner);
+      await release(owner, 'PUBLISH none 0 0 0 0  0 0 5000 5000 60000');
+      await acquire('holder:1');
+      await acquire('waiter:1');
+      await release('holder:1', 'PUBLISH none 0 0 0 0  0 0 5000 5000 60000');
+      expect([await queued(), await holder()]).toEqual([['waiter:1'], `kept@${owner}`]);
+    },
+  );
+
   it('The scripts of a fair lock keep it for its minHold since the grant that its owner value says', async () => {
     const owner = `holder:1@${micros(Date.now() - MINUTE / 2)}`;
     await hold(owner);

@@ -365,6 +365,8 @@ if isOwners and next then
 end
 local granted, token, left
 if not isOwners then
+  -- The ticket of a holder is in the queue only if a late attempt has entered it.
+  redis.call('ZREM', queue, ticketOf(owner))
   granted, token, left = grantedBefore(next, holder, ttl)
   local position = next and redis.call('ZSCORE', queue, next)
   local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
@@ -372,8 +374,6 @@ if not isOwners then
     -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
     return { left or lifeLeft(), position or '', granted or '', token or '' }
   end
-  -- The ticket of a holder is not in the queue.
-  redis.call('ZREM', queue, ticketOf(owner))
 end
 local found = isOwners and 1 or holder and -1 or 0
 local pause, interval, keepFor, minHold, keyTtl = 0, 0, 0, 0, 0
