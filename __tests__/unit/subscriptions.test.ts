@@ -223,12 +223,21 @@ it.each([
   expect([subscribe.mock.calls.length, reasons(), woken]).toEqual([1, [error.message], ['x']]);
 });
 
-it('A command about a channel that nobody needs any more is not repeated', async () => {
-  const unsubscribe = failing(CUT);
-  const { listen } = opened([], { connection: connection({ unsubscribe }) });
-  (await listen('x')).leave();
-  await time.advance(1_000);
-  expect(unsubscribe).toHaveBeenCalledTimes(1);
+it('A command about a channel that nobody needs any more is repeated once, where its connection is not over', async () => {
+  for (const [isRenewed, calls] of [
+    [false, 2],
+    [true, 1],
+  ] as const) {
+    const { promise, reject } = lateReply();
+    const unsubscribe = jest.fn(() => promise);
+    const { listen, subscriber } = opened([connection({ unsubscribe })]);
+    (await listen('x')).leave();
+    await time.advance(1_000);
+    if (isRenewed) subscriber.renew();
+    reject(CUT);
+    await time.advance(0);
+    expect(unsubscribe).toHaveBeenCalledTimes(calls);
+  }
 });
 
 it('A command about a sharded channel needs a client with both, and says so', async () => {

@@ -64,6 +64,19 @@ describePrivate('A notification that is lost', () => {
     });
   });
 
+  it('A connection that is lost with an unsubscribe in flight leaves no channel subscribed', async () => {
+    const { proxy, client: subscriber } = await fixture.proxied();
+    const { registry } = fixture.registry(await fixture.connect(), { subscriber });
+    await fixture.expectEntryAfterRelease((await fixture.waitBehindOther(registry)).waiting);
+    // The channel lingers; its unsubscribe is executed, but its reply is lost: the client subscribes it again.
+    proxy.replies.swallow = true;
+    await until(async () => (await fixture.channels()).length === 0);
+    proxy.replies.swallow = false;
+    proxy.reset();
+    await new Promise((resolve) => subscriber.once('ready', resolve));
+    await until(async () => (await fixture.channels()).length === 0);
+  });
+
   describe('with its connection, permanently', () => {
     const clients = {
       'redis 6': () => fixture.connect({ reconnectStrategy: false }),

@@ -293,15 +293,16 @@ export class Subscriber {
   async #adjustNow(name: string, channel: Channel): Promise<void> {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
-    const connection = await this.#connected();
+    const subscriber = await this.#connected();
+    const connection = this.#connection;
     // What a client that was closed did not unsubscribe, it has forgotten.
     channel.isSubscribed = false;
     try {
-      await this.#command(connection, isWanted, name, channel);
+      await this.#command(subscriber, isWanted, name, channel);
     } catch (error) {
-      if (isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
-      // The command failed with its connection: once more, on the next one.
-      await this.#command(await this.#connected(), isWanted, name, channel);
+      if (isServerAnswer(error) || isUnknownCommand(error) || this.#connection !== connection) throw error;
+      // The command failed with its socket: once more, on the next one. node-redis subscribes there what is not unsubscribed.
+      await this.#command(subscriber, isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
   }
