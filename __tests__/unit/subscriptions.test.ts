@@ -223,20 +223,16 @@ it.each([
   expect([subscribe.mock.calls.length, reasons(), woken]).toEqual([1, [error.message], ['x']]);
 });
 
-it('A command about a channel that nobody needs any more is repeated once, where its connection is not over', async () => {
-  for (const [isRenewed, calls] of [
-    [false, 2],
-    [true, 1],
-  ] as const) {
-    const { promise, reject } = lateReply();
-    const unsubscribe = jest.fn(() => promise);
-    const { listen, subscriber } = opened([connection({ unsubscribe })]);
-    (await listen('x')).leave();
-    await time.advance(1_000);
-    if (isRenewed) subscriber.renew();
-    reject(CUT);
+it('A command about a channel that nobody needs any more is repeated at each reconnect, until it succeeds', async () => {
+  const own = connection();
+  own.unsubscribe = jest.fn(own.unsubscribe).mockRejectedValueOnce(CUT).mockRejectedValueOnce(CUT);
+  const { listen } = opened([own]);
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  for (const calls of [1, 2, 3, 3]) {
+    expect(own.unsubscribe).toHaveBeenCalledTimes(calls);
+    own.emit('ready');
     await time.advance(0);
-    expect(unsubscribe).toHaveBeenCalledTimes(calls);
   }
 });
 

@@ -140,7 +140,8 @@ export class Subscription {
 /** A channel, and the subscriptions that get its messages. */
 class Channel {
   readonly users = new Set<Subscription>();
-  isSubscribed = false;
+  /** `undefined`: an unsubscribe failed with its connection, and the client subscribes the channel again on the next one. */
+  isSubscribed: boolean | undefined = false;
   /** The last command about it. */
   traffic: Promise<void> = Promise.resolve();
 
@@ -284,7 +285,7 @@ export class Subscriber {
     channel.traffic = adjusted
       .catch(() => undefined)
       .then(() => {
-        const isIdle = channel.users.size === 0 && !channel.isSubscribed;
+        const isIdle = channel.users.size === 0 && channel.isSubscribed === false;
         if (isIdle && this.#channels.get(name) === channel) this.#channels.delete(name);
       });
     return adjusted;
@@ -293,16 +294,17 @@ export class Subscriber {
   async #adjustNow(name: string, channel: Channel): Promise<void> {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
-    const subscriber = await this.#connected();
-    const connection = this.#connection;
+    const connection = await this.#connected();
     // What a client that was closed did not unsubscribe, it has forgotten.
     channel.isSubscribed = false;
     try {
-      await this.#command(subscriber, isWanted, name, channel);
+      await this.#command(connection, isWanted, name, channel);
     } catch (error) {
-      if (isServerAnswer(error) || isUnknownCommand(error) || this.#connection !== connection) throw error;
-      // The command failed with its socket: once more, on the next one. node-redis subscribes there what is not unsubscribed.
-      await this.#command(subscriber, isWanted, name, channel);
+      if (isServerAnswer(error) || isUnknownCommand(error)) throw error;
+      if (!isWanted) channel.isSubscribed = undefined;
+      if (channel.users.size === 0) throw error;
+      // The command failed with its connection: once more, on the next one.
+      await this.#command(await this.#connected(), isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
   }
@@ -409,6 +411,9 @@ export class Subscriber {
 
   /** Between a lost connection and the resubscription messages were missed: all waiters make an attempt. */
   #reconnected(): void {
+    for (const [name, channel] of this.#channels) {
+      if (channel.users.size === 0) void this.#adjust(name, channel).catch(() => undefined);
+    }
     for (const subscription of [...this.#subscriptions]) subscription.wake();
   }
 
