@@ -236,6 +236,17 @@ it('A command about a channel that nobody needs any more is repeated at each rec
   }
 });
 
+it('A command about a channel that could not end it is repeated after a refusal, too: the client knows the channel still', async () => {
+  const given = connection();
+  given.unsubscribe = jest.fn(given.unsubscribe).mockRejectedValueOnce(CUT);
+  const { listen } = opened([], { connection: given });
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  given.subscribe = jest.fn(given.subscribe).mockRejectedValueOnce(REFUSED);
+  expect((await listen('x')).isOver).toBe(true);
+  expect(given.told).toEqual(['+x', '-x']);
+});
+
 it('A command about a sharded channel needs a client with both, and says so', async () => {
   for (const parts of [{}, { sSubscribe: silence }, { sUnsubscribe: silence }]) {
     const { listen, reasons } = opened([], { connection: connection(parts), isSharded: true });

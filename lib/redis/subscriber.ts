@@ -140,7 +140,7 @@ export class Subscription {
 /** A channel, and the subscriptions that get its messages. */
 class Channel {
   readonly users = new Set<Subscription>();
-  /** `undefined`: an unsubscribe failed with its connection, and the client subscribes the channel again on the next one. */
+  /** `undefined`: nobody knows. Where an unsubscribe failed with its connection, node-redis subscribes again on the next one. */
   isSubscribed: boolean | undefined = false;
   /** The last command about it. */
   traffic: Promise<void> = Promise.resolve();
@@ -295,14 +295,11 @@ export class Subscriber {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
     const connection = await this.#connected();
-    // What a client that was closed did not unsubscribe, it has forgotten.
-    channel.isSubscribed = false;
+    if (channel.isSubscribed) channel.isSubscribed = undefined;
     try {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
-      if (isServerAnswer(error) || isUnknownCommand(error)) throw error;
-      if (!isWanted) channel.isSubscribed = undefined;
-      if (channel.users.size === 0) throw error;
+      if (isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
       // The command failed with its connection: once more, on the next one.
       await this.#command(await this.#connected(), isWanted, name, channel);
     }
