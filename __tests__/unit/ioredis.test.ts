@@ -128,6 +128,20 @@ it('A connection of our own to ioredis has none of the options that would fail i
   });
 });
 
+it('A connection of our own to ioredis ends when a channel that was subscribed is refused: who listens is not told', async () => {
+  const { copies, ...original } = instance();
+  const own = new OwnConnection(original as unknown as SingleIoredis);
+  const [redis] = copies as [Copy];
+  redis.becomes('ready');
+  await own.subscribe('channel', jest.fn());
+  redis.subscribe = () => Promise.reject(new Error('NOPERM no rights for this channel'));
+  await expect(own.subscribe('other', jest.fn())).rejects.toThrow('NOPERM');
+  expect(own.isOpen).toBe(true);
+  redis.becomes('ready');
+  await time.advance(0);
+  expect([own.isOpen, redis.disconnect.mock.calls.length]).toEqual([false, 1]);
+});
+
 it.each([
   ['ends for good', (_own: OwnConnection, redis: Copy) => redis.becomes('end')],
   ['is destroyed', (own: OwnConnection) => own.destroy()],

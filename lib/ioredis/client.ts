@@ -271,7 +271,10 @@ export class OwnConnection extends Channels {
       channel.confirm();
     } catch (error) {
       // If it failed with its connection: again on the next one.
-      if (isServerAnswer(error)) await this.drop(channel, error);
+      if (!isServerAnswer(error)) return;
+      // Who listens to one that was subscribed relies on it, as long as the connection is open.
+      if (channel.wasConfirmed) this.destroy();
+      else await this.drop(channel, error);
     }
   }
 }

@@ -159,7 +159,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   }
 
   /** Older versions of ioredis have no sharded channels. */
-  protected override isRefused(_channel: Channel, error: unknown): boolean {
+  protected override isRefused(error: unknown): boolean {
     return (isServerAnswer(error) && isFinal(error)) || error instanceof TypeError;
   }
 

@@ -40,7 +40,7 @@ export class Channel {
   readonly confirmed: Promise<void>;
   confirm!: () => void;
   fail!: (error: unknown) => void;
-  /** A channel of `PlacedChannels`: where it is subscribed, or being subscribed; and whether it has ever been. */
+  /** A channel of `PlacedChannels`: where it is subscribed, or being subscribed. */
   place: Place | undefined;
   wasConfirmed = false;
 
@@ -48,7 +48,10 @@ export class Channel {
     this.name = name;
     this.isSharded = isSharded;
     this.confirmed = new Promise((resolve, reject) => {
-      this.confirm = resolve;
+      this.confirm = () => {
+        this.wasConfirmed = true;
+        resolve();
+      };
       this.fail = reject;
     });
     this.confirmed.catch(() => undefined);
@@ -159,9 +162,9 @@ export abstract class PlacedChannels extends Channels {
   /** Channels were subscribed again: messages may have been missed. */
   protected abstract restored(): void;
 
-  /** Whether another try cannot help. A channel that was never subscribed is refused by any error. */
-  protected isRefused(channel: Channel, error: unknown): boolean {
-    return !channel.wasConfirmed || isServerAnswer(error);
+  /** Whether another try cannot help a channel that was never subscribed. */
+  protected isRefused(_error: unknown): boolean {
+    return true;
   }
 
   /** Called at each retry. */
@@ -206,13 +209,13 @@ export abstract class PlacedChannels extends Channels {
       if (channel.place !== place) return;
       this.#backoff.reset();
       if (channel.wasConfirmed) this.#noteMissed();
-      channel.wasConfirmed = true;
       channel.confirm();
     } catch (error) {
       if (channel.place !== place) return;
       // What server or client refuse is about this channel only. Otherwise the connection has failed, for all of its channels.
       if (!isServerAnswer(error) && !(error instanceof TypeError)) this.#lost(place);
-      if (this.isRefused(channel, error)) await this.drop(channel, error);
+      // Who listens to one that was subscribed relies on it.
+      if (!channel.wasConfirmed && this.isRefused(error)) await this.drop(channel, error);
       else {
         channel.place = undefined;
         this.#tryLater(channel);
