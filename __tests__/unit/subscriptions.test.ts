@@ -193,7 +193,7 @@ it('A command about a channel that fails after its connection takes nothing from
   expect(next.told.filter((command) => command === '+x')).toHaveLength(1);
 });
 
-it('A command about a channel that is answered after the subscriber was closed makes no connection', async () => {
+it('A command about a channel that is answered after the subscriber was closed makes no connection, and leaves no channel', async () => {
   const { promise, resolve } = lateReply();
   const client = connection({ subscribe: () => promise });
   const { listen, subscriber, reasons } = listeningItself(client);
@@ -202,7 +202,7 @@ it('A command about a channel that is answered after the subscriber was closed m
   await time.advance(1_000);
   resolve(undefined);
   await time.advance(10_000);
-  expect([client.eventNames(), reasons()]).toEqual([[], []]);
+  expect([client.eventNames(), reasons(), client.told]).toEqual([[], [], ['-x']]);
 });
 
 it('A command about a channel that failed with its connection is sent once more', async () => {

@@ -142,6 +142,8 @@ class Channel {
   readonly users = new Set<Subscription>();
   /** `undefined`: nobody knows. Where an unsubscribe failed with its connection, node-redis subscribes again on the next one. */
   isSubscribed: boolean | undefined = false;
+  /** Where it was subscribed. */
+  connection!: RedisSubscriber;
   /** The last command about it. */
   traffic: Promise<void> = Promise.resolve();
 
@@ -294,14 +296,17 @@ export class Subscriber {
   async #adjustNow(name: string, channel: Channel): Promise<void> {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
-    const connection = await this.#connected();
+    // It is unsubscribed where it was subscribed, also after `close`.
+    const connection = isWanted ? await this.#connected() : channel.connection;
+    channel.connection = connection;
     if (channel.isSubscribed) channel.isSubscribed = undefined;
     try {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
-      if (isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
+      if (!isWanted || isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
       // The command failed with its connection: once more, on the next one.
-      await this.#command(await this.#connected(), isWanted, name, channel);
+      channel.connection = await this.#connected();
+      await this.#command(channel.connection, isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
   }
