@@ -11,7 +11,6 @@ import { chromium } from 'playwright-core';
 import { createClient } from 'redis';
 import { browserBinary } from '../../support/chromium.mjs';
 
-
 const require = createRequire(import.meta.url);
 const { dashboard, toNode } = require('../../dist/dashboard');
 const { RedisLockRegistry } = require('../../dist');
@@ -325,10 +324,12 @@ describe('The page', () => {
     await until(() => page.locator('#facts').innerText(), (text) => /State\s+not known/.test(text));
   });
 
-  test('does not call itself live, and its times stand still, while its own server is away', async () => {
+  test('does not call itself live, its times stand still, and it knows no other lock, while its own server is away', async () => {
     await client.set('shop:a', ownerOf('web-1:1', 1, 60_000), { PX: 600_000 });
+    await client.set('shop:b', ownerOf('web-1:2', 1, 60_000), { PX: 600_000 });
     const { page } = await show((await serve()).url);
-    await rowOf(page, 'shop:a').waitFor();
+    await rowOf(page, 'shop:a').click();
+    await page.locator('#facts', { hasText: 'web-1:1' }).waitFor();
     await page.route('**/*view=locks*', (route) => route.abort());
     await page.getByText('The server of this page does not answer').waitFor();
     assert.match(await page.locator('#updated').innerText(), /^As of \d\d:\d\d:\d\d$/);
@@ -337,6 +338,8 @@ describe('The page', () => {
     await page.waitForTimeout(2_500);
     assert.equal(await rowOf(page, 'shop:a').innerText(), before);
     assert.match(await page.locator('#problems').innerText(), /The server of this page/);
+    await rowOf(page, 'shop:b').click();
+    await until(() => page.locator('#facts').innerText(), (facts) => facts === 'State\nnot known');
   });
 
   test('unlocks by force after a question that says who holds it', async () => {

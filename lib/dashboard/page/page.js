@@ -23,6 +23,7 @@ const body = document.body;
 /** What is shown: the place in the list, and what is in the address. Without `sort`, the most urgent come first. */
 const wanted = { q: '', sort: '', descending: false, from: 0, lock: '' };
 let token = '';
+/** What the last answer says. `open`: the lock that it was asked about. */
 let view;
 /** When the view came, on the monotonic clock: times go on from there. */
 let cameAt = 0;
@@ -226,14 +227,16 @@ function tick() {
 // One lock
 
 function showDetails() {
-  const { selected: found, actions } = view;
+  const { actions } = view;
+  const isKnown = view.open === wanted.lock;
+  const found = isKnown ? view.selected : null;
   const isOpen = wanted.lock !== '';
   byId('details').hidden = !isOpen;
   byId('main').classList.toggle('selected', isOpen);
   if (!isOpen) return;
   byId('close').href = addressOf({ lock: '' });
   whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
-  const isFree = view.isAnswered && view.isLookedFor && view.missing.length === 0;
+  const isFree = isKnown && view.isAnswered && view.isLookedFor && view.missing.length === 0;
   const state = isFree ? 'free: nobody holds it or waits in a queue' : 'not known';
   const facts = found === null ? [['State', state]] : factsOf(found);
   whenChanged(byId('facts'), facts, () => termsOf(facts));
@@ -287,8 +290,9 @@ function factsOf(found) {
 // Below the table
 
 function showActivity() {
-  const { changes, here } = view;
+  const { here } = view;
   const isOfOne = wanted.lock !== '';
+  const changes = view.changes.filter(({ lock }) => !isOfOne || lock === wanted.lock);
   setText(byId('changes-title'), isOfOne ? 'What changed here lately' : 'What changed lately');
   whenChanged(byId('changes'), [changes, addressOf()], () => {
     if (changes.length === 0) return [make('li', { className: 'note' }, 'Nothing since this page was opened.')];
@@ -383,7 +387,7 @@ async function refresh() {
     if (!response.ok) throw new Error(`The server of this page answered ${response.status}`);
     const answer = await response.json();
     if (mine.signal.aborted) return undefined;
-    view = answer;
+    view = { ...answer, open: wanted.lock };
     cameAt = performance.now();
     failures = 0;
     show();
