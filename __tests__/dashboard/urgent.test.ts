@@ -127,6 +127,32 @@ describePrivate('What is urgent comes first on the page', () => {
     }
   });
 
+  it('for each lock of Java by itself, though a process of Spring has one owner value for all that it holds', async () => {
+    const ofSpring = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
+    const look = (key: string) => {
+      skip(5_000);
+      return ofLock(key);
+    };
+    const wait = async (key: string) => {
+      await hold(key, 0, [], ofSpring);
+      for (let i = 0; i < 2; i++) {
+        const channel = `${registryKey}-channel:${registryKey}:${key}`;
+        await (await tested.redis.connect()).subscribe(channel, () => undefined);
+      }
+    };
+    await wait('a');
+    for (const usual of [null, null, null, expect.any(Number)]) {
+      await look('a');
+      await hold('b', 0, [], ofSpring);
+      expect(await look('b')).toMatchObject({ usual });
+      await look('a');
+      await tested.client.del(`${registryKey}:b`);
+    }
+    expect(await look('a')).toMatchObject({ waiting: 2, isOverdue: true });
+    await wait('c');
+    expect(await look('c')).toMatchObject({ waiting: 2, longestWait: null, isOverdue: false });
+  });
+
   it('and a process that has called a lock knows how long its own callers have waited', async () => {
     const created = await tested.held('a', { registryKey, lockType: 'spin' });
     expect((await view()).here).not.toBeNull();

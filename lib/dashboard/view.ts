@@ -1,5 +1,5 @@
 import { type Found, finderOf } from '../inspection/find-locks';
-import { longestHold, ownerOf, withTimes } from '../inspection/found-lock';
+import { firstOwnerOf, longestHold, ownerOf, withTimes } from '../inspection/found-lock';
 import { History, type SeenLock } from '../inspection/history';
 import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
@@ -65,7 +65,7 @@ function surelyWaiting({ isWaitingExact, waiting }: SeenLock): number {
 export function viewOf(client: RedisClient, registryKey: string | undefined, activity: Activity, actions: boolean) {
   const find = finderOf(client, { registryKey });
   const history = new History();
-  /** Since when the waiters of a holder are seen, by its owner value. */
+  /** Since when the waiters of a hold are seen: by `holdOf`. */
   let waitersSeen = new Map<string, number>();
   let locks: readonly ShownLock[] = [];
   /** `at`, on the wall clock, and `seenAt`, on the monotonic one: when the look was answered. */
@@ -119,7 +119,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
       });
       const { heldFor, isOlder = false } = longestHold({ holders });
       const renewed = here?.renewed ?? lock.renewed;
-      const hold = owner ?? lock.lock;
+      const hold = holdOf(lock.lock, firstOwnerOf(lock));
       if (surelyWaiting(lock) > 0) seen.set(hold, waitersSeen.get(hold) ?? now);
       const waitTimes = [waits.get(lock.lock)?.waits ?? 0, ...(queue ?? []).map((one) => one.waitingFor ?? 0)];
       const isLeast = waitTimes.every((time) => time === 0);
@@ -135,11 +135,13 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
 
   /** How long the holds took that have ended since the last look. Of those of this process, `activity` knows more. */
   const noteEnded = (found: Found): void => {
-    const values = new Set(found.locks.flatMap(({ holders }) => holders.map(ownerOf)));
+    const holds = found.locks.flatMap(({ holders, lock }) => holders.map((one) => holdOf(lock, ownerOf(one))));
+    const open = new Set(holds);
     for (const { holders, lock } of locks) {
       for (const one of holders) {
         const { heldFor, holder, isKept, isOlder = false } = one;
-        if (values.has(ownerOf(one)) || heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
+        if (heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
+        if (open.has(holdOf(lock, ownerOf(one)))) continue;
         activity.holdTimes.add(lock, heldFor);
       }
     }
@@ -202,6 +204,11 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     isExpired = true;
   };
   return { read, expire };
+}
+
+/** One hold of one lock: a process of Java has the same owner value for several locks. */
+function holdOf(lock: string, owner = ''): string {
+  return JSON.stringify([lock, owner]);
 }
 
 function compared(a: string | number, b: string | number): number {
