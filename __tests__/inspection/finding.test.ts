@@ -280,6 +280,19 @@ describePrivate('A look', () => {
     expect(lock?.heldFor).toBeGreaterThanOrEqual(1_490);
   });
 
+  it('A look does not take a fair lock for one of pub-sub while its process listens for others', async () => {
+    await inRedis();
+    const { registry } = createRegistry(client, { registryKey: 'a*{b}', lockType: 'fair' });
+    const leases = [1, 2].map(() => registry.obtain('c').lock());
+    await (await leases[0])?.unlock();
+    const lease = await leases[1];
+    const shown = async () => (await findLocks(client)).locks.map(({ lock, type, waiting }) => [lock, type, waiting]);
+    await until(async () => String(await server.send('PUBSUB', 'NUMSUB', 'a*{b}-channel:a*{b}:c')).endsWith('1'));
+    expect(await shown()).toEqual([['a*{b}:c', 'fair', 0]]);
+    await lease?.unlock();
+    await registry.close();
+  });
+
   it('A look takes a form of Java for a lock while somebody listens for its release', async () => {
     await inRedis(`SET a:b:c ${JAVA} PX 60000`, `HSET cart:7 ${JAVA}:2 1`, 'PEXPIRE cart:7 60000');
     const subscriber = await connectToNode(server.address);

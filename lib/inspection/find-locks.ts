@@ -224,8 +224,9 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     if (!isOurs && !hasForm && !search.registryKey) return undefined;
     const isHeard = heard.registryKeyOf(names.lock) !== undefined;
     const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
-    const isFair = (isOurs && holderOf(owner) !== ticketOf(holderOf(owner))) || queue.length > 0;
+    const isGrant = isOurs && holderOf(owner) !== ticketOf(holderOf(owner));
     const listeners = heard.of(names.lock);
+    const isFair = isGrant || queue.length > 0 || (listeners !== null && (await isHeardByFair(names)));
     return made(names, 'spring', [{ owner, remaining }], {
       isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
@@ -233,6 +234,12 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       queue,
       fencingToken,
     });
+  }
+
+  /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
+  async function isHeardByFair(names: LockNames): Promise<boolean> {
+    const channel = companion(names, 'grants');
+    return channel !== '' && listOf(await ask('PUBSUB', 'CHANNELS', `${literally(channel)}:*`)).length > 0;
   }
 
   async function hashLock(names: LockNames): Promise<FoundLock | undefined> {
@@ -383,7 +390,7 @@ function namesOf(lock: string): LockNames | undefined {
 }
 
 /** '': the braces in the name of the lock make no hash tag, so it has none. */
-function companion(names: LockNames, suffix: 'queue' | 'tickets' | 'fence' | 'waiters'): string {
+function companion(names: LockNames, suffix: 'queue' | 'tickets' | 'grants' | 'fence' | 'waiters'): string {
   return orNot(() => names.companion(suffix)) ?? '';
 }
 
