@@ -108,7 +108,7 @@ const MEMBER = /^(semaphore|read|write):(.+)$/;
 
 type Counts = readonly (readonly [channel: string, count: number])[];
 
-/** How many listen to the releases of locks, and to channels of Redisson. */
+/** How many listen to the releases of locks, to grants of `fair` locks, and to channels of Redisson. */
 async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
   const listening = async (sharded: string, pattern: string): Promise<Counts> => {
     const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
@@ -117,8 +117,8 @@ async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
     return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
   };
   const redissons = `${CHANNEL}:*`;
-  const all = [listening('', '*-channel:*'), listening('', redissons)];
-  // Both patterns may find the same channel.
+  const all = ['*-channel:*', '{*}:grants:*', redissons].map((pattern) => listening('', pattern));
+  // Several patterns may find the same channel.
   const counts = await Promise.all(isCluster ? [...all, listening('SHARD', redissons)] : all);
   return [...new Map(counts.flat())];
 }
@@ -128,15 +128,20 @@ function listenersOf(counts: readonly (Counts | undefined)[]) {
   const areKnown = !counts.includes(undefined);
   const sums = new Map<string, number>();
   const registryKeys = new Map<string, string>();
+  const grants: string[] = [];
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
     // The channel of a lock has its registryKey twice.
     const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
+    if (channel.includes('}:grants:')) grants.push(channel);
   }
   /** `null`: nobody listens, as far as it is known. */
   const of = (name: string): number | null => (areKnown ? (sums.get(name) ?? null) : null);
-  return { of, registryKeyOf: (lock: string) => registryKeys.get(lock) };
+  /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
+  const isHeardByFair = (names: LockNames): boolean =>
+    grants.some((channel) => channel.startsWith(`${companion(names, 'grants')}:`));
+  return { of, registryKeyOf: (lock: string) => registryKeys.get(lock), isHeardByFair };
 }
 
 /** One look at one server. Never rejects. */
@@ -226,7 +231,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
     const isGrant = isOurs && holderOf(owner) !== ticketOf(holderOf(owner));
     const listeners = heard.of(names.lock);
-    const isFair = isGrant || queue.length > 0 || (listeners !== null && (await isHeardByFair(names)));
+    const isFair = isGrant || queue.length > 0 || heard.isHeardByFair(names);
     return made(names, 'spring', [{ owner, remaining }], {
       isSure: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
@@ -234,12 +239,6 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       queue,
       fencingToken,
     });
-  }
-
-  /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
-  async function isHeardByFair(names: LockNames): Promise<boolean> {
-    const channel = companion(names, 'grants');
-    return channel !== '' && listOf(await ask('PUBSUB', 'CHANNELS', `${literally(channel)}:*`)).length > 0;
   }
 
   async function hashLock(names: LockNames): Promise<FoundLock | undefined> {
