@@ -8,7 +8,7 @@ const RANDOM = 'AAAAAAAAAAAAAAAAAAAAAA';
 function held(lock: string, ...owners: string[]): FoundLock {
   const holders = owners.map((owner) => ({
     owner,
-    holder: owner.replace('kept@', '').slice(0, 1),
+    holder: owner.replace(/^(kept|detached)@/, '').slice(0, 1),
     remaining: 1_000,
     isKept: owner.startsWith('kept@'),
     permits: 1,
@@ -90,7 +90,7 @@ describe('What `watch` saw', () => {
     ],
     [
       'that a lock was taken, and not passed on, where the same process has it again, and that it was detached then',
-      [key(a), key(again), [{ ...held('key', `detached@${again}`), holder: 'a' }], key(third)],
+      [key(a), key(again), key(`detached@${again}`), key(third)],
       [[], ['taken a'], ['detached a'], ['taken a']],
     ],
     [

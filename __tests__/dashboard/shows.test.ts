@@ -49,6 +49,8 @@ describePrivate('The page shows', () => {
     const other = await tested.redis.connect();
     const lock = `${Math.random()}:by-another`;
     const owner = `web-9:${'x'.repeat(22)}:1`;
+    // Processes may have one name.
+    await tested.held('key', { name: 'web-9' });
     await tested.view();
     await other.set(lock, owner, { PX: 60_000 });
     skip(1_000);

@@ -7,7 +7,7 @@ import type {
   RenewedMessage,
   WarningMessage,
 } from '../api/messages';
-import { nameIn } from '../api/owner-name';
+import { holderOf, nameIn } from '../api/owner-name';
 import {
   acquireChannel,
   holdChannel,
@@ -17,6 +17,7 @@ import {
   warningChannel,
 } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
+import { processOf } from '../protocols/fair/ticket';
 import { lockPrefix } from '../redis/names';
 import { HoldTimes } from './hold-times';
 
@@ -71,8 +72,8 @@ export class Activity {
   readonly holdTimes = new HoldTimes();
   /** What this process holds, by owner value: readers of a process share one. `at` on the monotonic clock. */
   readonly held = new Map<string, { readonly at: number; renewed: boolean; leases: number }>();
-  /** The names of the registries that held locks. */
-  readonly names = new Set<string>();
+  /** The ids of the registries that held locks: several processes may have one name. */
+  readonly #ids = new Set<string>();
   /** Whether the process has called a lock: a viewer never does. */
   wasCalled = false;
   readonly #waits = new Map<AcquireMessage, number>();
@@ -137,6 +138,11 @@ export class Activity {
     return all.sort((a, b) => b.waits - a.waits || b.calls - a.calls || b.waited - a.waited).slice(0, SHOWN);
   }
 
+  /** Whether the owner value is of a registry of this process. */
+  isOfProcess(owner: string): boolean {
+    return this.#ids.has(processOf(holderOf(owner)));
+  }
+
   #called(message: AcquireMessage): void {
     this.wasCalled = true;
     this.#waits.set(message, clock.now());
@@ -172,7 +178,7 @@ export class Activity {
       const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
       one.leases++;
       this.held.set(owner, one);
-      this.names.add(nameIn(owner) ?? owner);
+      this.#ids.add(processOf(owner));
     }
   }
 

@@ -101,9 +101,9 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     last = { ...found, at: Date.now(), seenAt: now };
     // In a part of the locks, the others would look free.
     if (isWhole) {
-      for (const { at, holder, lock, what } of history.update(found.locks, now, startedAt)) {
+      for (const { at, holder, lock, owner, what } of history.update(found.locks, now, startedAt)) {
         // This process says itself what it does.
-        if (!activity.names.has(holder)) activity.note(what, lock, holder, undefined, at.getTime());
+        if (!activity.isOfProcess(owner)) activity.note(what, lock, holder, undefined, at.getTime());
       }
       noteEnded(found);
     }
@@ -139,8 +139,8 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const open = new Set(holds);
     for (const { holders, lock } of locks) {
       for (const one of holders) {
-        const { heldFor, holder, isKept, isOlder = false } = one;
-        if (heldFor === null || isKept || isOlder || activity.names.has(holder)) continue;
+        const { heldFor, isKept, isOlder = false, owner } = one;
+        if (heldFor === null || isKept || isOlder || activity.isOfProcess(owner)) continue;
         if (open.has(holdOf(lock, ownerOf(one)))) continue;
         activity.holdTimes.add(lock, heldFor);
       }

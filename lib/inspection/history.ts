@@ -7,8 +7,9 @@ export interface Change {
   readonly lock: string;
   /** `kept`: unlocked, and taken until its minimum hold ends. `entered`, `left`: of a shared lock with other holders. */
   readonly what: 'taken' | 'passed on' | 'kept' | 'detached' | 'entered' | 'left' | 'free';
-  /** Who has it now, has entered or left it, or had it. */
+  /** Who has it now, has entered or left it, or had it; and the owner value, as `Holder` shows it. */
   readonly holder: string;
+  readonly owner: string;
 }
 
 interface Known {
@@ -24,7 +25,7 @@ interface Seen {
   readonly isOlder: boolean;
 }
 
-type News = [what: Change['what'], holder: string];
+type News = [what: Change['what'], by: Pick<Holder, 'holder' | 'owner'>];
 
 /** `isOlder`: as of the first holder. */
 export type SeenLock = FoundLock & Pick<Holder, 'isOlder'>;
@@ -59,10 +60,11 @@ export class History {
       const owners = lock.holders.map((holder) => holderOf(ownerOf(holder)));
       const holders = new Map(owners.map((owner) => [owner, last?.holders.get(owner) ?? first]));
       known.set(lock.lock, { lock, seenAt: now, holders });
-      if (before !== undefined) changes.push(...news.map(([what, holder]) => ({ at, lock: lock.lock, what, holder })));
+      if (before !== undefined) changes.push(...news.map((one) => changeOf(at, lock.lock, one)));
     }
     for (const [name, { lock }] of before ?? []) {
-      if (!known.has(name) && lock.holder !== null) changes.push({ at, lock: name, what: 'free', holder: lock.holder });
+      const [first] = lock.holders;
+      if (!known.has(name) && first !== undefined) changes.push(changeOf(at, name, ['free', first]));
     }
     this.#known = known;
     return changes;
@@ -88,20 +90,25 @@ function left({ remaining }: FoundLock): number {
   return remaining ?? Number.POSITIVE_INFINITY;
 }
 
+function changeOf(at: Date, lock: string, [what, { holder, owner }]: News): Change {
+  return { at, lock, what, holder, owner };
+}
+
 function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
-  const { holder, owner } = lock;
+  const [first] = lock.holders;
+  const [before] = last?.holders ?? [];
   // Somebody may wait for a lock that nobody holds.
-  if (holder === null || owner === null) return last?.holder ? [['free', last.holder]] : [];
-  if (last === undefined || last.holder === null || last.owner === null) return [['taken', holder]];
+  if (first === undefined) return before === undefined ? [] : [['free', before]];
+  if (last === undefined || before === undefined) return [['taken', first]];
   if (lock.format === 'shared' && last.format === 'shared') {
     const isKeptNow = ({ isKept, owner }: Holder): boolean =>
       isKept && last.holders.some((one) => one.owner === holderOf(owner));
-    const kept = lock.holders.filter(isKeptNow).map(({ holder: one }): News => ['kept', one]);
+    const kept = lock.holders.filter(isKeptNow).map((one): News => ['kept', one]);
     const gone = newIn(last, lock);
     const again: News[] = [];
     const others = newIn(lock, last).filter((one) => {
-      const at = gone.indexOf(one);
-      if (at >= 0) again.push(...gone.splice(at, 1).map((name): News => ['taken', name]));
+      const at = gone.findIndex(({ holder }) => holder === one.holder);
+      if (at >= 0) again.push(...gone.splice(at, 1).map((): News => ['taken', one]));
       return at < 0;
     });
     const came = others.map((one, i): News => [i < gone.length ? 'passed on' : 'entered', one]);
@@ -109,13 +116,13 @@ function changesOf(lock: FoundLock, last: FoundLock | undefined): News[] {
   }
   // A lock of Java is shown as one, and not shown, in turn: while somebody listens to its releases it is.
   if (firstOwnerOf(lock) === firstOwnerOf(last)) return [];
-  const did = lock.isKept ? 'kept' : isDetached(owner) ? 'detached' : undefined;
-  if (did !== undefined && holderOf(owner) === last.owner) return [[did, holder]];
-  return [[holder === last.holder ? 'taken' : 'passed on', holder]];
+  const did = lock.isKept ? 'kept' : isDetached(first.owner) ? 'detached' : undefined;
+  if (did !== undefined && holderOf(first.owner) === before.owner) return [[did, first]];
+  return [[first.holder === before.holder ? 'taken' : 'passed on', first]];
 }
 
 /** The holders of `one` that `other` does not have, kept or not. */
-function newIn(one: FoundLock, other: FoundLock): string[] {
+function newIn(one: FoundLock, other: FoundLock): Holder[] {
   const others = new Set(other.holders.map(({ owner }) => holderOf(owner)));
-  return one.holders.filter(({ owner }) => !others.has(holderOf(owner))).map(({ holder }) => holder);
+  return one.holders.filter(({ owner }) => !others.has(holderOf(owner)));
 }
