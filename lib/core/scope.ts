@@ -102,9 +102,9 @@ export class Scope {
   }
 
   /**
-   * Enters again as soon as no sibling is inside. There is no command to Redis, unless the caller asks for a ttl that
-   * is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired again
-   * silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
+   * Enters again as soon as no sibling is inside. There is no command to Redis, unless the caller asks for a ttl, or a
+   * `minHold`, that is longer than what remains. Rejects with `LockLostError` when the lease is lost: it is never acquired
+   * again silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean, unavailableAfter: number): Promise<Reentry> {
     const held = this.#lease as HeldLease;
