@@ -229,6 +229,26 @@ it('A nested call with a ttl or a minHold that is longer than what is left exten
   expect(redis.calls.at(-1)?.arguments).toContain('50000');
 });
 
+it('renew() of a nested lease is for the ttl of its call, on each level, and without one for that of the outer lease', async () => {
+  await lock.run(
+    async (lease) => {
+      await lock.run(
+        () =>
+          lock.run(async (nested) => {
+            await time.advance(50_000);
+            await nested.renew();
+            expect(lease.remaining).toBeGreaterThan(59_000);
+          }),
+        { ttl: 60_000 },
+      );
+      await time.advance(59_500);
+      await lock.run((nested) => nested.renew());
+      expect(lease.remaining).toBe(998);
+    },
+    { ttl: 1_000 },
+  );
+});
+
 it('A nested call waits for the extension of the lease no longer than it may, and 50 ms in any case', async () => {
   const ends: unknown[] = [];
   await lock.run(

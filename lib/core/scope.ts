@@ -129,7 +129,7 @@ export class Scope {
       }
       held.assertHeld();
       // Before the extension: the scope of a nested `run` waits for that too.
-      lease = this.#enter(held, turn, isRun);
+      lease = this.#enter(held, turn, request, isRun);
     } catch (error) {
       turn.release();
       throw error;
@@ -158,10 +158,10 @@ export class Scope {
     await wait.unlessAborted(lease.renew(ttl, Math.min(limit, unavailableAfter)));
   }
 
-  #enter(held: HeldLease, turn: Turn, isRun: boolean): ReentrantLease {
+  #enter(held: HeldLease, turn: Turn, { explicitTtl, ttl }: LockRequest, isRun: boolean): ReentrantLease {
     let over: (() => void) | undefined;
     if (isRun) this.#nestedRun = new Promise((resolve) => (over = resolve));
-    return new ReentrantLease(held, () => {
+    return new ReentrantLease(held, explicitTtl ? ttl : undefined, () => {
       turn.release();
       over?.();
     });
@@ -199,12 +199,15 @@ export class Scope {
  */
 class ReentrantLease implements HeldLease {
   readonly #outer: HeldLease;
+  /** ms; what its call asked for. `undefined`: nothing, so that of the outer lease counts. */
+  readonly #ttl: number | undefined;
   readonly #giveBack: () => void;
   isUnlocked = false;
   readonly isReentry = true;
 
-  constructor(outer: HeldLease, giveBack: () => void) {
+  constructor(outer: HeldLease, ttl: number | undefined, giveBack: () => void) {
     this.#outer = outer;
+    this.#ttl = ttl;
     this.#giveBack = giveBack;
   }
 
@@ -255,7 +258,7 @@ class ReentrantLease implements HeldLease {
 
   async renew(ttl?: number, timeout?: number): Promise<void> {
     if (this.isUnlocked) throw leaseUnlocked(this.key);
-    await this.#outer.renew(ttl, timeout);
+    await this.#outer.renew(ttl ?? this.#ttl, timeout);
     if (this.isUnlocked) throw leaseUnlocked(this.key);
   }
 
