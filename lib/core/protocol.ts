@@ -142,9 +142,9 @@ export interface LockFormat {
    * Deletes the key if it is the owner's, or removes the owner from those of a shared lock, and notifies waiters.
    * `fair` hands the lock over to the next ticket instead. Also takes the owner out of a queue.
    *
-   * `keep`: in place of all that, nobody else gets the lock before its `minHold` ends. Then its key ends by itself, and
-   * waiters know when. Repeated calls, and a release after it, change nothing. `now`: for a caller that has read the
-   * clock just now.
+   * `keep`: it only leaves the queue, and nobody else gets the lock before its `minHold` ends. Then its key ends by
+   * itself, and waiters know when. Repeated calls, and a release after it, change nothing. `now`: for a caller that has
+   * read the clock just now.
    */
   release(owner: string, timeout: number, keep?: Keep, now?: number): Promise<Released>;
   /** Absent: its leases do not travel. */
