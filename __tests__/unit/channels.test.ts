@@ -200,7 +200,12 @@ it('A channel that was subscribed is tried again when its server refuses it for 
   client.subscribed = async () => undefined;
   await time.advance(100);
   expect(client.happened()).toBe('retry x first, a: +x, restored');
+  client.subscribed = () => Promise.reject(SERVER_ANSWER);
+  client.addressOf = () => 'b';
+  client.lose.get('a')?.();
+  await time.advance(50);
   await client.unsubscribe('x');
+  expect(client.happened()).toBe('close a, connect b, retry x first, b: +x, close b');
   expect(time.pending).toBe(0);
 });
 

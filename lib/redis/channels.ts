@@ -184,8 +184,9 @@ export abstract class PlacedChannels extends Channels {
     if (this.channels.size === 0) {
       clock.clearTimeout(this.#retry);
       this.#retry = undefined;
-    }
-    if (place !== undefined) await this.#leave(channel, place);
+      // Also those at which the last try failed.
+      for (const each of [...this.#places.values()]) this.#end(each);
+    } else if (place !== undefined) await this.#leave(channel, place);
   }
 
   /** Subscribes all channels that are not subscribed where they should be. */
