@@ -133,7 +133,7 @@ it('A connection of our own to ioredis ends when a channel that was subscribed i
   const own = new OwnConnection(original as unknown as SingleIoredis);
   const [redis] = copies as [Copy];
   redis.becomes('ready');
-  await own.subscribe('channel', jest.fn());
+  await Promise.all([own.subscribe('channel', jest.fn()), own.subscribe('second', jest.fn())]);
   redis.subscribe = () => Promise.reject(new Error('NOPERM no rights for this channel'));
   await expect(own.subscribe('other', jest.fn())).rejects.toThrow('NOPERM');
   expect(own.isOpen).toBe(true);

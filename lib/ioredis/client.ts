@@ -234,6 +234,8 @@ export class OwnConnection extends Channels {
 
   /** Closes it at once. ioredis may never settle what waits for a connection: it is rejected. */
   destroy(): void {
+    // ioredis listens to its socket once more each time.
+    if (this.#isDestroyed) return;
     this.#isDestroyed = true;
     this.#inFlight.rejectAll();
     this.#redis.disconnect();
