@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { integer, sample } from 'fast-check';
-import { clock, MAX_DELAY, Timer, within } from '../../lib/internal/clock';
+import { backgroundPause, clock, MAX_DELAY, Timer, within } from '../../lib/internal/clock';
 import { SharedTimer, TimeHeap, WakeTimer } from '../../lib/internal/timers';
 import { FakeClock } from '../support/fake-clock';
 
@@ -115,6 +115,7 @@ describe('A timer for many times', () => {
     // As with a clock that was replaced: its timer does not fire.
     time.now += 50;
     timer.by(time.now + 1_000);
+    timer.by(time.now + 2_000);
     expect(time.delays).toEqual([MAX_DELAY, 10, 1]);
     timer.cancel();
   });
@@ -146,12 +147,25 @@ describe('A timer that rests', () => {
 
   it('A shared timer without calls to make does not keep the process alive', () => {
     const [timer, call, others] = [new SharedTimer(), () => undefined, timers()];
-    timer.schedule(call, clock.now() + 60_000);
+    const another = (): void => undefined;
+    for (const one of [call, another]) timer.schedule(one, clock.now() + 60_000);
+    timer.cancel(another);
     expect(timers()).toBe(others + 1);
     timer.cancel(call);
     expect(timers()).toBe(others);
     timer.close();
   });
+});
+
+it('A timer whose clock has numbers for handles, as in a browser, cannot let the process end, and says nothing', async () => {
+  const set = jest.spyOn(clock, 'setTimeout').mockReturnValue(1 as never);
+  const timer = new WakeTimer(() => undefined, false);
+  timer.by(clock.now() + 60_000);
+  timer.rest();
+  expect(await Promise.race([backgroundPause(1), 'paused'])).toBe('paused');
+  expect(set).toHaveBeenCalledTimes(2);
+  set.mockRestore();
+  timer.cancel();
 });
 
 describe('A heap of times', () => {
