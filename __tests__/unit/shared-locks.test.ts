@@ -299,6 +299,13 @@ it('A reader of a short ttl enters beside a renewed one without a command, and t
   expect(redis.calls).toHaveLength(2);
 });
 
+it('A reader that is left in is renewed for its own ttl, and not for the longer one of a reader that has left', async () => {
+  const [long] = (await together({ ttl: 600_000, renew: true }, {})) as [Lease, Lease];
+  await long.unlock();
+  await time.advance(20_001);
+  expect(redis.calls.slice(1).map((call) => call?.arguments?.at(-1))).toEqual(['60000']);
+});
+
 it('A reader ends with its ttl after `maxHold`, though another one that is in with it made their hold longer', async () => {
   open({ maxHold: 30_000 });
   const [one, other] = (await together({}, {})) as [Lease, Lease];
