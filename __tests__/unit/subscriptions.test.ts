@@ -223,22 +223,40 @@ it.each([
   expect([subscribe.mock.calls.length, reasons(), woken]).toEqual([1, [error.message], ['x']]);
 });
 
-it('A command about a channel that nobody needs any more is repeated at each reconnect, until it succeeds', async () => {
-  const own = connection();
-  own.unsubscribe = jest.fn(own.unsubscribe).mockRejectedValueOnce(CUT).mockRejectedValueOnce(CUT);
+it('A command about a channel that nobody needs any more is repeated twice at each reconnect, until it succeeds', async () => {
+  const unsubscribe = failing(CUT);
+  const own = connection({ unsubscribe });
   const { listen } = opened([own]);
   (await listen('x')).leave();
   await time.advance(1_000);
-  for (const calls of [1, 2, 3, 3]) {
-    expect(own.unsubscribe).toHaveBeenCalledTimes(calls);
+  for (const calls of [2, 4, 5, 5]) {
+    expect(unsubscribe).toHaveBeenCalledTimes(calls);
+    if (calls === 4) unsubscribe.mockResolvedValue(undefined);
     own.emit('ready');
     await time.advance(0);
   }
 });
 
+it('A command about a channel that could not end it is repeated once, also when the subscriber is closed', async () => {
+  for (const isClosed of [false, true]) {
+    const { promise, reject } = lateReply();
+    const given = connection();
+    const { unsubscribe } = given;
+    given.unsubscribe = jest.fn(unsubscribe).mockReturnValueOnce(promise as Promise<void>);
+    const { listen, subscriber } = opened([], { connection: given });
+    (await listen('x')).leave();
+    await time.advance(1_000);
+    if (isClosed) void subscriber.close();
+    await time.advance(1_000);
+    reject(CUT);
+    await time.advance(0);
+    expect(given.told).toEqual(['+x', '-x']);
+  }
+});
+
 it('A command about a channel that could not end it is repeated after a refusal, too: the client knows the channel still', async () => {
   const given = connection();
-  given.unsubscribe = jest.fn(given.unsubscribe).mockRejectedValueOnce(CUT);
+  given.unsubscribe = jest.fn(given.unsubscribe).mockRejectedValueOnce(CUT).mockRejectedValueOnce(CUT);
   const { listen } = opened([], { connection: given });
   (await listen('x')).leave();
   await time.advance(1_000);

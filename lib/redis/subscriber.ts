@@ -303,9 +303,10 @@ export class Subscriber {
     try {
       await this.#command(connection, isWanted, name, channel);
     } catch (error) {
-      if (!isWanted || isServerAnswer(error) || isUnknownCommand(error) || channel.users.size === 0) throw error;
+      if (isServerAnswer(error) || isUnknownCommand(error)) throw error;
+      if (isWanted && channel.users.size === 0) throw error;
       // The command failed with its connection: once more, on the next one.
-      channel.connection = await this.#connected();
+      if (isWanted) channel.connection = await this.#connected();
       await this.#command(channel.connection, isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
