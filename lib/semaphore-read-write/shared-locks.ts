@@ -191,8 +191,8 @@ class ReadLock extends SharedLock {
     const group = ended.hold.lease as Group;
     group.leases.delete(ended);
     if (group.leases.size === 0) return super.passOn(ended, now, timeout);
-    // The one that leaves may have had the longest ttl.
-    ended.hold.passedOn(group, now);
+    // Those that are left in may all have a shorter ttl.
+    if (ended.ttl === ended.hold.ttl) ended.hold.passedOn(group, now);
     this.leaseOver(ended);
     return 'passed on';
   }
