@@ -145,6 +145,14 @@ describe('A timer that rests', () => {
     expect(timers()).toBe(others);
   });
 
+  it('A timer that never keeps the process alive does not by a later time either', () => {
+    const [timer, others] = [new WakeTimer(() => undefined, false), timers()];
+    const at = clock.now() + 60_000;
+    for (const time of [at, at + 1_000]) timer.by(time);
+    expect(timers()).toBe(others);
+    timer.cancel();
+  });
+
   it('A shared timer without calls to make does not keep the process alive', () => {
     const [timer, call, others] = [new SharedTimer(), () => undefined, timers()];
     const another = (): void => undefined;
