@@ -88,7 +88,7 @@ export class Simulation {
       this.#once.note();
       this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
-      this.#calls.note();
+      this.#calls.note(run);
       order.ran(run);
       const [id = ''] = run.args;
       const isEvaluated = run.source.endsWith(EVALUATED) && run.reply === id;

@@ -1,5 +1,6 @@
 import type { SharedKind } from '../../../lib/api/lock-types';
 import { isShared, keysOf, type Round } from '../plan';
+import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, refusedFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 import { Vacancies } from './vacancies';
@@ -148,12 +149,14 @@ export class CallChecks {
     return first;
   }
 
-  /** After every event. */
-  note(): void {
-    this.#vacancies.note((key, kind) =>
-      [...this.pending].some(
-        (call) => call.keys.includes(key) && call.round.kind === kind && call.host.process.isAlive,
-      ),
+  /** After every event. `run`: the script that was executed just now. */
+  note(run?: ScriptRun): void {
+    this.#vacancies.note(
+      (key, kind) =>
+        [...this.pending].some(
+          (call) => call.keys.includes(key) && call.round.kind === kind && call.host.process.isAlive,
+        ),
+      run,
     );
   }
 

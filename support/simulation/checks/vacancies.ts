@@ -1,6 +1,7 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { isDetached, isWithoutHolder } from '../../../lib/api/owner-name';
 import { isShared, keysOf } from '../plan';
+import type { ScriptRun } from '../server/redis-server';
 import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
@@ -19,8 +20,8 @@ interface Owners {
   readonly before: string | undefined;
   /** When the key was to expire at first. */
   readonly end: number;
-  /** It was given a later end: an attempt or a renewal of its owner was executed. */
-  wasProlonged: boolean;
+  /** An attempt or a renewal of its owner was executed: it is taken for the full ttl. */
+  hasFullTtl: boolean;
 }
 
 /** Since when each lock could be taken, in Redis. */
@@ -44,8 +45,8 @@ export class Vacancies {
     this.#kinds = isShared(world.plan.lockType) ? SHARED_KINDS : [undefined];
   }
 
-  /** After every event. `isAwaited`: somebody waits for it. */
-  note(isAwaited: (key: string, kind: SharedKind) => boolean): void {
+  /** After every event. `isAwaited`: somebody waits for it. `run`: the script that was executed just now. */
+  note(isAwaited: (key: string, kind: SharedKind) => boolean, run?: ScriptRun): void {
     const { server, timeline } = this.#world;
     if (this.#keys.some((key) => isDetached(this.#owners.get(key)?.now)))
       this.#onTheWay += timeline.now - this.#notedAt;
@@ -53,7 +54,7 @@ export class Vacancies {
     for (const key of this.#keys) {
       const lock = lockName(key);
       const owner = ownerOf(server, lock);
-      this.#noteOwner(key, owner);
+      this.#noteOwner(key, owner, run);
       if (isShared(this.#world.plan.lockType)) this.#world.permits.note(key);
       for (const kind of this.#kinds) {
         const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
@@ -100,16 +101,17 @@ export class Vacancies {
     );
   }
 
-  #noteOwner(key: string, now: string | undefined): void {
+  #noteOwner(key: string, now: string | undefined, run: ScriptRun | undefined): void {
     const host = this.#world.plan.lockType === 'multi' ? hostOf(this.#world, now) : undefined;
     // A lock of several keys may have it, and wait for another one.
     if (host !== undefined) this.#leases.noteHeld(host, key);
     const end = this.#world.server.keys.expiresAt(lockName(key)) ?? 0;
     const known = this.#owners.get(key);
     if (known === undefined || known.now !== now) {
-      this.#owners.set(key, { now, before: known?.now, end, wasProlonged: false });
+      const hasFullTtl = now !== undefined && isAttemptOf(now, end - this.#world.server.time, run?.args ?? []);
+      this.#owners.set(key, { now, before: known?.now, end, hasFullTtl });
     } else if (end > known.end) {
-      known.wasProlonged = true;
+      known.hasFullTtl = true;
     }
   }
 
@@ -122,7 +124,7 @@ export class Vacancies {
     const host = hostOf(this.#world, owners?.now);
     if (owners === undefined || host === undefined) return false;
     const isUnreachable = !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
-    return isUnreachable && (owners.wasProlonged || hostOf(this.#world, owners.before) === host);
+    return isUnreachable && (owners.hasFullTtl || hostOf(this.#world, owners.before) === host);
   }
 
   /** It was given to a process that had died while it waited. */
@@ -150,6 +152,11 @@ export class Vacancies {
     if (members.length === 0) return true;
     return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
   }
+}
+
+/** The script was sent for this owner, or for its ticket, and gave it the ttl that it asked for. */
+function isAttemptOf(owner: string, life: number, args: readonly string[]): boolean {
+  return args.includes(owner.replace(/@.*/, '')) && args.includes(String(life));
 }
 
 function idOf(key: string, kind: Kind): string {
