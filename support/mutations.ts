@@ -171,10 +171,7 @@ export const MUTATIONS = {
     finding: 'a client is closed and connected again: what was to be removed stays until its ttl ends',
     simulation: ['spin', 'redisson-fair', 'semaphore'],
     replacements: [
-      [
-        "return isClientClosed(error) ? 'client is closed' : 'not removed';",
-        "return isClientClosed(error) ? 'gone' : 'not removed';",
-      ],
+      ["if (isClientClosed(error)) return 'client is closed';", "if (isClientClosed(error)) return 'gone';"],
     ],
   },
   'asked-for-nobody': {

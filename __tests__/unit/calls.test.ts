@@ -217,6 +217,21 @@ it('The script that ends a fair lease is followed by no attempt of a caller that
   expect(await waiting).toMatchObject({ value: { key: 'key' } });
 });
 
+it('An unlock that grants a fair lock to a caller that has left ends when Redis refuses to take that back', async () => {
+  const lock = registryOf({ lockType: 'fair' }).obtain('key');
+  const lease = await lock.lock();
+  const stop = new AbortController();
+  const left = expect(lock.lock({ signal: stop.signal })).rejects.toBe('left');
+  const exchange = nextReply(redis);
+  const unlocked = lease.unlock();
+  await time.advance(0);
+  stop.abort('left');
+  await left;
+  redis.evalSha.mockRejectedValue(new Error('NOPERM no rights'));
+  exchange.resolve(granted);
+  expect(await settled(unlocked)).toEqual({ after: 0, value: undefined });
+});
+
 it('A grant by message ends the silence about a poll whose answer never came: those behind it meet contention', async () => {
   redis.evalSha.mockResolvedValueOnce([20_000, '7', '', '', 'another:1']);
   const subscribe = jest.fn(async (_channel: string, _deliver: (message: string) => void) => undefined);

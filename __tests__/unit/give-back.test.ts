@@ -208,6 +208,7 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   ],
   ['is not removed once more when its key has ended during a removal', [loseTrack, slow], { 3000: answerRelease }, '0'],
   ['is removed for as long as it may have a position', [fails(CUT), enqueue], { 4000: succeeds }, ENQUEUED],
+  ['is removed for that long too where Redis refuses it', [fails(REFUSED), enqueue], { 4000: succeeds }, ENQUEUED],
   [
     'is removed some times after that, where its attempt may be executed later',
     [loseTrack, fails(CUT), enqueue],
@@ -291,6 +292,14 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, endsAt:
   ['when that is removed for now', [loseTrack], {}, 0, '0 0 1000 4000'],
   ['when the attempt ended during a removal', [inDoubt, slow], { 50: answer, 100: answerRelease }, 100, '0 100'],
   ['when the client is closed', [closeClient], {}, 0, '0'],
+  ['when Redis refuses it', [fails(REFUSED)], {}, 0, '0 50 150 350 750 1550 2550 3550'],
+  [
+    'when Redis refuses a removal that was in flight',
+    [slow, ({ hold }) => giving.follow(hold), fails(REFUSED)],
+    { 40: () => releasing.reject(REFUSED) },
+    40,
+    '0 90 190 390 790 1590 2590 3590',
+  ],
 ])('removeNow() resolves %s', async (_, before, steps, endsAt, times) => {
   for (const isOfOne of [true, false]) {
     startedAt = time.now;

@@ -36,7 +36,7 @@ export type GivenBack =
     }
   | { readonly outcome: 'failed'; readonly cause: unknown; readonly reason: string };
 
-type RemovalResult = 'gone' | 'removed for now' | 'not removed' | 'client is closed';
+type RemovalResult = 'gone' | 'removed for now' | 'not removed' | 'refused' | 'client is closed';
 
 /** Asks again after failures that pass, until `endsAt`. */
 export async function repeated<T>(ask: () => Promise<T>, endsAt: () => number, rest = pause): Promise<T> {
@@ -172,7 +172,7 @@ class FollowUp {
   /**
    * Asks for a removal now. Resolves when a removal has succeeded that was sent after every attempt had ended, or when
    * the follow-up is over. An earlier removal is not enough: an attempt may write after it, and the client is closed
-   * next.
+   * next. Also when the answer is final: those that follow go on, and nobody waits for them.
    */
   removeNow(): Promise<void> {
     return new Promise((resolve) => {
@@ -208,15 +208,16 @@ class FollowUp {
   #reply(requests: readonly (() => void)[], result: RemovalResult, inDoubt: number): void {
     if (result === 'removed for now' && inDoubt === 0) resolveAll(requests);
     else this.#requests.unshift(...requests);
-    // A closed client sends nothing, also for those that asked meanwhile.
-    if (result === 'client is closed') resolveAll(this.#requests.splice(0));
+    // A closed client sends nothing, and what is refused is refused again, also for those that asked meanwhile.
+    if (result === 'client is closed' || result === 'refused') resolveAll(this.#requests.splice(0));
   }
 
   /** ms until the next removal; `Infinity`: it is made only when it is asked for, or when no attempt is in doubt any more. */
   #pauseAfter(result: RemovalResult): number {
     // A key expires by itself. A position in a queue may not, and a server that stands still may execute its attempts later
     // than any removal so far. A client that is closed for so long may never be connected again.
-    if (result === 'not removed' && this.#hold.isEnqueued) this.#endsAt = clock.now() + this.#life;
+    if ((result === 'not removed' || result === 'refused') && this.#hold.isEnqueued)
+      this.#endsAt = clock.now() + this.#life;
     const next = result === 'removed for now' ? this.#again.shift() : this.#backoff.next();
     return next === undefined || clock.now() >= this.#endsAt ? Number.POSITIVE_INFINITY : next;
   }
@@ -250,7 +251,8 @@ class FollowUp {
       }
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the key expires.
-      return isClientClosed(error) ? 'client is closed' : 'not removed';
+      if (isClientClosed(error)) return 'client is closed';
+      return isFinal(error) ? 'refused' : 'not removed';
     }
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.
