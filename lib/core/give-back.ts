@@ -216,8 +216,8 @@ class FollowUp {
   #pauseAfter(result: RemovalResult): number {
     // A key expires by itself. A position in a queue may not, and a server that stands still may execute its attempts later
     // than any removal so far. A client that is closed for so long may never be connected again.
-    if ((result === 'not removed' || result === 'refused') && this.#hold.isEnqueued)
-      this.#endsAt = clock.now() + this.#life;
+    const hasFailed = result === 'not removed' || result === 'refused';
+    if (hasFailed && this.#hold.isEnqueued) this.#endsAt = clock.now() + this.#life;
     const next = result === 'removed for now' ? this.#again.shift() : this.#backoff.next();
     return next === undefined || clock.now() >= this.#endsAt ? Number.POSITIVE_INFINITY : next;
   }
