@@ -299,11 +299,32 @@ it('A reader of a short ttl enters beside a renewed one without a command, and t
   expect(redis.calls).toHaveLength(2);
 });
 
-it('A reader that is left in is renewed for its own ttl, and not for the longer one of a reader that has left', async () => {
-  const [long] = (await together({ ttl: 600_000, renew: true }, {})) as [Lease, Lease];
+it('A reader with a shorter ttl that is renewed learns of a loss within a third of it, beside one with a longer ttl', async () => {
+  const [, short] = (await together({}, { ttl: 3_000, renew: true })) as [Lease, Lease];
+  redis.evalSha.mockResolvedValue(1);
+  await time.advance(1_001);
+  expect(redis.calls.map((call) => call?.arguments?.[2])).toEqual([expect.any(String), '60000']);
+  redis.evalSha.mockResolvedValue(0);
+  await time.advance(1_001);
+  expect(short.signal.reason).toMatchObject({ reason: 'expired' });
+});
+
+it('A reader with a longer ttl is renewed at each third of it again when one with a shorter ttl has left', async () => {
+  const [long, short] = (await together({}, { ttl: 3_000, renew: true })) as [Lease, Lease];
+  redis.evalSha.mockResolvedValue(1);
+  await time.advance(500);
+  await short.unlock();
+  await time.advance(20_000);
+  expect(redis.calls).toHaveLength(2);
+  long.assertHeld();
+});
+
+it('A reader is renewed for its own ttl when one with a longer ttl, which was in with it, has left', async () => {
+  const [long] = (await together({}, { ttl: 3_000, renew: true })) as [Lease, Lease];
+  redis.evalSha.mockResolvedValue(1);
   await long.unlock();
-  await time.advance(20_001);
-  expect(redis.calls.slice(1).map((call) => call?.arguments?.at(-1))).toEqual(['60000']);
+  await time.advance(1_001);
+  expect(redis.calls.at(-1)?.arguments?.[2]).toBe('3000');
 });
 
 it('A reader ends with its ttl after `maxHold`, though another one that is in with it made their hold longer', async () => {

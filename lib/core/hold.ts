@@ -32,6 +32,8 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
   /** Where there are several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
   endSome?(now: number): boolean;
+  /** The shortest ttl of those that are renewed, where there are several leases: it is renewed at each third of that. */
+  readonly renewedTtl?: number;
 }
 
 /** The life of a hold: its states, what ends each of them, and what may follow. */
@@ -259,10 +261,11 @@ export class Hold implements Timed {
 
   /** The next caller of this process relies on it. */
   passedOn(lease: LeaseOfHold, now: number): void {
-    const { endsAt, ttl } = lease;
+    const { endsAt, ttl, renewedTtl = Number.POSITIVE_INFINITY } = lease;
     const { renewAt } = this;
     // The watchdog was not told that the lease before ended, and looks at the hold before this one may end.
-    const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= endsAt;
+    const latest = Math.min(endsAt, now + renewedTtl / 3);
+    const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
     const isSameTtl = this.ttl === ttl;
     this.#asks(ttl);
     this.ttl = ttl;
@@ -386,7 +389,10 @@ export class Hold implements Timed {
   renewInBackground(timeout: number, now: number, driftNow: number): void {
     // A renewal for what is left extends nothing, and says whether it is still held. A key that lost its expiry gets one.
     const left = this.isSuspectAt(driftNow) ? 0 : Math.floor(this.keyUntil - now);
-    const ttl = this.mayRenewAt(now) ? this.ttl : Math.max(1, left);
+    const isRenewed = this.mayRenewAt(now);
+    // A reader with a longer ttl may have left it to others.
+    if (isRenewed && this.#hasFullTtl) this.ttl = (this.lease as LeaseOfHold).ttl;
+    const ttl = isRenewed ? this.ttl : Math.max(1, left);
     this.unread++;
     const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
     this.protocol.renew(this.owner, ttl, timeout, settle);

@@ -190,12 +190,16 @@ function timeOfRenewal({ renewAt = Number.POSITIVE_INFINITY }: Hold): number {
   return renewAt;
 }
 
-function renewalInterval({ ttl }: Hold): number {
+function renewalInterval({ lease, ttl }: Hold): number {
+  return thirdOf(lease?.renewedTtl ?? ttl);
+}
+
+function thirdOf(ttl: number): number {
   return Math.max(ttl / 3, LEAST_INTERVAL);
 }
 
 /** A third of its ttl is left, since it could not be renewed, for so long that Redis counts as silent. */
 export function isOverdue(hold: Hold, now: number): boolean {
-  const interval = renewalInterval(hold);
+  const interval = thirdOf(hold.ttl);
   return hold.mayRenewAt(now) && hold.keyUntil - now <= interval && now - hold.sentAt >= interval + SILENT;
 }

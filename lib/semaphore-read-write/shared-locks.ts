@@ -109,6 +109,13 @@ class Group implements LeaseOfHold {
     return Math.max(...[...this.leases].map(({ ttl }) => ttl));
   }
 
+  /** Each of them learns of a loss within a third of its own ttl. */
+  get renewedTtl(): number {
+    const now = clock.now();
+    const renewed = [...this.leases].filter(({ renewUntil = Number.POSITIVE_INFINITY }) => now < renewUntil);
+    return Math.min(this.ttl, ...renewed.map(({ ttl }) => ttl));
+  }
+
   get endsAt(): number {
     return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
   }
@@ -191,8 +198,6 @@ class ReadLock extends SharedLock {
     const group = ended.hold.lease as Group;
     group.leases.delete(ended);
     if (group.leases.size === 0) return super.passOn(ended, now, timeout);
-    // Those that are left in may all have a shorter ttl.
-    if (ended.ttl === ended.hold.ttl) ended.hold.passedOn(group, now);
     this.leaseOver(ended);
     return 'passed on';
   }
