@@ -204,7 +204,10 @@ export interface LockState {
    * `pub-sub` on a cluster; with `redisson` on a cluster without sharded channels; without the right to PUBSUB.
    */
   readonly waiting: number | undefined;
-  /** How many permits of a semaphore, or leases of a read/write lock, are taken. The lease of `owner` lasts longest. */
+  /**
+   * How many permits of a semaphore are taken, or how many have a read/write lock: readers of one process that are in
+   * together count as one. The lease of `owner` lasts longest.
+   */
   readonly holders?: number;
 }
 
@@ -289,9 +292,9 @@ export interface DistributedLock {
   inspect(): Promise<LockState>;
   /**
    * Takes the lock by force from the owner that has it, and notifies the waiters: two scripts. For people on call: the
-   * holder learns of it at once where its process listens for releases, and by its next renewal otherwise, and until
-   * then two tasks may run. Resolves to what `inspect` would have said before. If that owner had lost the lock or given
-   * it back meanwhile, nothing is done: the next one keeps it.
+   * holder learns of it at once where its process listens for releases (not of a semaphore or a read/write lock), and by
+   * its next renewal otherwise, and until then two tasks may run. Resolves to what `inspect` would have said before. If
+   * that owner had lost the lock or given it back meanwhile, nothing is done: the next one keeps it.
    * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
    */
   forceUnlock(): Promise<LockState>;

@@ -206,8 +206,8 @@ export interface ListOptions {
 /** Options of `LockRegistry.semaphore`. */
 export interface SemaphoreOptions {
   /**
-   * How many leases there may be at a time, over all processes: a whole number from 1. The number that was given last
-   * applies to all waiters, once a call of its process begins to acquire.
+   * How many permits there are, over all processes: a whole number from 1. The number that was given last applies to all
+   * waiters, once a call of its process begins to acquire.
    */
   permits: number;
 }
