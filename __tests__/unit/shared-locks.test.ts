@@ -327,6 +327,14 @@ it('A reader is renewed for its own ttl when one with a longer ttl, which was in
   expect(redis.calls.at(-1)?.arguments?.[2]).toBe('3000');
 });
 
+it('A reader is renewed for its own ttl beside one with a longer ttl that is fixed', async () => {
+  const [fixed] = (await together({ ttl: 600_000 }, {})) as [Lease, Lease];
+  redis.evalSha.mockResolvedValue(1);
+  await time.advance(20_001);
+  expect(redis.calls.at(-1)?.arguments?.[2]).toBe('60000');
+  fixed.assertHeld();
+});
+
 it('A reader ends with its ttl after `maxHold`, though another one that is in with it made their hold longer', async () => {
   open({ maxHold: 30_000 });
   const [one, other] = (await together({}, {})) as [Lease, Lease];

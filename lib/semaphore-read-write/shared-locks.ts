@@ -106,14 +106,20 @@ class Group implements LeaseOfHold {
   readonly leases = new Set<RedisLease>();
 
   get ttl(): number {
-    return Math.max(...[...this.leases].map(({ ttl }) => ttl));
+    return Math.max(...this.#ttls);
   }
 
   /** Each of them learns of a loss within a third of its own ttl. */
   get renewedTtl(): number {
+    return Math.min(...this.#ttls);
+  }
+
+  /** Of those that are renewed, if there are any: what the others need, the hold had when they came. */
+  get #ttls(): number[] {
     const now = clock.now();
-    const renewed = [...this.leases].filter(({ renewUntil = Number.POSITIVE_INFINITY }) => now < renewUntil);
-    return Math.min(this.ttl, ...renewed.map(({ ttl }) => ttl));
+    const all = [...this.leases];
+    const renewed = all.filter(({ renewUntil = Number.POSITIVE_INFINITY }) => now < renewUntil);
+    return (renewed.length > 0 ? renewed : all).map(({ ttl }) => ttl);
   }
 
   get endsAt(): number {
