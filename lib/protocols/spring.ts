@@ -34,7 +34,7 @@ export const STRING = {
   holder: "redis.call('GET', KEYS[1])",
   isGiven: 'found == to',
   give: `
--- Out of memory, Redis refuses SET to a script that has not written yet.
+-- Out of memory: see script-parts.ts.
 redis.call('PEXPIRE', lock, left)
 redis.call('SET', lock, to, 'PX', left)`,
 };

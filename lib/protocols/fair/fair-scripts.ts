@@ -42,7 +42,7 @@ export type NotifiedBy = 'message' | 'poll' | 'none';
 const KEYS_BY_NAME = `
 local lock, queue, tickets, fence = KEYS[1], KEYS[2], KEYS[3], KEYS[4]`;
 
-/** Changes nothing. At maxmemory a script may write more only if it has written before. */
+/** Changes nothing, for a script that has not written yet: see script-parts.ts. */
 const WRITE_NOTHING = "redis.call('ZREM', queue, '')";
 
 /** Microseconds. */
@@ -143,8 +143,7 @@ local function note(process, noted, how, ttl, life, isNew)
   for _, key in ipairs({ queue, tickets }) do
     if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
-  -- Each process leaves a field. It is known by that while it lives. When there are many, those of the dead go. It reads
-  -- all of them: at most once a second for each process.
+  -- Each process leaves a field. When there are many, those of the dead go: at most once a second for each process.
   if isNoted or redis.call('HLEN', tickets) <= redis.call('ZCARD', queue) + 16 then return end
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
@@ -190,8 +189,7 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
       token = token or mint()
-      -- Before the message: who gets that enters, also where the server then refuses to write. Out of memory, it refuses
-      -- SET to a script that has not written yet.
+      -- Before the message: who gets that enters, also where the server then refuses to write. See script-parts.ts.
       if redis.pcall('SET', lock, owner, 'PX', window).err then
         ${WRITE_NOTHING}
         redis.call('SET', lock, owner, 'PX', window)
@@ -323,7 +321,6 @@ if string.find(publish, ' ', 1, true) then
   publish, how, life, age, ttl, most, next, more = string.match(publish, words)
 end
 if next == '' then next = nil end
--- The first in the queue, and its position.
 local first, firstAt
 if isOwners then first, firstAt = unpack(redis.call('ZRANGE', queue, '0', '0', 'WITHSCORES')) end
 firstAt = tonumber(firstAt)
@@ -341,7 +338,7 @@ if isOwners and next and more == '' then
   local isFirst = first and now - age < firstAt and firstAt <= now + ${SET_BACK}
   if not first or isFirst and noted then
     if redis.pcall('SET', lock, next, 'PX', ttl).err then
-      -- Out of memory, Redis refuses SET to a script that has not written yet.
+      -- Out of memory: see script-parts.ts.
       redis.call('PEXPIRE', lock, ttl)
       redis.call('SET', lock, next, 'PX', ttl)
     end
@@ -356,7 +353,7 @@ local score
 if isOwners and next then
   score = positionOf(age)
   if type(redis.pcall('ZADD', queue, score, next)) == 'table' then
-    -- Out of memory.
+    -- Out of memory: see script-parts.ts.
     ${WRITE_NOTHING}
     redis.call('ZADD', queue, score, next)
   end
@@ -371,7 +368,7 @@ if not isOwners then
   local position = next and redis.call('ZSCORE', queue, next)
   local kept = type(holder) == 'string' and string.match(holder, '^${KEPT}(.*)$')
   if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
-    -- An earlier run, whose reply was lost, has handed the lock over, or kept it, and has given the next ticket its position.
+    -- An earlier run, whose reply was lost, has handed the lock over, or kept it.
     return { left or lifeLeft(), position or '', granted or '', token or '' }
   end
 end

@@ -7,6 +7,9 @@ import type { Keep } from '../../core/protocol';
  * Every script is idempotent: a sentinel client repeats a command whose reply was lost. A script reads before it writes,
  * or tries a single write first, so that one that the server refuses has written nothing.
  *
+ * Out of memory, Redis refuses a write that needs memory to a script that has not written yet. Where that must not stop a
+ * script, a write that changes nothing comes first.
+ *
  * An expiry comes after every other write to its key, or with it, as by SET. Before Redis 7.2, PEXPIRE reads the clock
  * twice, and deletes a key whose ms pass in between. A later write would make that key anew, without an expiry.
  */

@@ -101,7 +101,7 @@ export const ACQUIRE = new LockScript(
   'acquire (redisson-fair)',
   `${PRELUDE}
 local queues, holder = ARGV[6] == '1', ARGV[7]
--- Out of memory, Redis refuses this command, which changes nothing, unless the script has written before.
+-- Changes nothing. Out of memory: see script-parts.ts.
 redis.call('ZADD', timeouts, 'XX', 0, '')
 ${REMOVE_STALE}
 local isQueued = head == owner

@@ -47,7 +47,7 @@ export const HASH = {
   holder: "redis.call('HKEYS', KEYS[1])[1]",
   isGiven: "redis.pcall('HEXISTS', lock, to) == 1",
   give: `
--- Changes nothing. Out of memory, Redis refuses HSET to a script that has not written yet.
+-- Changes nothing. Out of memory: see script-parts.ts.
 redis.call('HDEL', lock, '')
 redis.call('HSET', lock, to, 1)
 redis.call('HDEL', lock, owner)

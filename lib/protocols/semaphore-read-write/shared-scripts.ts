@@ -414,7 +414,7 @@ if not score or tonumber(score) <= now then
   return 0
 end
 if score - now >= ttl then return { score - now } end
--- Changes nothing: out of memory, Redis refuses ZADD to a script that has not written yet.
+-- Changes nothing. Out of memory: see script-parts.ts.
 redis.call('ZREM', lock, '')
 redis.call('ZADD', lock, 'XX', digits(now + ttl), member)
 expireWithLastLease()
