@@ -53,10 +53,12 @@ function readersAndWriters(pair: () => Promise<Pair>): void {
       const writer = await write.lock();
       const first = read.run(() => sleep(50), options);
       await queued(write, 1);
-      const writing = other.readWrite('key').write.run(() => order.push('write'));
+      const there = other.readWrite('key');
+      const writing = there.write.run(() => order.push('write'));
       await queued(write, 2);
-      const last = read.run(() => order.push('read'), options);
-      await sleep(SLICE);
+      // In the other process, since one that is busy may be too late for those that queue here.
+      const last = there.read.run(() => order.push('read'), options);
+      await queued(write, 3);
       await writer.unlock();
       await Promise.all([first, writing, last]);
       expect(order).toEqual(['read', 'write']);
