@@ -12,7 +12,7 @@ const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
 /**
- * What the package may have is said for good; the other limits are a little more than what was measured last: 205.6 kB
+ * What the package may have is said for good; the other limits are a little more than what was measured last: 207.8 kB
  * in a bundle. A goal is what would be left without what is known to be too much: of the package, a third of the words of
  * its pages (25 kB); of the bundle, the comments of the Lua scripts (6 kB).
  */
