@@ -173,7 +173,7 @@ export async function watch(args: Arguments): Promise<number> {
       lines.splice(LINES);
       if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
       else {
-        for (const { owner: _, ...change } of changes) values.json ? printJson(change) : print(lineOf(change));
+        for (const change of changes) values.json ? printJson({ ...change, owner: undefined }) : print(lineOf(change));
         if (missing.join() !== complaint) for (const reason of missing) complain(reason);
         complaint = missing.join();
       }
@@ -199,7 +199,7 @@ function screenOf({ locks, missing }: Found, history: History, changes: readonly
   return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
 }
 
-function lineOf({ at, lock, what, holder }: Omit<Change, 'owner'>): string {
+function lineOf({ at, lock, what, holder }: Change): string {
   const described = {
     taken: `taken by ${holder}`,
     'passed on': `passed on to ${holder}`,

@@ -139,8 +139,10 @@ function listenersOf(counts: readonly (Counts | undefined)[]) {
   /** `null`: nobody listens, as far as it is known. */
   const of = (name: string): number | null => (areKnown ? (sums.get(name) ?? null) : null);
   /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
-  const isHeardByFair = (names: LockNames): boolean =>
-    grants.some((channel) => channel.startsWith(`${companion(names, 'grants')}:`));
+  const isHeardByFair = (names: LockNames): boolean => {
+    const own = `${companion(names, 'grants')}:`;
+    return grants.some((channel) => channel.startsWith(own));
+  };
   return { of, registryKeyOf: (lock: string) => registryKeys.get(lock), isHeardByFair };
 }
 

@@ -296,24 +296,23 @@ export class Subscriber {
   async #adjustNow(name: string, channel: Channel): Promise<void> {
     const isWanted = channel.users.size > 0;
     if (isWanted === channel.isSubscribed) return;
-    // It is unsubscribed where it was subscribed, also after `close`.
-    const connection = isWanted ? await this.#connected() : channel.connection;
-    channel.connection = connection;
+    // A channel is unsubscribed where it was subscribed, also after `close`.
+    if (isWanted) channel.connection = await this.#connected();
     if (channel.isSubscribed) channel.isSubscribed = undefined;
     try {
-      await this.#command(connection, isWanted, name, channel);
+      await this.#command(isWanted, name, channel);
     } catch (error) {
       if (isServerAnswer(error) || isUnknownCommand(error)) throw error;
       if (isWanted && channel.users.size === 0) throw error;
       // The command failed with its connection: once more, on the next one.
       if (isWanted) channel.connection = await this.#connected();
-      await this.#command(channel.connection, isWanted, name, channel);
+      await this.#command(isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
   }
 
-  async #command(connection: RedisSubscriber, isWanted: boolean, name: string, channel: Channel): Promise<unknown> {
-    const { deliver } = channel;
+  async #command(isWanted: boolean, name: string, channel: Channel): Promise<unknown> {
+    const { connection, deliver } = channel;
     if (!this.#isSharded) return isWanted ? connection.subscribe(name, deliver) : connection.unsubscribe(name, deliver);
     const { sSubscribe, sUnsubscribe } = connection;
     if (sSubscribe === undefined || sUnsubscribe === undefined) throw new Error('the client has no sharded pub/sub');
@@ -322,7 +321,7 @@ export class Subscriber {
     } catch (error) {
       if (!this.#options.orPlain || !isUnknownCommand(error)) throw error;
       this.#isSharded = false; // the server is older than 7
-      return this.#command(connection, isWanted, name, channel);
+      return this.#command(isWanted, name, channel);
     }
   }
 
