@@ -14,6 +14,6 @@ it('docs/architecture.md has the states of all that has a life in the library, a
 
 it('A change of state that is not in the table throws, and names it', () => {
   const states = new States('lamp', { off: ['on'], on: ['off', 'broken'], broken: [] });
-  expect(states.change('off', 'on')).toBe('on');
-  expect(() => states.change('broken', 'on')).toThrow('A lamp that is broken cannot be on next');
+  expect(states.become.on('off')).toBe('on');
+  expect(() => states.become.on('broken')).toThrow('A lamp that is broken cannot be on next');
 });

@@ -45,6 +45,7 @@ const STATES = new States('call', {
   /** The call ended without a lease: by contention, an error, an abort or `close`. */
   gone: [],
 });
+const { become } = STATES;
 
 type CallState = keyof typeof STATES.following;
 
@@ -121,7 +122,7 @@ export class Call {
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) {
         this.#noteWaiting('local');
-        this.#become('gone');
+        this.#state = become.gone(this.#state);
         return null;
       }
       if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock, this.#leastTimeout);
@@ -131,7 +132,7 @@ export class Call {
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
       if (entry instanceof RedisLease) {
-        this.#become('served');
+        this.#state = become.served(this.#state);
         return entry;
       }
       this.#turn = entry;
@@ -140,7 +141,7 @@ export class Call {
       wait.throwIfInterrupted();
       if (entry !== undefined && grant !== undefined) {
         const lease = lock.acquired((this.#asked as Asked).hold, grant, this.request, entry);
-        this.#become('served');
+        this.#state = become.served(this.#state);
         return lease;
       }
       this.#abandon('gone');
@@ -163,7 +164,7 @@ export class Call {
     const protocol = this.#protocol;
     const asked = this.#toAsk();
     const { hold } = asked;
-    this.#become('asking');
+    this.#state = become.asking(this.#state);
     protocol.availability.asked(hold.sentAt);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, limit, ended.hold.keep);
     const attempt = exchange.then(({ answer }) => {
@@ -206,7 +207,7 @@ export class Call {
     this.#asked = asked;
     // The attempt has the time of the call before, and this one may have less.
     asked.attempt = answered(attempt, this.#firstTimeout());
-    this.#become('asking');
+    this.#state = become.asking(this.#state);
     return true;
   }
 
@@ -233,7 +234,7 @@ export class Call {
         if (pause !== undefined) {
           // Redis cannot be asked: to callers behind this one, that is silence.
           if (wait.isSingleAttempt) availability.asked(clock.now());
-          this.#become('asleep');
+          this.#state = become.asleep(this.#state);
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
           if (wait.isSingleAttempt) continue;
@@ -267,7 +268,7 @@ export class Call {
         if (asked.attempt === attempt) asked.attempt = availability.attemptInFlight = undefined;
       }
       if (answer?.granted) {
-        this.#become('granted');
+        this.#state = become.granted(this.#state);
         if (!this.#mayBeOutdated(asked.hold.sentAt)) return answer;
         await this.#pauseBeforeRepetition(asked.hold, attempt);
         continue;
@@ -304,7 +305,7 @@ export class Call {
     const left = isNew ? unavailableAfter : this.#leftOfSilence(hold.sentAt);
     if (left <= 0) throw this.#unavailable();
     if (wait.trace !== undefined) wait.trace.attempts++;
-    this.#become('asking');
+    this.#state = become.asking(this.#state);
     const timeout = Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left);
     asked.attempt = this.#protocol.attempt(hold, timeout);
     availability.attemptInFlight = asked.attempt;
@@ -378,7 +379,7 @@ export class Call {
    * is still the master grants it again. The server may have been frozen in the meantime, or the next one.
    */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<void> {
-    this.#become('asleep');
+    this.#state = become.asleep(this.#state);
     // The caller has the lock as far as the server knows, and may leave now.
     hold.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
@@ -395,10 +396,10 @@ export class Call {
     this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
-    this.#become('asleep');
+    this.#state = become.asleep(this.#state);
     const result = await this.#asleep(this.#protocol.wait(asked.hold, refusal, wait));
     if (this.#received !== undefined || !result.granted || result.until <= clock.now()) return undefined;
-    this.#become('granted');
+    this.#state = become.granted(this.#state);
     // A message granted it: the answer to a poll that was asked before may never come.
     this.#protocol.availability.answered(clock.now());
     return result;
@@ -428,10 +429,6 @@ export class Call {
     }
   }
 
-  #become(state: CallState): void {
-    this.#state = STATES.change(this.#state, state);
-  }
-
   /** The call is suspended, and can be woken: between two attempts, or (a shared lock) while one is in flight. */
   get isAsleep(): boolean {
     return this.wait.step !== undefined;
@@ -444,7 +441,7 @@ export class Call {
 
   async #backOff(): Promise<undefined> {
     this.#backoff ??= new Backoff();
-    this.#become('asleep');
+    this.#state = become.asleep(this.#state);
     if (this.wait.remaining > 0) await this.wait.sleep(this.#backoff.next());
   }
 
@@ -485,7 +482,7 @@ export class Call {
   /** The caller does without what it may have in Redis: that is removed, and the turn goes to the next caller. */
   #abandon(end: 'served' | 'gone'): void {
     const isGranted = this.#state === 'granted';
-    this.#become(end);
+    this.#state = become[end](this.#state);
     if (this.#asked !== undefined) {
       const { attempt, hold } = this.#asked;
       // An exchange was sent before this call could notice that it was interrupted.

@@ -125,6 +125,7 @@ const STATES = new States('follow-up', {
   /** Nothing of the hold can come to Redis any more, as far as is known; or the registry is closed. */
   over: [],
 });
+const { become } = STATES;
 
 /** Removes what one hold has in Redis, and a few times more while one of its attempts may still be executed. */
 class FollowUp {
@@ -163,7 +164,7 @@ class FollowUp {
     try {
       await this.#removeUntilOver();
     } finally {
-      this.#become('over');
+      this.#state = become.over(this.#state);
       over();
       resolveAll(this.#requests);
     }
@@ -225,7 +226,7 @@ class FollowUp {
   /** Ends early when the attempts have ended, or when a removal is asked for. */
   async #pause(ms: number): Promise<void> {
     const { inDoubt, settled } = this.#hold;
-    this.#become('pausing');
+    this.#state = become.pausing(this.#state);
     let resume = (): void => undefined;
     const over = new Promise<void>((resolve) => (resume = resolve));
     this.#endPause = resume;
@@ -233,11 +234,7 @@ class FollowUp {
     await (inDoubt > 0 ? Promise.race([over, settled]) : over);
     this.#shared.timer.cancel(resume);
     this.#endPause = undefined;
-    this.#become('removing');
-  }
-
-  #become(state: keyof typeof STATES.following): void {
-    this.#state = STATES.change(this.#state, state);
+    this.#state = become.removing(this.#state);
   }
 
   /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */

@@ -49,6 +49,7 @@ const STATES = new States('hold', {
   /** `GivingBack` removes what is left of it in Redis. */
   'given up': [],
 });
+const { become } = STATES;
 
 type HoldState = keyof typeof STATES.following;
 
@@ -249,7 +250,8 @@ export class Hold implements Timed {
     this.keyUntil = Math.floor(until);
     this.acquiredAt = this.sentAt = Math.floor(this.sentAt);
     this.drift = driftBefore;
-    this.#become('held', lease);
+    this.#state = become.held(this.#state);
+    this.lease = lease;
     this.#watchdog = watchdog;
     if (renewal !== undefined) {
       this.#hasFullTtl = false;
@@ -270,7 +272,8 @@ export class Hold implements Timed {
     this.#asks(ttl);
     this.ttl = ttl;
     this.#minHold = UNKNOWN_AGE;
-    this.#become('held', lease);
+    this.#state = become.held(this.#state);
+    this.lease = lease;
     if (!isScheduled || !isSameTtl) this.#watchdog?.add(this, now);
   }
 
@@ -295,19 +298,15 @@ export class Hold implements Timed {
     if (this.#state !== 'held') return;
     this.#watchdog?.remove(this);
     this.renewAt = undefined;
-    this.#become('unlocked');
+    this.#state = become.unlocked(this.#state);
+    this.lease = undefined;
   }
 
   /** Nobody here is to have it any more. False: it was given up before, as by another reader that was in with it. */
   giveUp(): boolean {
     if (this.#state === 'given up') return false;
-    this.#become('given up');
+    this.#state = become['given up'](this.#state);
     return true;
-  }
-
-  #become(state: HoldState, lease?: LeaseOfHold): void {
-    this.#state = STATES.change(this.#state, state);
-    this.lease = lease;
   }
 
   /**
@@ -489,7 +488,8 @@ export class Hold implements Timed {
     const { lease } = this;
     if (lease === undefined) return;
     this.#watchdog?.remove(this);
-    this.#become('lost');
+    this.#state = become.lost(this.#state);
+    this.lease = undefined;
     lease.lost(reason);
   }
 

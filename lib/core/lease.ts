@@ -42,6 +42,7 @@ const STATES = new States('lease', {
   /** The loss was reported by `unlock` too. */
   'lost and unlocked': [],
 });
+const { become } = STATES;
 
 type LeaseState = keyof typeof STATES.following;
 
@@ -231,7 +232,7 @@ export class RedisLease implements HeldLease {
   /** The lease is lost; `tellLoss` follows. Leases that are lost together all are before the first listener hears of it. */
   lose(reason: LockLostReason): void {
     // A subscriber that hears of its end may find the loss.
-    this.#become(this.isUnlocked ? 'lost and unlocked' : 'lost');
+    this.#state = become[this.isUnlocked ? 'lost and unlocked' : 'lost'](this.#state);
     this.#loss = reason;
   }
 
@@ -325,10 +326,6 @@ export class RedisLease implements HeldLease {
     return Math.min(this.#hold.keyUntil, this.endsAt);
   }
 
-  #become(state: LeaseState): void {
-    this.#state = STATES.change(this.#state, state);
-  }
-
   #assertNotOver(): void {
     if (this.#loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
@@ -337,7 +334,7 @@ export class RedisLease implements HeldLease {
   /** The lease is over for its holder, whatever comes of the release. */
   #end(now: number): void {
     this.#lock.services.longHolds?.remove(this);
-    this.#become('unlocked');
+    this.#state = become.unlocked(this.#state);
     this.#hold.leases--;
     this.#unlocking = DONE;
     this.#unlockedAt = Math.floor(now);
@@ -358,7 +355,7 @@ export class RedisLease implements HeldLease {
   }
 
   #unlockLost(): Promise<void> {
-    this.#become('lost and unlocked');
+    this.#state = become['lost and unlocked'](this.#state);
     this.#hold.leases--;
     return this.#reportLoss();
   }
@@ -429,7 +426,7 @@ export class RedisLease implements HeldLease {
 
   /** The script that was to end it found that the lock was lost before. */
   #foundLost(reason: LockLostReason): LockLostError {
-    this.#become('lost and unlocked');
+    this.#state = become['lost and unlocked'](this.#state);
     this.#loss = reason;
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss(reason);

@@ -1,23 +1,31 @@
 /** The states of a kind of thing that has a life: for each, the states that may follow on it. */
 export class States<S extends string> {
   /** The states of all kinds. */
-  static readonly all: States<string>[] = [];
+  static readonly all: Pick<States<string>, 'kind' | 'following'>[] = [];
   /** Called at each change of state: the simulation counts them. */
   static onChange: ((kind: string, from: string, to: string) => void) | undefined;
 
   readonly kind: string;
   readonly following: Readonly<Record<S, readonly S[]>>;
+  /**
+   * For each state the change to it from the state of now, which returns it. It throws where it must not follow on that:
+   * a mistake of the library, which is to be seen at once. One function a state: each call checks a few constants.
+   */
+  readonly become = {} as Record<S, (from: S) => S>;
 
   constructor(kind: string, following: Readonly<Record<S, readonly NoInfer<S>[]>>) {
     this.kind = kind;
     this.following = following;
-    States.all.push(this as States<string>);
+    for (const state of Object.keys(following) as S[]) this.become[state] = this.#changeTo(state);
+    States.all.push(this);
   }
 
-  /** Returns `to`. Throws where it must not follow on `from`: a mistake of the library, which is to be seen at once. */
-  change(from: S, to: S): S {
-    if (!this.following[from].includes(to)) throw new Error(`A ${this.kind} that is ${from} cannot be ${to} next`);
-    States.onChange?.(this.kind, from, to);
-    return to;
+  #changeTo(to: S): (from: S) => S {
+    const preceding = (Object.keys(this.following) as S[]).filter((from) => this.following[from].includes(to));
+    return (from) => {
+      if (!preceding.includes(from)) throw new Error(`A ${this.kind} that is ${from} cannot be ${to} next`);
+      States.onChange?.(this.kind, from, to);
+      return to;
+    };
   }
 }

@@ -126,13 +126,13 @@ export class Subscription {
 
   /** Called by the subscriber when the channels are confirmed: what was published before was missed. */
   opened(): void {
-    this.#state = STATES.change(this.#state, 'open');
+    this.#state = STATES.become.open(this.#state);
     this.wake();
   }
 
   /** Called by the subscriber when it ends the subscription. */
   over(): void {
-    if (!this.isOver) this.#state = STATES.change(this.#state, 'over');
+    if (!this.isOver) this.#state = STATES.become.over(this.#state);
     this.#lingering.cancel();
   }
 }

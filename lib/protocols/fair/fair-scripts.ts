@@ -86,8 +86,8 @@ local function mint()
   ${mint('fence')}
 end
 
--- The token of the grant that holds the lock: that is its time, unless the clock was set back. Empty where this is not
--- certain, since a process without fencing may have granted it.
+-- The token of the grant that holds the lock: its time, unless the clock was set back. Empty where a process without
+-- fencing may have granted it.
 local function tokenOf(owner)
   local last = fence and redis.call('GET', fence)
   local grantedAt = string.match(owner, '@(%d+)$')
@@ -162,8 +162,8 @@ local function grantedBefore(ticket, holder, ttl)
 end
 
 -- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
--- runs the script. \`asking\`: the ticket that it was sent for. Only that one gets its full ttl, \`ttlAsked\`: its process
--- learns of it from the reply, and follows it up if the reply is lost. Every other grant lasts for the claim window.
+-- runs the script, for the ticket \`asking\`. Only that one gets its full ttl, \`ttlAsked\`: a reply that is lost is
+-- followed up. Every other grant lasts for the claim window.
 -- \`ticket\`, \`noted\`: the first ticket, and what is noted of its process, if the script has read that already.
 -- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing.
 local function handOver(mine, asking, ttlAsked, ticket, noted)
@@ -334,7 +334,7 @@ local mine = string.match(owner, '^(.*):')
 local noted, itsNoted
 if first then noted, itsNoted = unpack(redis.call('HMGET', tickets, mine, string.match(first, '^(.*):'))) end
 if isOwners and next and more == '' then
-  -- It called before all that wait. But they have to know its process: a holder that never had a ticket may be a poller.
+  -- It called before all that wait. But they have to know its process: without a ticket it may be a poller.
   local isFirst = first and now - age < firstAt and firstAt <= now + ${SET_BACK}
   if not first or isFirst and noted then
     if redis.pcall('SET', lock, next, 'PX', ttl).err then
