@@ -3,7 +3,7 @@ import { type LockNames, legacyChannel } from '../redis/names';
 import type { Redis } from '../redis/redis';
 import { contended } from './contended';
 import { LISTENERS, lockScripts } from './format/lock-scripts';
-import { MOST_AHEAD, mint, mintBlock, STRING_HELD } from './format/script-parts';
+import { MOST_AHEAD, mint, mintBlock, PROLONG, STRING_HELD } from './format/script-parts';
 import { ScriptedFormat } from './format/scripted-format';
 import type { LockTypeDefinition } from './registry-parts';
 
@@ -50,9 +50,7 @@ if holder and holder ~= owner then return { redis.call('PTTL', lock), holder } e
 ${BEFORE_MINT}
 if not holder then
   redis.call('SET', lock, owner, 'PX', ttl)
-elseif redis.call('PTTL', lock) < tonumber(ttl) then
-  -- It is ours already: the reply of an earlier attempt was lost. A late repetition must not shorten a renewed life.
-  redis.call('PEXPIRE', lock, ttl)
+else ${PROLONG}
 end
 if last and holder then return last end
 if not KEYS[2] then return 1 end

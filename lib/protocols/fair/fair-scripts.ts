@@ -1,7 +1,7 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
 import { isFound, isGrant } from '../format/replies';
-import { deleteBy, leftToKeep, mint, mintBlock } from '../format/script-parts';
+import { DIGITS, deleteBy, leftToKeep, mint, mintBlock, PROLONG } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
 import { LONGEST_PAUSE } from '../shared-with-pollers';
 import { publish, SPRING_SCRIPTS, STRING } from '../spring';
@@ -62,9 +62,7 @@ const NOTED_LONGER = 1_000;
  */
 const FUNCTIONS = `
 local refused = false
-
--- Lua prints at most 14 digits by itself.
-local function digits(number) return string.format('%.0f', number) end
+${DIGITS}
 
 local function processOf(owner) return string.match(owner, '^(.*):') end
 local function ticketOf(owner) return string.match(owner, '^(.*)@') or owner end
@@ -155,7 +153,7 @@ end
 -- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns as handOver.
 local function grantedBefore(ticket, holder, ttl)
   if type(holder) ~= 'string' or ticketOf(holder) ~= ticket then return end
-  if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end
+  ${PROLONG}
   redis.call('ZREM', queue, ticket)
   local token = tokenOf(holder)
   return holder, token == '' and mint() or token, redis.call('PTTL', lock)

@@ -47,6 +47,19 @@ local count = math.max(1, math.min(${most}, now + ${MOST_AHEAD} - first))
 redis.call('SET', ${fence}, string.format('%.0f', first + count - 1), 'PX', ${FENCE_TTL})
 return string.format(count > 1 and '%.0f %.0f' or '%.0f', first, count)`;
 
+/** Sets `now`: epoch ms, by the clock of the server. */
+export const NOW = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+
+export const DIGITS = `
+-- Lua prints at most 14 digits by itself.
+local function digits(number) return string.format('%.0f', number) end`;
+
+/** `lock` is the owner's already: a reply was lost. A late repetition must not shorten a renewed life. */
+export const PROLONG = `
+if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end`;
+
 /** Deletes the keys. Sets `deleted`: 1, or 2 where the command was refused and DEL did it. */
 export const deleteBy = (command: string, keys = 'KEYS[1]') => `
 local deleted = 1

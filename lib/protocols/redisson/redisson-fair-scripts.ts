@@ -1,9 +1,9 @@
 import { LockScript } from '../../redis/script';
 import { keepUntilItsEnd, returnWithListeners } from '../format/lock-scripts';
 import { isGrant } from '../format/replies';
-import { deleteBy } from '../format/script-parts';
+import { deleteBy, NOW, PROLONG } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
-import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson';
+import { HASH, LEFT_TO_POLLERS, publishOn, TAKE } from './redisson';
 
 /*
  * Redisson's fair lock:
@@ -28,8 +28,7 @@ import { HASH, LEFT_TO_POLLERS, PROLONG, publishOn, TAKE } from './redisson';
 const PRELUDE = `
 local lock, queue, timeouts, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, ttl, wait = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
+${NOW}`;
 
 /**
  * Removes waiters that have had the first position for too long: they are taken for dead. Sets `head`. Without one,

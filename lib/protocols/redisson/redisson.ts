@@ -3,7 +3,7 @@ import { hashTag, type LockNames, noHashTag } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../contended';
 import { LISTENERS, lockScripts } from '../format/lock-scripts';
-import { HASH_HELD } from '../format/script-parts';
+import { HASH_HELD, PROLONG } from '../format/script-parts';
 import { ScriptedFormat } from '../format/scripted-format';
 import type { LockTypeDefinition } from '../registry-parts';
 
@@ -36,10 +36,6 @@ if type(heard) == 'table' then heard = ${LISTENERS.refused} end`;
 export const TAKE = `
 redis.call('HSET', lock, owner, 1)
 redis.call('PEXPIRE', lock, ttl)`;
-
-/** `lock` is the owner's already: a reply was lost. A late repetition must not shorten a renewed life. */
-export const PROLONG = `
-if redis.call('PTTL', lock) < tonumber(ttl) then redis.call('PEXPIRE', lock, ttl) end`;
 
 /** See `OwnerFormat`. To give it, the new field comes before the old one goes: a hash without fields is deleted. */
 export const HASH = {

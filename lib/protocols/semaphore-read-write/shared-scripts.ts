@@ -1,7 +1,7 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
-import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
+import { DIGITS, EXAMINE_ERROR, examineGone, mint, NOW } from '../format/script-parts';
 
 /*
  * A shared lock in Redis: several owners at a time, under a rule. Semaphores and read/write locks have one format. All
@@ -36,11 +36,8 @@ import { EXAMINE_ERROR, examineGone, mint } from '../format/script-parts';
 const LOCK = `
 local lock, waiters, kind, owner = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 local member = kind .. ':' .. owner
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
--- Lua prints at most 14 digits by itself.
-local function digits(number) return string.format('%.0f', number) end
+${NOW}
+${DIGITS}
 
 -- Whether the lowest member is that of a sorted set of the application, of which no script removes anything.
 local function isForeign(lowest)
@@ -426,10 +423,11 @@ return 1`,
  * so the command that writes touches nothing but the owner's member.
  */
 export const memberHeld = (kind: SharedKind) => `
-local member, time = '${kind}:' .. owner, redis.call('TIME')
+local member = '${kind}:' .. owner
+${NOW}
 local found = redis.pcall('ZSCORE', lock, member)
 if type(found) == 'table' then ${EXAMINE_ERROR}
-elseif not found or tonumber(found) <= time[1] * 1000 + math.floor(time[2] / 1000) then
+elseif not found or tonumber(found) <= now then
 ${examineGone("'ZREM', lock, member")}
 end`;
 
