@@ -177,7 +177,7 @@ export const MUTATIONS = {
   'asked-for-nobody': {
     finding: 'a closed client turns a caller away, and its ticket is polled for ever',
     simulation: ['fair'],
-    replacements: [['error instanceof NotSentError || isClientClosed(error);', 'error instanceof NotSentError;']],
+    replacements: [['error instanceof NotSentError || isClientClosed(error) ||', 'error instanceof NotSentError ||']],
   },
   'deaf-after-a-closed-client': {
     finding: 'a client gives up, and is connected again: no process of its registry listens any more',

@@ -50,7 +50,7 @@ function holdOf({ hasQueue = false } = {}): Hold {
   const asked = { ttl: LIFE, waits: true, minHold: 0, permits: 1 };
   const hold = new Hold('me:1', asked, connection as unknown as Connection, protocol);
   hold.stamp();
-  hold.answered();
+  hold.attempts.answered();
   return hold;
 }
 
@@ -133,7 +133,7 @@ it('A release whose first try was sent before needs no other one, and is uncerta
     isRepeated: true,
   });
   expect([sent, hold.state]).toEqual([[], 'asked']);
-  hold.lostTrack = true;
+  hold.attempts.lostTrack = true;
   await giving.within(300, hold, startedAt, Promise.resolve('released'));
   expect(hold.state).toBe('given up');
   connection.lastError = CUT;
@@ -155,10 +155,10 @@ interface Scene {
 /** What is done, by the ms after which. */
 type Steps = Record<number, (scene: Scene) => void>;
 
-const inDoubt = ({ hold, attempt }: Scene) => hold.doubt(attempt.promise);
+const inDoubt = ({ hold, attempt }: Scene) => hold.attempts.doubt(attempt.promise);
 const reconnect = () => void connection.connectionEpoch++;
 const notReached = ({ hold }: Scene) => {
-  hold.reachedRedis = false;
+  hold.attempts.reachedRedis = false;
 };
 const answer = ({ attempt }: Scene) => attempt.resolve(1);
 const cut = ({ attempt }: Scene) => attempt.reject(CUT);
@@ -166,7 +166,7 @@ const enqueue = ({ hold }: Scene) => {
   hold.protocol = { ...hold.protocol, hasQueue: true };
 };
 const loseTrack = ({ hold }: Scene) => {
-  hold.lostTrack = true;
+  hold.attempts.lostTrack = true;
   connection.connectionEpoch++;
 };
 /** The next release is answered when the test says so. */
@@ -195,7 +195,12 @@ it.each<[what: string, before: ((scene: Scene) => void)[], steps: Steps, times: 
   ['is not removed where nothing came to Redis', [notReached], {}, ''],
   ['is removed once when the attempt has ended soon', [inDoubt], { 20: answer }, '20'],
   ['is removed some times while an attempt is in doubt, and once then', [inDoubt], { 20000: answer }, IN_DOUBT],
-  ['is removed some times, where nothing will tell', [({ hold }) => (hold.lostTrack = true)], { 1: reconnect }, '0'],
+  [
+    'is removed some times, where nothing will tell',
+    [({ hold }) => (hold.attempts.lostTrack = true)],
+    { 1: reconnect },
+    '0',
+  ],
   ['is removed some times over another connection, where nothing will tell', [loseTrack], {}, '0 1000 4000'],
   ['is removed some times after its connection was lost', [inDoubt, reconnect], { 200: cut }, '50 200 1200 4200'],
   ['is removed until its key has ended, where that fails', [fails(CUT)], {}, '0 50 150 350 750 1550 2550 3550'],
@@ -264,7 +269,7 @@ it('What is left has a state, whose changes are told', async () => {
   const changes: string[] = [];
   States.onChange = (kind, _, to) => kind === 'follow-up' && changes.push(to);
   const hold = holdOf();
-  hold.doubt(Promise.resolve(1));
+  hold.attempts.doubt(Promise.resolve(1));
   giving.follow(hold);
   await time.advance(0);
   States.onChange = undefined;
@@ -328,7 +333,7 @@ it('removeNow() asks for no more than it is to, leaves no timer where that is no
   expect([giving.removeNow(500), giving.removeNow(500, one)]).toEqual([undefined, undefined]);
   expect(time.pending).toBe(0);
   for (const hold of [one, other]) {
-    hold.doubt(new Promise(() => {}));
+    hold.attempts.doubt(new Promise(() => {}));
     giving.follow(hold);
   }
   void giving.removeNow(500, one);

@@ -72,13 +72,19 @@ describe('An attempt', () => {
 
   /** The flags that are set. */
   const flagsOf = (hold: Hold): string =>
-    (['isCertain', 'hasWrittenNothing', 'reachedRedis', 'lostTrack', 'mayBeInRedis'] as const)
-      .filter((flag) => hold[flag])
+    Object.entries({
+      certain: hold.attempts.areCertain,
+      'wrote nothing': hold.attempts.haveWrittenNothing,
+      reachedRedis: hold.attempts.reachedRedis,
+      lostTrack: hold.attempts.lostTrack,
+      mayBeInRedis: hold.mayBeInRedis,
+    })
+      .flatMap(([flag, isSet]) => (isSet ? [flag] : []))
       .join(' ');
 
-  const CLEAN = 'isCertain hasWrittenNothing';
+  const CLEAN = 'certain wrote nothing';
   const DOUBT = 'mayBeInRedis';
-  const EXECUTED = 'isCertain reachedRedis mayBeInRedis';
+  const EXECUTED = 'certain reachedRedis mayBeInRedis';
   const LOST = 'reachedRedis lostTrack mayBeInRedis';
 
   it.each<[what: string, error: unknown, before: string, after: string]>([
@@ -91,14 +97,14 @@ describe('An attempt', () => {
     ['that is answered late', late(Promise.resolve(1)), DOUBT, EXECUTED],
     ['that is refused late', late(Promise.reject(refused)), DOUBT, EXECUTED],
     ['whose connection was lost late', late(Promise.reject(lost)), DOUBT, LOST],
-    ['that was not sent in the end', late(Promise.reject(new NotSentError(300))), DOUBT, 'isCertain'],
+    ['that was not sent in the end', late(Promise.reject(new NotSentError(300))), DOUBT, 'certain'],
   ])('An attempt %s may be in Redis, or not', async (_, error, before, after) => {
     const hold = holdOf({ hasQueue: false });
     expect([flagsOf(hold), hold.position]).toEqual([CLEAN, -1]);
     connection.isClientClosed = error === closed;
     hold.stamp();
     const attempt = Promise.reject(error);
-    hold.failed(error, attempt);
+    hold.attempts.failed(error, attempt);
     attempt.catch(() => undefined);
     const seen = [flagsOf(hold)];
     await time.advance(0);
@@ -109,7 +115,7 @@ describe('An attempt', () => {
     for (const isStamped of [true, false]) {
       const hold = holdOf();
       if (isStamped) hold.stamp();
-      hold.failed(closed, Promise.reject(closed));
+      hold.attempts.failed(closed, Promise.reject(closed));
       expect(flagsOf(hold)).toBe(DOUBT);
     }
     await time.advance(0);
@@ -119,7 +125,7 @@ describe('An attempt', () => {
     const hold = holdOf();
     hold.stamp();
     connection.disruptions++;
-    hold.failed(unread, Promise.reject(unread));
+    hold.attempts.failed(unread, Promise.reject(unread));
     await time.advance(0);
     expect(flagsOf(hold)).toBe(LOST);
   });
@@ -128,28 +134,28 @@ describe('An attempt', () => {
     const [inTime, notSent, refusedLate, inDoubt, again] = [holdOf(), holdOf(), holdOf(), holdOf(), holdOf()];
     const all = [inTime, notSent, refusedLate, inDoubt, again];
     for (const hold of all) hold.stamp();
-    notSent.doubt(Promise.reject(new NotSentError(300)));
-    refusedLate.doubt(Promise.reject(refused));
-    for (const attempt of [new Promise(() => {}), Promise.resolve(1)]) inDoubt.doubt(attempt);
-    void inDoubt.settled?.then(note('settled'));
-    again.doubt(Promise.resolve(1));
-    inTime.answered();
-    expect(all.map((hold) => hold.lostTrack)).toEqual([false, false, false, false, false]);
+    notSent.attempts.doubt(Promise.reject(new NotSentError(300)));
+    refusedLate.attempts.doubt(Promise.reject(refused));
+    for (const attempt of [new Promise(() => {}), Promise.resolve(1)]) inDoubt.attempts.doubt(attempt);
+    void inDoubt.attempts.settled?.then(note('settled'));
+    again.attempts.doubt(Promise.resolve(1));
+    inTime.attempts.answered();
+    expect(all.map((hold) => hold.attempts.lostTrack)).toEqual([false, false, false, false, false]);
     connection.disruptions++;
-    inTime.answered();
+    inTime.attempts.answered();
     again.stamp(); // for its next attempt, over the next connection
     await time.advance(0);
-    expect(all.map((hold) => hold.lostTrack)).toEqual([true, false, true, true, true]);
+    expect(all.map((hold) => hold.attempts.lostTrack)).toEqual([true, false, true, true, true]);
     expect(log).toEqual([]);
   });
 
   it('An attempt is in order as long as the connection is that of before, and is known', () => {
     const known = holdOf();
-    expect(known.isInOrder).toBe(true);
+    expect(known.attempts.isInOrder).toBe(true);
     connection.connectionEpoch = 2;
-    expect(known.isInOrder).toBe(false);
+    expect(known.attempts.isInOrder).toBe(false);
     connection.connectionEpoch = undefined;
-    expect(holdOf().isInOrder).toBe(false);
+    expect(holdOf().attempts.isInOrder).toBe(false);
   });
 
   it.each([
@@ -160,7 +166,7 @@ describe('An attempt', () => {
     const hold = holdOf({ waits, hasQueue });
     hold.stamp();
     hold.renameTo('me:2');
-    hold.answered();
+    hold.attempts.answered();
     const isEnqueued = ticket === 'me:1';
     expect([hold.isEnqueued, hold.mayBeInRedis, hold.ticket]).toEqual([isEnqueued, isEnqueued, ticket]);
   });

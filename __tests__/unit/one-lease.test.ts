@@ -177,7 +177,7 @@ it('A detach() that has no answer is tried for as long as the key lives', async 
 
 it('detach() has an attempt followed that may be executed later, and waits until an answer was read', async () => {
   const { lease, hold } = leaseOf();
-  hold.lostTrack = true;
+  hold.attempts.lostTrack = true;
   await lease.detach();
   expect(log).toEqual(['unwatched', 'follow me:1', 'over', 'lost']);
   const { lease: late, hold: read } = leaseOf();

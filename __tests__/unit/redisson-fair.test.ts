@@ -144,7 +144,7 @@ describe('A redisson-fair lock', () => {
     await attempt([800, 'they:1', 1], hold);
     hold.owner = 'me:9';
     // An attempt may have written that.
-    hold.doubt(new Promise(() => {}));
+    hold.attempts.doubt(new Promise(() => {}));
     await attempt([800, 'they:1', 1], hold);
     expect(hold.owner).toBe('me:9');
     await attempt(1, hold);

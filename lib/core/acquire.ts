@@ -250,7 +250,7 @@ export class Call {
         const mayReceive = this.#lock.isShared && this.#mayQueue;
         answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
-        asked.hold.answered();
+        asked.hold.attempts.answered();
         if (answer.granted && answer.until <= clock.now()) {
           // The key has to be released, as what an attempt without an answer may have left.
           throw new LateGrantError(asked.hold.ttl);
@@ -318,7 +318,7 @@ export class Call {
       const { minHold, permits } = this.request;
       const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
       this.#asked = { hold: new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol) };
-    } else if (this.#asked.hold.hasWrittenNothing) {
+    } else if (this.#asked.hold.attempts.haveWrittenNothing) {
       this.#asked.hold.renameTo(this.#newOwner());
     }
     this.#asked.hold.stamp();
@@ -339,18 +339,18 @@ export class Call {
     const { availability } = this.#protocol;
     if (wait.isInterrupted) {
       // The reason may be any value, such as an error of another Redis. It says nothing about the attempt.
-      hold.doubt(attempt);
+      hold.attempts.doubt(attempt);
       if (wait.signal?.aborted) availability.withdrawn(hold.sentAt);
       wait.throwIfInterrupted();
     }
     if (error instanceof NotReplicatedError) {
       // The server has granted it.
-      hold.answered();
+      hold.attempts.answered();
       availability.answered(hold.sentAt);
       await this.#giveBack(error, hold);
       return;
     }
-    hold.failed(error, attempt);
+    hold.attempts.failed(error, attempt);
     if (error instanceof CommandTimeoutError) {
       // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
       const { sentAt } = hold;
@@ -381,7 +381,7 @@ export class Call {
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<void> {
     this.#state = become.asleep(this.#state);
     // The caller has the lock as far as the server knows, and may leave now.
-    hold.doubt(attempt);
+    hold.attempts.doubt(attempt);
     await this.wait.suspend<void>(Math.min(this.#timeLeft, LEARNS_REPLACEMENT), () => undefined);
     // All repetitions together have the time of one attempt.
     if (this.#repetitions++ === 0) this.#answerBy = clock.now() + this.#firstTimeout();
@@ -486,7 +486,7 @@ export class Call {
     if (this.#asked !== undefined) {
       const { attempt, hold } = this.#asked;
       // An exchange was sent before this call could notice that it was interrupted.
-      if (attempt !== undefined) hold.doubt(attempt);
+      if (attempt !== undefined) hold.attempts.doubt(attempt);
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();

@@ -88,8 +88,8 @@ export class GivingBack {
     };
     try {
       const outcome = await repeated(release, () => endsAt);
-      if (!hold.isCertain) this.follow(hold);
-      return { outcome, isRepeated: isRepeated || hold.wasDisrupted };
+      if (!hold.attempts.areCertain) this.follow(hold);
+      return { outcome, isRepeated: isRepeated || hold.attempts.wasDisrupted };
     } catch (error) {
       this.follow(hold);
       const cause = causeOf(error, this.connection);
@@ -151,7 +151,7 @@ class FollowUp {
     this.#begin();
     // What was in doubt was executed just now, where a server stood still. Or its connection was lost just now, and a copy
     // may still be on its way.
-    void hold.settled?.then(() => this.#begin());
+    void hold.attempts.settled?.then(() => this.#begin());
   }
 
   #begin(): void {
@@ -186,15 +186,15 @@ class FollowUp {
     const hold = this.#hold;
     const { connection } = this.#shared;
     let result: RemovalResult | undefined;
-    if (hold.inDoubt > 0) await this.#pause(GRACE);
+    if (hold.attempts.inDoubt > 0) await this.#pause(GRACE);
     do {
-      if (hold.inDoubt === 0 && !hold.reachedRedis) return;
+      if (hold.attempts.inDoubt === 0 && !hold.attempts.reachedRedis) return;
       const requests = this.#requests.splice(0);
-      const { inDoubt } = hold;
+      const { inDoubt } = hold.attempts;
       if (result !== 'client is closed' || !connection.isClientClosed) result = await this.#remove();
       this.#reply(requests, result, inDoubt);
       if (result === 'gone') return;
-      const isSettled = hold.inDoubt === 0;
+      const isSettled = hold.attempts.inDoubt === 0;
       // An attempt that was in doubt may have been executed after the removal.
       if (isSettled && inDoubt > 0) continue;
       if (isSettled && this.#requests.length > 0 && result === 'removed for now') continue;
@@ -225,7 +225,7 @@ class FollowUp {
 
   /** Ends early when the attempts have ended, or when a removal is asked for. */
   async #pause(ms: number): Promise<void> {
-    const { inDoubt, settled } = this.#hold;
+    const { inDoubt, settled } = this.#hold.attempts;
     this.#state = become.pausing(this.#state);
     let resume = (): void => undefined;
     const over = new Promise<void>((resolve) => (resume = resolve));
@@ -240,7 +240,7 @@ class FollowUp {
   /** `gone` is final: no attempt can be executed later, since all were answered or came over this connection. */
   async #remove(): Promise<RemovalResult> {
     const hold = this.#hold;
-    const { inDoubt } = hold;
+    const { inDoubt } = hold.attempts;
     try {
       // While it is unanswered, it may be on its way, and a second one would only wait behind it.
       for (const owner of hold.owners) {
@@ -254,7 +254,7 @@ class FollowUp {
     // node-redis sends what waited for a reconnect together with its handshake, and counts the connection a moment
     // later.
     await clock.immediate();
-    return inDoubt === 0 && (!hold.lostTrack || hold.isInOrder) ? 'gone' : 'removed for now';
+    return inDoubt === 0 && (!hold.attempts.lostTrack || hold.attempts.isInOrder) ? 'gone' : 'removed for now';
   }
 }
 

@@ -2,15 +2,8 @@ import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
+import { Attempts } from '../redis/attempts';
 import type { Connection } from '../redis/connection';
-import {
-  answerOf,
-  isClientClosed,
-  isNotExecuted,
-  isServerAnswer,
-  mayHaveWritten,
-  NotSentError,
-} from '../redis/failure';
 import type { RedisLease } from './lease';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
@@ -82,26 +75,11 @@ export class Hold implements Timed {
   since = 0;
   protocol: LockProtocol;
   readonly #connection: Connection;
-  /** `connectionEpoch` of the connection when the hold was made. */
-  readonly #epoch: number | undefined;
-  /** `disruptions` of the connection when the last attempt, or the first try to release, was about to be sent. */
-  #disruptions = 0;
-  /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
-  #wasClientClosed = false;
+  /** What became of the attempts to acquire it. */
+  readonly attempts: Attempts;
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt = 0;
   drift = 0;
-  /** Attempts whose outcome is not known yet. */
-  inDoubt = 0;
-  /** When the outcome of all of them is known. */
-  settled: Promise<unknown> | undefined;
-  /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
-  reachedRedis = false;
-  /**
-   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its
-   * client may have sent it again.
-   */
-  lostTrack = false;
   /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   readonly leastLife: number;
   /** How many permits of a semaphore; 1 for other locks. */
@@ -143,7 +121,7 @@ export class Hold implements Timed {
     this.leastLife = asked.minHold;
     this.permits = asked.permits;
     this.#connection = connection;
-    this.#epoch = connection.connectionEpoch;
+    this.attempts = new Attempts(connection);
     this.protocol = protocol;
   }
 
@@ -153,44 +131,12 @@ export class Hold implements Timed {
   stamp(): void {
     this.sentAt = clock.now();
     this.drift = drift(this.sentAt);
-    this.noteConnection();
-    this.#wasClientClosed = this.#connection.isClientClosed;
-  }
-
-  /** What is sent next goes over the connection of now. Where another one is there before its answer, see `wasDisrupted`. */
-  noteConnection(): void {
-    this.#disruptions = this.#connection.disruptions;
-  }
-
-  /** A connection was lost since then: an answer may be that to a copy, and what went over the lost one may be executed later. */
-  get wasDisrupted(): boolean {
-    return this.#connection.disruptions !== this.#disruptions;
-  }
-
-  /** Commands that are sent from now on arrive after all its attempts: they go over the same connection. */
-  get isInOrder(): boolean {
-    return this.#epoch !== undefined && this.#epoch === this.#connection.connectionEpoch;
+    this.attempts.sending();
   }
 
   /** The hold may have a position in a queue in Redis, once an attempt was sent. */
   get isEnqueued(): boolean {
     return this.waits && this.protocol.hasQueue === true;
-  }
-
-  /** The last attempt was answered. */
-  answered(): void {
-    this.reachedRedis = true;
-    if (this.wasDisrupted) this.lostTrack = true;
-  }
-
-  /** The last attempt failed. */
-  failed(error: unknown, attempt: Promise<unknown>): void {
-    const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
-    // A copy that was refused says nothing of the one before it.
-    if (isUnsent || (isNotExecuted(error) && !this.wasDisrupted)) return;
-    const isAnswer = isServerAnswer(error);
-    if (isAnswer) this.reachedRedis = true;
-    if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
   }
 
   /**
@@ -200,11 +146,6 @@ export class Hold implements Timed {
   renameTo(owner: string): void {
     this.owner = owner;
     if (!this.isEnqueued) this.ticket = owner;
-  }
-
-  /** Every attempt was refused for certain: no owner value of theirs is in Redis, or can get there. */
-  get hasWrittenNothing(): boolean {
-    return this.settled === undefined && !this.lostTrack;
   }
 
   /** The owner values under which something of it may be in Redis. A ticket finds what is derived from it. */
@@ -218,27 +159,10 @@ export class Hold implements Timed {
     return String(Math.max(0, Math.round(1_000 * (now - this.since))));
   }
 
-  /** The outcome of `attempt`, the last one, is not known: it failed without an answer, or its caller left before the answer. */
-  doubt(attempt: Promise<unknown>): void {
-    const disruptions = this.#disruptions;
-    this.inDoubt++;
-    const settled = outcomeOf(attempt).then((outcome) => {
-      this.inDoubt--;
-      const isCopy = outcome === 'answered' && this.#connection.disruptions !== disruptions;
-      if (outcome === 'lost' || isCopy) this.lostTrack = true;
-      if (outcome !== 'not sent') this.reachedRedis = true;
-    });
-    this.settled = Promise.all([this.settled, settled]);
-  }
-
-  /** Every attempt was answered: what Redis says of it from now on is final. */
-  get isCertain(): boolean {
-    return this.inDoubt === 0 && !this.lostTrack;
-  }
-
   /** Something of it may be in Redis, or may still be written there. */
   get mayBeInRedis(): boolean {
-    return this.inDoubt > 0 || (this.reachedRedis && (this.lostTrack || this.settled !== undefined || this.isEnqueued));
+    const { haveWrittenNothing, inDoubt, reachedRedis } = this.attempts;
+    return inDoubt > 0 || (reachedRedis && (!haveWrittenNothing || this.isEnqueued));
   }
 
   // Leases
@@ -543,15 +467,4 @@ export function ttlFor({ ttl, renew, minHold }: LockRequest): number {
 /** Until when a fixed lease lasts that begins now. */
 export function endOfLease(now: number, ttl: number): number {
   return Math.floor(reliableUntil(now, ttl));
-}
-
-/** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
-async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost' | 'not sent'> {
-  try {
-    await answerOf(attempt);
-    return 'answered';
-  } catch (error) {
-    if (error instanceof NotSentError) return 'not sent';
-    return isServerAnswer(error) ? 'answered' : 'lost';
-  }
 }

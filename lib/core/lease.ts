@@ -288,7 +288,7 @@ export class RedisLease implements HeldLease {
         const found = await repeated(ask, () => endsAt);
         if (found !== 'released') throw this.#foundLost(found);
         // An attempt that may be executed later is of the owner before: its release does not find this one.
-        if (!hold.isCertain) givingBack.follow(hold);
+        if (!hold.attempts.areCertain) givingBack.follow(hold);
       } catch (error) {
         if (error instanceof LockLostError) throw error;
         // The key may have either value.
@@ -393,7 +393,7 @@ export class RedisLease implements HeldLease {
     if (this.#loss !== undefined) return this.#reportLoss();
     const hold = this.#hold;
     const limit = this.#timeToGiveBack(now);
-    hold.noteConnection();
+    hold.attempts.noteConnection();
     const passing = this.#lock.passOn(this, now, limit);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
@@ -402,7 +402,8 @@ export class RedisLease implements HeldLease {
       (found) => {
         // The lease stands for its hold until the next caller has that.
         if (found === 'passed on') return undefined;
-        if (found !== 'released' || !hold.isCertain) return this.#releaseAgain(now, limit, first as Promise<Released>);
+        if (found !== 'released' || !hold.attempts.areCertain)
+          return this.#releaseAgain(now, limit, first as Promise<Released>);
         this.#lock.leaseOver(this);
         return undefined;
       },

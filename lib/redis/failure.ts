@@ -123,6 +123,11 @@ export function isNotExecuted(error: unknown): boolean {
   return isErrorLike(error) && refusal.test(error.message) && !isOfScript(error);
 }
 
+/** As far as the error says, nothing of a script was or will be executed: it was not sent, or the server refused to run it. */
+export function isWithoutEffect(error: unknown): boolean {
+  return error instanceof NotSentError || isClientClosed(error) || isNotExecuted(error);
+}
+
 /** A command in a script was refused, perhaps after the first half of the script. */
 export function isOfScript(error: unknown): boolean {
   return isErrorLike(error) && /\bscript: |user_script/.test(error.message);

@@ -14,7 +14,7 @@ import {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock';
-import { isClientClosed, isNotExecuted, isServerAnswer, NotSentError } from '../../redis/failure';
+import { isServerAnswer, isWithoutEffect } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { exchanged } from '../format/replies';
@@ -379,8 +379,7 @@ export class FairProtocol implements LockProtocol {
       const failed = (error: unknown): void => {
         this.settled(ticket, ended);
         // Redis does not know the ticket: nothing will be released for it. Another attempt makes it anew.
-        const isUnsent = error instanceof NotSentError || isClientClosed(error);
-        const isUnknown = isUnsent || isNotExecuted(error) || (isServerAnswer(error) && ended !== undefined);
+        const isUnknown = isWithoutEffect(error) || (isServerAnswer(error) && ended !== undefined);
         if (isUnknown && ticket?.score === '') this.forgetTicket(ticket.id);
         // A caller of this process may have been granted the lock: a poll finds out.
         if (!isServerAnswer(error)) this.#presence?.poll();

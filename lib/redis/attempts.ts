@@ -1,0 +1,103 @@
+import type { Connection } from './connection';
+import { answerOf, isClientClosed, isNotExecuted, isServerAnswer, mayHaveWritten, NotSentError } from './failure';
+
+/**
+ * What became of the attempts to acquire a lock that were made with one owner value: whether one came to Redis, and
+ * whether one may be executed later.
+ */
+export class Attempts {
+  readonly #connection: Connection;
+  /** `connectionEpoch` of the connection before the first of them. */
+  readonly #epoch: number | undefined;
+  /** `disruptions` of the connection when the last one, or the first try to release, was about to be sent. */
+  #disruptions = 0;
+  /** The client was closed when it was given the last one: where it says so, nothing was sent. */
+  #wasClientClosed = false;
+  /** How many have an outcome that is not known yet. */
+  inDoubt = 0;
+  /** When the outcome of all of them is known; `undefined`: none was in doubt. */
+  settled: Promise<unknown> | undefined;
+  /** One came to Redis, or may have. What was held back until its time was over leaves nothing. */
+  reachedRedis = false;
+  /**
+   * One may be executed later, and nothing will tell: its connection was lost before Redis answered, though its client
+   * may have sent it again.
+   */
+  lostTrack = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+    this.#epoch = connection.connectionEpoch;
+  }
+
+  /** One is about to be sent. */
+  sending(): void {
+    this.noteConnection();
+    this.#wasClientClosed = this.#connection.isClientClosed;
+  }
+
+  /** What is sent next goes over the connection of now. Where another one is there before its answer, see `wasDisrupted`. */
+  noteConnection(): void {
+    this.#disruptions = this.#connection.disruptions;
+  }
+
+  /** A connection was lost since then: an answer may be that to a copy, and what went over the lost one may be executed later. */
+  get wasDisrupted(): boolean {
+    return this.#connection.disruptions !== this.#disruptions;
+  }
+
+  /** Commands that are sent from now on arrive after all of them: they go over the same connection. */
+  get isInOrder(): boolean {
+    return this.#epoch !== undefined && this.#epoch === this.#connection.connectionEpoch;
+  }
+
+  /** The last one was answered. */
+  answered(): void {
+    this.reachedRedis = true;
+    if (this.wasDisrupted) this.lostTrack = true;
+  }
+
+  /** The last one failed. */
+  failed(error: unknown, attempt: Promise<unknown>): void {
+    const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
+    // A copy that was refused says nothing of the one before it.
+    if (isUnsent || (isNotExecuted(error) && !this.wasDisrupted)) return;
+    const isAnswer = isServerAnswer(error);
+    if (isAnswer) this.reachedRedis = true;
+    if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
+  }
+
+  /** The outcome of the last one is not known: it failed without an answer, or its caller left before the answer. */
+  doubt(attempt: Promise<unknown>): void {
+    const disruptions = this.#disruptions;
+    this.inDoubt++;
+    const settled = outcomeOf(attempt).then((outcome) => {
+      this.inDoubt--;
+      const isCopy = outcome === 'answered' && this.#connection.disruptions !== disruptions;
+      if (outcome === 'lost' || isCopy) this.lostTrack = true;
+      if (outcome !== 'not sent') this.reachedRedis = true;
+    });
+    this.settled = Promise.all([this.settled, settled]);
+  }
+
+  /** Each was refused for certain: no owner value of theirs is in Redis, or can get there. */
+  get haveWrittenNothing(): boolean {
+    return this.settled === undefined && !this.lostTrack;
+  }
+
+  /** Each was answered: what Redis says of them from now on is final. */
+  get areCertain(): boolean {
+    return this.inDoubt === 0 && !this.lostTrack;
+  }
+}
+
+/** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
+async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost' | 'not sent'> {
+  try {
+    await answerOf(attempt);
+    return 'answered';
+  } catch (error) {
+    if (error instanceof NotSentError) return 'not sent';
+    return isServerAnswer(error) ? 'answered' : 'lost';
+  }
+}
