@@ -12,7 +12,7 @@ export interface Listed {
   readonly parent: number;
   /** `undefined`: the system does not list it. */
   readonly group: number | undefined;
-  /** Its terminal session; `undefined`: the system does not say it. */
+  /** The terminal session of the process; `undefined`: the system does not say it. */
   readonly session: number | undefined;
   readonly isStopped: boolean;
   /** With the time of its start: another process may get the same pid later. */
@@ -126,7 +126,7 @@ export class ProcessTree {
     }
   }
 
-  /** Its parent may have ended before it was found. A daemon, in a session of its own, is not to end with the others. */
+  /** The parent of a process may have ended before it was found. A daemon, in a session of its own, is not to end with the others. */
   #isOrphan({ pid, session }: Listed, own: Listed | undefined): boolean {
     if (session === undefined || session !== own?.session) return false;
     return textOf(`/proc/${pid}/environ`).split('\0').includes(this.#mark);

@@ -25,7 +25,7 @@ async function exitCodeOf(argv: readonly string[], signals: Signals): Promise<nu
   // Bash adds words of its own.
   if (argv[0] === 'completion' && typed !== undefined) {
     const words = await nextWords(typed, argv.slice(1));
-    // Its connection to Redis would keep the process, and the shell waiting.
+    // The connection to Redis would keep the process, and the shell waiting.
     process.stdout.write(`${words}\n`, () => process.exit());
     return EXIT.ok;
   }

@@ -55,7 +55,7 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
       : topology === 'cluster'
         ? redis.createCluster({
             rootNodes: [{ socket: node }],
-            // Else it connects to all nodes at once, and waits for one that is not there.
+            // Else the client connects to all nodes at once, and waits for one that is not there.
             minimizeConnections: true,
             defaults: each,
           })

@@ -206,7 +206,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   async function waitedFor(names: LockNames): Promise<FoundLock | undefined> {
-    // One that is held is found by its own key.
+    // A lock that is held is found by its own key.
     if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
     const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
     if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', queue: fair });

@@ -15,7 +15,7 @@ export interface Ioredis {
   disconnect(): void;
 }
 
-/** One for each instance, so that its events are listened to once, however many registries use it. */
+/** The adapter of each instance: one, so that its events are listened to once, however many registries use it. */
 const clients = new WeakMap<Ioredis, RedisClient>();
 
 /**

@@ -118,7 +118,7 @@ export class MultiLock implements DistributedLock {
   #noted(lease: HeldMultiLease): HeldMultiLease {
     if (isTraced(holdChannel) && !lease.isReentry) {
       traceHold(this.#labels, lease);
-      // Its section also ends by a loss, which it listens for from the first read on.
+      // The section of the lease also ends by a loss, which it listens for from the first read on.
       void lease.signal;
     }
     (Scope.current()?.unlockOrderOf(this) ?? this.#unlockOrder).add(lease);

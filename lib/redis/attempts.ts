@@ -7,20 +7,20 @@ import { answerOf, isClientClosed, isNotExecuted, isServerAnswer, mayHaveWritten
  */
 export class Attempts {
   readonly #connection: Connection;
-  /** `connectionEpoch` of the connection before the first of them. */
+  /** `connectionEpoch` of the connection before the first attempt. */
   readonly #epoch: number | undefined;
-  /** `disruptions` of the connection when the last one, or the first try to release, was about to be sent. */
+  /** `disruptions` of the connection when the last attempt, or the first try to release, was about to be sent. */
   #disruptions = 0;
-  /** The client was closed when it was given the last one: where it says so, nothing was sent. */
+  /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
   #wasClientClosed = false;
-  /** How many have an outcome that is not known yet. */
+  /** How many attempts have an outcome that is not known yet. */
   inDoubt = 0;
-  /** When the outcome of all of them is known; `undefined`: none was in doubt. */
+  /** When the outcome of all attempts is known; `undefined`: none was in doubt. */
   settled: Promise<unknown> | undefined;
-  /** One came to Redis, or may have. What was held back until its time was over leaves nothing. */
+  /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
   reachedRedis = false;
   /**
-   * One may be executed later, and nothing will tell: its connection was lost before Redis answered, though its client
+   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its client
    * may have sent it again.
    */
   lostTrack = false;
@@ -30,7 +30,7 @@ export class Attempts {
     this.#epoch = connection.connectionEpoch;
   }
 
-  /** One is about to be sent. */
+  /** An attempt is about to be sent. */
   sending(): void {
     this.noteConnection();
     this.#wasClientClosed = this.#connection.isClientClosed;
@@ -46,18 +46,18 @@ export class Attempts {
     return this.#connection.disruptions !== this.#disruptions;
   }
 
-  /** Commands that are sent from now on arrive after all of them: they go over the same connection. */
+  /** Commands that are sent from now on arrive after all attempts: they go over the same connection. */
   get isInOrder(): boolean {
     return this.#epoch !== undefined && this.#epoch === this.#connection.connectionEpoch;
   }
 
-  /** The last one was answered. */
+  /** The last attempt was answered. */
   answered(): void {
     this.reachedRedis = true;
     if (this.wasDisrupted) this.lostTrack = true;
   }
 
-  /** The last one failed. */
+  /** The last attempt failed. */
   failed(error: unknown, attempt: Promise<unknown>): void {
     const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
     // A copy that was refused says nothing of the one before it.
@@ -67,7 +67,7 @@ export class Attempts {
     if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
   }
 
-  /** The outcome of the last one is not known: it failed without an answer, or its caller left before the answer. */
+  /** The outcome of the last attempt is not known: it failed without an answer, or its caller left before the answer. */
   doubt(attempt: Promise<unknown>): void {
     const disruptions = this.#disruptions;
     this.inDoubt++;
@@ -80,12 +80,12 @@ export class Attempts {
     this.settled = Promise.all([this.settled, settled]);
   }
 
-  /** Each was refused for certain: no owner value of theirs is in Redis, or can get there. */
+  /** Each attempt was refused for certain: no owner value of theirs is in Redis, or can get there. */
   get haveWrittenNothing(): boolean {
     return this.settled === undefined && !this.lostTrack;
   }
 
-  /** Each was answered: what Redis says of them from now on is final. */
+  /** Each attempt was answered: what Redis says from now on is final. */
   get areCertain(): boolean {
     return this.inDoubt === 0 && !this.lostTrack;
   }

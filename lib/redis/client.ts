@@ -125,7 +125,7 @@ export function commandsOf(client: RedisClient & Partial<PlainClient>): RedisCom
   const ours = isPlain && !hasMapping ? { timeout: 0 } : { timeout: 0, typeMapping: {} };
   const commands = (client.withCommandOptions?.(ours) ?? client) as PlainClient;
   if (!isPlain) return commands;
-  // Its methods for single commands make a parser and two more promises each.
+  // The methods of node-redis for single commands make a parser and two more promises each.
   const running =
     (command: string): RedisCommands['eval'] =>
     (script, { keys = [], arguments: args = [] } = {}) =>

@@ -73,7 +73,7 @@ export function evaluate(
 export class ScriptCommand implements Command, Linked<ScriptCommand> {
   readonly script: Script;
   readonly options: RunOptions;
-  /** Its deadline, on the monotonic clock. */
+  /** The deadline of the run, on the monotonic clock. */
   readonly at: number;
   previous: ScriptCommand | undefined;
   next: ScriptCommand | undefined;
@@ -121,7 +121,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
     return silentAt > now ? Math.min(this.at, silentAt) : this.at;
   }
 
-  /** Its deadline has passed. */
+  /** The deadline of the run has passed. */
   get isOver(): boolean {
     return this.#late !== undefined;
   }
@@ -129,7 +129,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   answer(reply: unknown): void {
     if (this.#late === undefined) this.#deadlines.remove(this);
     else this.#late(Promise.resolve(reply));
-    // Its caller has gone on: what the reply says may be of the past.
+    // The caller has gone on: what the reply says may be of the past.
     if (this.#isSettled) return;
     let value: unknown;
     try {
@@ -149,7 +149,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
     if (this.#late === undefined || !isNoScript(error)) this.#fail(error);
   }
 
-  /** Its deadline has passed, without an answer. */
+  /** The deadline of the run has passed, without an answer. */
   missed(): void {
     const elapsed = clock.now() - this.#madeAt;
     const late = new Promise((pass) => (this.#late = pass));
@@ -209,7 +209,7 @@ export class Batch implements Command {
     this.#failed(this.#takeCalls(), error);
   }
 
-  /** They are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
+  /** The calls are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
   #takeCalls(): ScriptCommand[] {
     return this.#calls.splice(0);
   }

@@ -80,7 +80,7 @@ class ReplicatingConnection {
         onLost();
       });
     }
-    // Else it would try to connect for ever, and keep the process alive; or look where its server was before a move.
+    // Else the client would try to connect for ever, and keep the process alive; or look where its server was before a move.
     const madeAt = handOffs.epoch;
     client.on('reconnecting', () => {
       if (!isWanted() || handOffs.epoch !== madeAt) this.close();
@@ -190,7 +190,7 @@ export class ReplicatedScripts {
     this.#connectionFor(command.options.keys[0] as string).then(
       (connection) => {
         line.settled(1);
-        // Its time is over, and what it acquires would be nobody's.
+        // The time of the call is over, and what it acquires would be nobody's.
         if (command.isOver) command.fail(new NotSentError(clock.now() - sentAt));
         else this.#send(connection, command, line);
       },

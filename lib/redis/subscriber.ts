@@ -374,7 +374,7 @@ export class Subscriber {
       if (isCurrent()) this.#reconnected();
       else void destroy(own);
     });
-    // Else it would try to reconnect for ever, and keep the process alive, though the application has closed the client.
+    // Else this client would try to reconnect for ever, and keep the process alive, though the application has closed the client.
     own.on('reconnecting', () => {
       if (isCurrent() && client.isOpen !== false) return;
       void destroy(own);
@@ -405,7 +405,7 @@ export class Subscriber {
     if (!isCurrent() || ping === undefined) return;
     const timer = clock.setTimeout(() => {
       const again = (): void => this.#keepBusy(own, isCurrent, interval);
-      // One at a time, so that a connection that is dead still is idle.
+      // One PING at a time, so that a connection that is dead still is idle.
       ping.call(own).then(again, again);
     }, interval);
     timer.unref?.();

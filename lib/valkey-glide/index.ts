@@ -11,7 +11,7 @@ export interface Glide {
   close(): void;
 }
 
-/** One for each client, so that registries share the connection for messages. */
+/** The adapter of each client: one, so that registries share the connection for messages. */
 const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
 
 /**

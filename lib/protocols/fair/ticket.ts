@@ -1,7 +1,7 @@
 import type { Hold } from '../../core/hold';
 import type { Grant } from '../../core/protocol';
 
-/** That of a ticket or owner value: "<process>:<number>", "<process>:<number>@<server time>". */
+/** The process of a ticket or owner value: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf(':'));
 }
@@ -20,7 +20,7 @@ export class Ticket {
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
-  /** Its position. Kept when the ticket is entered again. '': Redis has given it none yet. */
+  /** The position of the ticket. Kept when the ticket is entered again. '': Redis has given it none yet. */
   score = '';
   /** The owner value of the grant that it is about to enter with. */
   offered: string | undefined;
