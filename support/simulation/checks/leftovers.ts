@@ -19,13 +19,19 @@ export function checkLeftovers(world: World, when: string, one?: Host): void {
   for (const key of server.keys.keys()) {
     if (COUNTER.test(key)) continue;
     if (server.keys.expiresAt(key) === Number.POSITIVE_INFINITY && !ENDLESS.test(key))
-      violations.report('left in Redis', key, `${when}, ${key} has no expiry: ${texts(server, key).join(', ')}`);
-    for (const text of texts(server, key)) {
+      violations.report(
+        'left in Redis',
+        key,
+        `${when}, ${key} has no expiry: ${texts(server, key)
+          .map(([text]) => text)
+          .join(', ')}`,
+      );
+    for (const [text, leaseEnd] of texts(server, key)) {
       const owner = text.replace(KIND, '');
       const host = hostOf(world, owner);
       if (host === undefined || (one !== undefined && host !== one)) continue;
       if (!host.process.isAlive || host.closedInTrouble || host.leftByClose.has(key)) continue;
-      const end = server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY;
+      const end = Math.min(server.keys.expiresAt(key) ?? Number.POSITIVE_INFINITY, leaseEnd);
       // It would have ended, but for the clock that was set back: it expires at the latest (P2).
       if ((server.isSetBack || server.hasEndOfBefore(key)) && end - server.time <= server.behind) continue;
       // The server stood still for so long. A position in a queue, which may have no expiry, is removed whenever it comes.
@@ -36,16 +42,23 @@ export function checkLeftovers(world: World, when: string, one?: Host): void {
   }
 }
 
-/** The texts in which a key may mention owners. A lease of a shared lock that has ended is in its key until the next script. */
-function texts({ keys, time }: RedisServer, key: string): string[] {
+/**
+ * The texts in which a key may mention owners, and when a lease of a shared lock ends, which the key may outlive. One that
+ * has ended is in its key until the next script.
+ */
+function texts({ keys, time }: RedisServer, key: string): [text: string, leaseEnd: number][] {
+  const withKey = (all: readonly string[]) => all.map((text): [string, number] => [text, Number.POSITIVE_INFINITY]);
   switch (keys.kind(key)) {
     case 'string':
-      return [keys.get(key, 'string') ?? ''];
+      return withKey([keys.get(key, 'string') ?? '']);
     case 'zset':
-      return [...(keys.get(key, 'zset') ?? [])].flatMap(([text, end]) => (KIND.test(text) && end <= time ? [] : text));
+      return [...(keys.get(key, 'zset') ?? [])].flatMap(([text, score]): [string, number][] => {
+        if (!KIND.test(text)) return withKey([text]);
+        return score <= time ? [] : [[text, score]];
+      });
     case 'hash':
-      return [...(keys.get(key, 'hash') ?? [])].flat();
+      return withKey([...(keys.get(key, 'hash') ?? [])].flat());
     default:
-      return keys.get(key, 'list') ?? [];
+      return withKey(keys.get(key, 'list') ?? []);
   }
 }
