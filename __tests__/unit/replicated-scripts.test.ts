@@ -199,6 +199,14 @@ it('An acquisition with minReplicas is not sent by a client that is closed', asy
   expect(client.duplicate).not.toHaveBeenCalled();
 });
 
+it('An acquisition with minReplicas that was held back until its registry is closed makes no connection', async () => {
+  const client = plainClient(ownClient());
+  const { run, scripts } = opened(client);
+  scripts.close();
+  await run().outcome();
+  expect(client.duplicate).not.toHaveBeenCalled();
+});
+
 it('An acquisition with minReplicas whose time is over when the connection is made is not sent', async () => {
   const { promise, resolve } = lateReply();
   const own = ownClient({ connect: () => promise });
@@ -345,11 +353,10 @@ it('Connections for minReplicas of several registries have one listener at their
   expect(listeners).toBe(0);
 });
 
-it('On a cluster, an acquisition goes to the master of its key, and to the node that this one redirects to', async () => {
+it('On a cluster, an acquisition goes to the master of its key, and to the node that this one redirects to, until the client is closed', async () => {
   const [a, b] = [ownClient(), ownClient()];
   const client = cluster(a, b);
   const { run } = opened(client);
-  const onClose = jest.spyOn(ConnectionMonitor.prototype, 'onClose');
   expect(await run().outcome()).toEqual([GRANTED]);
   expect([sentOver(a), sentOver(b)]).toEqual([1, 0]);
   a.evalSha.mockRejectedValueOnce(moved('MOVED', 'b:2'));
@@ -362,9 +369,10 @@ it('On a cluster, an acquisition goes to the master of its key, and to the node 
   expect(await run().outcome()).toEqual([GRANTED]);
   // ASKING is about one command: it does not go before an EVALSHA that may be answered by NOSCRIPT.
   expect([sentOver(b), b.eval.mock.calls.length, b.sendCommand.mock.calls]).toEqual([1, 1, [[['ASKING']]]]);
-  // Neither that of the cluster nor that of a node.
-  expect(onClose).not.toHaveBeenCalled();
-  onClose.mockRestore();
+  ConnectionMonitor.of(client).onReconnect(() => undefined);
+  client.emit('disconnect');
+  await time.advance(0);
+  expect([a.destroy.mock.calls.length, b.destroy.mock.calls.length]).toEqual([1, 1]);
 });
 
 it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {

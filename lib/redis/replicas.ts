@@ -180,7 +180,7 @@ export class ReplicatedScripts {
 
   run(command: Command, line: Line): void {
     // Our own connections would be made again, and what is acquired over them could not be released.
-    if (this.#client.isOpen === false) {
+    if (!this.#isOpen) {
       command.fail(new ClientClosedError('The client is closed'));
       return;
     }
@@ -204,6 +204,10 @@ export class ReplicatedScripts {
   close(): void {
     this.#isClosed = true;
     this.#closeAll();
+  }
+
+  get #isOpen(): boolean {
+    return !this.#isClosed && this.#client.isOpen !== false;
   }
 
   /** `redirection`: MOVED or ASK, where it was sent to another node before. */
@@ -281,14 +285,12 @@ export class ReplicatedScripts {
 
   async #make(master: ClusterNode | undefined): Promise<ReplicatingConnection> {
     const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
-    if (this.#cluster === undefined) {
-      // A sentinel would stay connected, and keep the process alive, though the application has closed its own.
-      this.#stopWatching ??= ConnectionMonitor.of(client).onClose(this.#closeAll);
-    }
+    // They would stay connected, a sentinel keep the process alive, though the application has closed its own.
+    this.#stopWatching ??= ConnectionMonitor.of(this.#client).onClose(this.#closeAll);
     const own = client.duplicate(client.getMasterNode === undefined ? NO_HAND_OFFS : SENTINEL);
     const isKnown = (): boolean =>
       master === undefined || this.#cluster?.masters.some((node) => addressOf(node) === addressOf(master)) === true;
-    const isWanted = (): boolean => !this.#isClosed && this.#client.isOpen !== false && isKnown();
+    const isWanted = (): boolean => this.#isOpen && isKnown();
     return new ReplicatingConnection(own, this.#replication, isWanted, () => this.disruptions++);
   }
 
