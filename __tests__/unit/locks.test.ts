@@ -325,6 +325,23 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   await expect(unlocked).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
 
+it('A lease whose end was to be that of the next attempt, which Redis refused, is released before close resolves', async () => {
+  const { registry: fair } = createRegistry(redis, { lockType: 'fair' });
+  const lease = await fair.obtain('key').lock();
+  const rejected = expect(fair.obtain('key').lock()).rejects.toThrow('closed');
+  await time.advance(0);
+  redis.evalSha.mockRejectedValueOnce(new Error('LOADING Redis is loading the dataset in memory'));
+  const release = nextReply(redis);
+  const unlocked = lease.unlock();
+  let isClosed = false;
+  const closing = fair.close().then(() => (isClosed = true));
+  await rejected;
+  await time.advance(400);
+  expect([isClosed, redis.sent]).toEqual([false, 4]);
+  release.resolve(1);
+  await Promise.all([unlocked, closing]);
+});
+
 it('A hold that goes on after a turn of the event loop is not lost by what was answered to its last holder', async () => {
   registry = createRegistry(redis, { handOver: 60_000 }).registry;
   const [other, { immediate }] = [registry.obtain('other'), clock];

@@ -94,14 +94,14 @@ export class RedisLock implements DistributedLock {
   runs = 0;
   /** @internal Callers that wait while another one has the lock, here or elsewhere. */
   waiting = 0;
-  /** @internal The lease that is held, with the local turn. */
+  /** @internal The lease that is held, with the local turn; or the last one, while its hold is given back. */
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
   /** @internal */
   protected readonly queue = new LocalQueue<Call, RedisLease>();
   #protocol: LockProtocol | undefined;
-  /** The turn of `lease`, and after that lease until the next one. */
+  /** The turn of `lease`; `undefined`: the next caller has it. */
   #turn: Turn | undefined;
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
@@ -408,10 +408,15 @@ export class RedisLock implements DistributedLock {
     return 'passed on';
   }
 
-  /** @internal The next caller gets the lease; without one, it gets its turn and makes an attempt. */
+  /**
+   * @internal The next caller gets the lease; without one, it gets the turn and makes an attempt, and the lease that ended
+   * stands for its hold until that is given back: `close` waits for it.
+   */
   protected give(_next: Call, lease?: RedisLease): void {
-    this.lease = lease;
-    this.queue.pass(this.#turn as Turn, lease);
+    const turn = this.#turn as Turn;
+    if (lease === undefined) this.#turn = undefined;
+    else this.lease = lease;
+    this.queue.pass(turn, lease);
   }
 
   /** @internal A lease of a hold that was acquired for another one. */
