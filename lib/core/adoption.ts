@@ -70,13 +70,13 @@ export class Adoptions {
     const refused = (why: NotHeld): void => {
       reason = why;
     };
-    const isLeft = (): boolean => this.#services.waits.isClosed && this.#unanswered.get(from) === adoption;
+    const isUnanswered = (): boolean => this.#unanswered.get(from) === adoption;
     const protocol = lock.openProtocol();
     const services: LockServices = {
       ...this.#services,
       nextOwner: () => adoption.owner,
       adopted: () => undefined,
-      openProtocol: () => adopting(protocol, passport, refused, isLeft),
+      openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
     const adopted = new AdoptedLock(lock, services, protocol, this.#locks);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
@@ -136,12 +136,16 @@ class AdoptedLock extends RedisLock {
   }
 }
 
-/** What a call makes attempts by that adopts. `isLeft`: the registry is closed, and no try was answered. */
+/** In the form of a refusal by Redis: the follow-up goes on, and nobody waits for it. */
+const NOT_YET = new Error('LEFT for another try');
+
+/** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */
 function adopting(
   lock: LockProtocol,
   { owner: from, ttl }: Passport,
   refused: (reason: NotHeld) => void,
-  isLeft: () => boolean,
+  isUnanswered: () => boolean,
+  registry: { readonly isClosed: boolean },
 ): LockProtocol {
   const travel = lock.travel as Travel;
   return {
@@ -153,7 +157,11 @@ function adopting(
       return { granted: false, remaining: 0, roundTrip: 0 };
     },
     /** What an attempt without an answer has done is left for another one, in this registry until it closes. */
-    release: (to, timeout) => (isLeft() ? travel.detach(to, from, ttl, timeout) : Promise.resolve('expired')),
+    async release(to, timeout) {
+      if (!isUnanswered()) return 'expired';
+      if (registry.isClosed) return travel.detach(to, from, ttl, timeout);
+      throw NOT_YET;
+    },
     // Nobody waits for it.
     standBack: () => undefined,
     wait: () => Promise.resolve(NOT_GRANTED),
