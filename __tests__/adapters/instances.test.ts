@@ -307,6 +307,26 @@ describePrivate('A cluster of ioredis', () => {
     },
   );
 
+  it.each(eachPackage)(
+    'A cluster of %s whose nodes connect again by themselves asks about its leases at once (P6)',
+    async (_name, of) => {
+      const nodes = servers().masters.map(({ address }) => ({ ...address }));
+      const options = { clusterNodeRetryStrategy: () => 5, redisOptions: { connectionName: 'again' } };
+      const reconnecting = of.cluster(nodes, options);
+      const { registry, nameOf } = createRegistry(fromIoredis(reconnecting));
+      const lease = await registry.obtain('key').lock();
+      const admin = await (await servers().ownersOf(nameOf('key'))).master.admin();
+      await admin.del(nameOf('key'));
+      const connections = String(await admin.sendCommand(['CLIENT', 'LIST']));
+      const [, id = ''] = /id=(\d+) .*name=again /.exec(connections) ?? [];
+      await admin.sendCommand(['CLIENT', 'KILL', 'ID', id]);
+      await until(() => lease.signal.aborted);
+      expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
+      await registry.close();
+      reconnecting.disconnect();
+    },
+  );
+
   it('A cluster of ioredis subscribes again after its connection for messages was lost', async () => {
     const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
     const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });

@@ -35,7 +35,7 @@ function instance(host = 'h', port = 1) {
     copies.push(copied());
     return copies.at(-1);
   });
-  return { options: { host, port }, duplicate, copies };
+  return Object.assign(new EventEmitter(), { options: { host, port }, duplicate, copies });
 }
 
 it('A command that ioredis has queued is not rejected by the failure of a reconnect', async () => {
@@ -167,6 +167,18 @@ function clusterOf(...masters: ReturnType<typeof instance>[]) {
   });
   return { cluster, client: new ClusterClient(cluster as never) };
 }
+
+it('A cluster of ioredis hears of each node that lost its connection, also if the node connects again by itself', () => {
+  const [a, b] = [instance('h', 1), instance('h', 2)];
+  const { cluster, client } = clusterOf(a);
+  const heard = jest.fn();
+  client.on('client-error', heard);
+  cluster.masters.push(b);
+  cluster.emit('+node', b);
+  for (const node of [a, b]) node.emit('close');
+  client.off('client-error', heard);
+  expect([heard.mock.calls.length, ...[a, b, cluster].flatMap((one) => one.eventNames())]).toEqual([2]);
+});
 
 it('A node that a cluster of ioredis has forgotten is looked for once more', async () => {
   const [a, b] = [instance('h', 1), instance('h', 2)];

@@ -54,7 +54,7 @@ export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internal
   readonly slots: readonly (readonly string[] | undefined)[];
   /** `disconnect` or `quit` was called. */
   readonly manuallyClosing?: boolean;
-  nodes(role: 'master'): SingleIoredis[];
+  nodes(role: 'all' | 'master'): SingleIoredis[];
   /** Reads the slots, and calls back, also with an error. */
   refreshSlotsCache(done: (error?: unknown) => void): void;
   pipeline(): Pipeline;

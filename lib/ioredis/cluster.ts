@@ -13,13 +13,8 @@ import {
   sendAlone,
 } from './client';
 
-/** What is listened to in ioredis, and what the registry calls it. */
-const EVENTS = [
-  ['ready', 'ready'],
-  ['end', 'end'],
-  // A node is gone. ioredis sends again by itself what it had not answered.
-  ['-node', 'client-error'],
-] as const;
+/** What is listened to in ioredis. */
+const EVENTS = ['ready', 'end'] as const;
 
 /**
  * An instance of ioredis' `Cluster`, as the registry wants a cluster of node-redis. Messages come over connections of our
@@ -31,7 +26,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly slots: readonly never[] = [];
   readonly #cluster: ClusterIoredis;
   readonly #events = new EventEmitter().setMaxListeners(0);
-  readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
+  readonly #forwards = EVENTS.map((name) => [name, () => this.#events.emit(name)] as const);
   #listeners = 0;
   /** The masters of the last refresh, or when the first listener came; empty until the cluster is connected. */
   #masters = '';
@@ -81,6 +76,8 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     this.#masters = this.isReady ? this.#mastersNow() : '';
     for (const [name, forward] of this.#forwards) this.#cluster.on(name, forward);
     this.#cluster.on('refresh', this.#onRefresh);
+    this.#cluster.on('+node', this.#watch);
+    this.#cluster.nodes('all').forEach(this.#watch);
   }
 
   off(event: string, listener: () => void): void {
@@ -88,12 +85,21 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     if (--this.#listeners > 0) return;
     for (const [name, forward] of this.#forwards) this.#cluster.off(name, forward);
     this.#cluster.off('refresh', this.#onRefresh);
+    this.#cluster.off('+node', this.#watch);
+    for (const node of this.#cluster.nodes('all')) node.off('close', this.#onLost);
   }
 
   onError(listener: (error: unknown) => void): () => void {
     this.#cluster.on('node error', listener as never);
     return () => this.#cluster.off('node error', listener as never);
   }
+
+  readonly #watch = (node: SingleIoredis): void => void node.on('close', this.#onLost);
+
+  /**
+   * A node is gone, or connects again (`clusterNodeRetryStrategy`). ioredis sends again by itself what it had not answered.
+   */
+  readonly #onLost = (): void => void this.#events.emit('client-error');
 
   /** The slots were read again. Other masters mean a failover: its new master may not have all locks. */
   readonly #onRefresh = (): void => {
