@@ -325,22 +325,33 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   await expect(unlocked).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
 
-it('A lease whose end was to be that of the next attempt, which Redis refused, is released before close resolves', async () => {
-  const { registry: fair } = createRegistry(redis, { lockType: 'fair' });
-  const lease = await fair.obtain('key').lock();
-  const rejected = expect(fair.obtain('key').lock()).rejects.toThrow('closed');
-  await time.advance(0);
-  redis.evalSha.mockRejectedValueOnce(new Error('LOADING Redis is loading the dataset in memory'));
-  const release = nextReply(redis);
-  const unlocked = lease.unlock();
-  let isClosed = false;
-  const closing = fair.close().then(() => (isClosed = true));
-  await rejected;
-  await time.advance(400);
-  expect([isClosed, redis.sent]).toEqual([false, 4]);
-  release.resolve(1);
-  await Promise.all([unlocked, closing]);
-});
+it.each(['leaves', 'has the lock, and unlocks it'])(
+  'A lease that ends with the next attempt, which fails, is released before close resolves, though the next caller %s',
+  async (how) => {
+    const { registry: fair } = createRegistry(redis, { lockType: 'fair' });
+    const lease = await fair.obtain('key').lock();
+    const stop = new AbortController();
+    const next = fair.obtain('key').lock({ signal: stop.signal });
+    const ended = next.then(
+      (other) => other.unlock(),
+      () => undefined,
+    );
+    await time.advance(0);
+    redis.evalSha.mockRejectedValueOnce(new Error('LOADING Redis is loading the dataset in memory'));
+    const release = nextReply(redis);
+    const unlocked = lease.unlock();
+    await time.advance(0);
+    if (how === 'leaves') stop.abort('left');
+    await time.advance(20);
+    await ended;
+    let isClosed = false;
+    const closing = fair.close().then(() => (isClosed = true));
+    await time.advance(400);
+    expect([isClosed, redis.sent > 3]).toEqual([false, true]);
+    release.resolve(1);
+    await Promise.all([unlocked, closing]);
+  },
+);
 
 it('A hold that goes on after a turn of the event loop is not lost by what was answered to its last holder', async () => {
   registry = createRegistry(redis, { handOver: 60_000 }).registry;

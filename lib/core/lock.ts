@@ -94,14 +94,16 @@ export class RedisLock implements DistributedLock {
   runs = 0;
   /** @internal Callers that wait while another one has the lock, here or elsewhere. */
   waiting = 0;
-  /** @internal The lease that is held, with the local turn; or the last one, while its hold is given back. */
+  /** @internal The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
+  /** Leases that are not over: also one that is given back while the next caller has its lease already. */
+  #open = 0;
   /** @internal */
   protected readonly queue = new LocalQueue<Call, RedisLease>();
   #protocol: LockProtocol | undefined;
-  /** The turn of `lease`; `undefined`: the next caller has it. */
+  /** The turn of `lease`, and after that lease until the next one. */
   #turn: Turn | undefined;
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
@@ -186,7 +188,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   get isInUse(): boolean {
-    return this.runs > 0 || this.#callers > 0 || this.#held !== undefined;
+    return this.runs > 0 || this.#callers > 0 || this.#open > 0 || this.#held !== undefined;
   }
 
   /** @internal Its protocol, for what is to share it. */
@@ -201,9 +203,9 @@ export class RedisLock implements DistributedLock {
     this.#protocol = undefined;
   }
 
-  /** @internal Resolves when the lock is not held. */
+  /** @internal Resolves when this process has no lease of it. */
   async free(): Promise<void> {
-    while (this.lease !== undefined) await this.nextLeaseOver();
+    while (this.#open > 0) await this.nextLeaseOver();
     await this.services.adopted(this.key)?.free();
   }
 
@@ -311,6 +313,7 @@ export class RedisLock implements DistributedLock {
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
     hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
+    this.#open++;
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
     this.recordLease(lease, hold, turn);
     return lease;
@@ -408,15 +411,10 @@ export class RedisLock implements DistributedLock {
     return 'passed on';
   }
 
-  /**
-   * @internal The next caller gets the lease; without one, it gets the turn and makes an attempt, and the lease that ended
-   * stands for its hold until that is given back: `close` waits for it.
-   */
+  /** @internal The next caller gets the lease; without one, it gets its turn and makes an attempt. */
   protected give(_next: Call, lease?: RedisLease): void {
-    const turn = this.#turn as Turn;
-    if (lease === undefined) this.#turn = undefined;
-    else this.lease = lease;
-    this.queue.pass(turn, lease);
+    this.lease = lease;
+    this.queue.pass(this.#turn as Turn, lease);
   }
 
   /** @internal A lease of a hold that was acquired for another one. */
@@ -424,12 +422,14 @@ export class RedisLock implements DistributedLock {
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, false);
     const lease = new RedisLease(this, hold, request, now, true);
+    this.#open++;
     hold.passedOn(this.reliesOn(hold, lease), now);
     return lease;
   }
 
-  /** @internal Called when a lease has ended. */
+  /** @internal Called once for each lease, when it has ended. */
   leaseOver(lease: RedisLease): void {
+    this.#open--;
     if (this.lease === lease) {
       const { hold } = lease;
       // Else an adopted lease of the key has the lock since, or the next caller after one.

@@ -33,16 +33,6 @@ class SharedLock extends RedisLock {
   }
 
   /** @internal */
-  override get isInUse(): boolean {
-    return this.#leases.size > 0 || super.isInUse;
-  }
-
-  /** @internal Resolves when this process has no lease of it. */
-  override async free(): Promise<void> {
-    while (this.#leases.size > 0) await this.nextLeaseOver();
-  }
-
-  /** @internal */
   override leaseOver(lease: RedisLease): void {
     this.#leases.delete(lease);
     super.leaseOver(lease);
