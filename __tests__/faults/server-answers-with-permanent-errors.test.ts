@@ -36,6 +36,14 @@ describePrivate('the server answers with a permanent error', () => {
     await expectAtOnce(await connect(), 'NOPERM');
   });
 
+  it('NOPERM for calls of one tick that do not wait: each of them says so', async () => {
+    const { registry } = createRegistry(await connect());
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', '-@scripting']);
+    const calls = Array.from({ length: 4 }, () => registry.obtain('key').tryLock());
+    const refused = { name: 'CannotAcquireLockError', message: expect.stringContaining('NOPERM') };
+    await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject(refused)));
+  });
+
   it('NOAUTH: rejects at once', async () => {
     const client = await redis.connect();
     // Connected but not authenticated, on a server that requires it from now on.

@@ -357,10 +357,8 @@ export class Call {
       const noted = (): void => availability.answeredLate(sentAt);
       void answerOf(error.late).then(noted, () => undefined);
     }
-    if (!isFinal(error)) {
-      availability.failed(error);
-      return;
-    }
+    availability.failed(error);
+    if (!isFinal(error)) return;
     availability.withdrawn(hold.sentAt);
     const { names, services } = this.#lock;
     const explain = () => wait.unlessAborted(services.explainWrongType(error, names, this.#firstTimeout()));

@@ -73,7 +73,7 @@ export class Availability {
     return this.#heldUntil !== undefined && now < this.#heldUntil;
   }
 
-  /** A question failed in a way that may pass. An answer of the server says more than a later silence. */
+  /** A question failed. An answer of the server says more than a later silence. */
   failed(error: unknown): void {
     if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.failure = error;
   }
