@@ -2,6 +2,7 @@ import type { Lease } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
 import type { AdoptOptions } from '../api/options';
 import { backgroundPause, MAX_DELAY } from '../internal/clock';
+import { NotSentError } from '../redis/failure';
 import { Availability } from './availability';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
@@ -136,9 +137,6 @@ class AdoptedLock extends RedisLock {
   }
 }
 
-/** In the form of a refusal by Redis: the follow-up goes on, and nobody waits for it. */
-const NOT_YET = new Error('LEFT for another try');
-
 /** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */
 function adopting(
   lock: LockProtocol,
@@ -160,7 +158,7 @@ function adopting(
     async release(to, timeout) {
       if (!isUnanswered()) return 'expired';
       if (registry.isClosed) return travel.detach(to, from, ttl, timeout);
-      throw NOT_YET;
+      throw new NotSentError(0);
     },
     // Nobody waits for it.
     standBack: () => undefined,
