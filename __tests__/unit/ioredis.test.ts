@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { expect, it, jest } from '@jest/globals';
 import { OwnConnection, SingleClient, type SingleIoredis } from '../../lib/ioredis/client';
 import { ClusterClient } from '../../lib/ioredis/cluster';
+import { ConnectionMonitor } from '../../lib/redis/connection';
 import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, silence } from '../support/mock-redis';
@@ -178,6 +179,18 @@ it('A cluster of ioredis hears of each node that lost its connection, also if th
   for (const node of [a, b]) node.emit('close');
   client.off('client-error', heard);
   expect([heard.mock.calls.length, ...[a, b, cluster].flatMap((one) => one.eventNames())]).toEqual([2]);
+});
+
+it('An error of a node of a cluster of ioredis is of the past when a node has connected', () => {
+  const node = instance();
+  const { cluster, client } = clusterOf(node);
+  const monitor = ConnectionMonitor.of(client);
+  const stop = monitor.onReconnect(() => undefined);
+  cluster.emit('node error', new Error('connect ECONNREFUSED'));
+  expect(monitor.lastError).toBeDefined();
+  node.emit('ready');
+  expect(monitor.lastError).toBeUndefined();
+  stop();
 });
 
 it('A node that a cluster of ioredis has forgotten is looked for once more', async () => {

@@ -16,6 +16,13 @@ import {
 /** What is listened to in ioredis. */
 const EVENTS = ['ready', 'end'] as const;
 
+/** What is listened to in each node, and what the registry calls it. */
+const NODE_EVENTS = [
+  ['ready', 'node-ready'],
+  // It is gone, or connects again (`clusterNodeRetryStrategy`). ioredis sends again by itself what it had not answered.
+  ['close', 'client-error'],
+] as const;
+
 /**
  * An instance of ioredis' `Cluster`, as the registry wants a cluster of node-redis. Messages come over connections of our
  * own: a sharded channel is subscribed at the master of its slot, and again where the slot moves to, a plain one at any
@@ -27,6 +34,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly #cluster: ClusterIoredis;
   readonly #events = new EventEmitter().setMaxListeners(0);
   readonly #forwards = EVENTS.map((name) => [name, () => this.#events.emit(name)] as const);
+  readonly #nodeForwards = NODE_EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
   #listeners = 0;
   /** The masters of the last refresh, or when the first listener came; empty until the cluster is connected. */
   #masters = '';
@@ -86,7 +94,9 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     for (const [name, forward] of this.#forwards) this.#cluster.off(name, forward);
     this.#cluster.off('refresh', this.#onRefresh);
     this.#cluster.off('+node', this.#watch);
-    for (const node of this.#cluster.nodes('all')) node.off('close', this.#onLost);
+    for (const node of this.#cluster.nodes('all')) {
+      for (const [name, forward] of this.#nodeForwards) node.off(name, forward);
+    }
   }
 
   onError(listener: (error: unknown) => void): () => void {
@@ -94,12 +104,9 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     return () => this.#cluster.off('node error', listener as never);
   }
 
-  readonly #watch = (node: SingleIoredis): void => void node.on('close', this.#onLost);
-
-  /**
-   * A node is gone, or connects again (`clusterNodeRetryStrategy`). ioredis sends again by itself what it had not answered.
-   */
-  readonly #onLost = (): void => void this.#events.emit('client-error');
+  readonly #watch = (node: SingleIoredis): void => {
+    for (const [name, forward] of this.#nodeForwards) node.on(name, forward);
+  };
 
   /** The slots were read again. Other masters mean a failover: its new master may not have all locks. */
   readonly #onRefresh = (): void => {
