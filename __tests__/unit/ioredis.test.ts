@@ -273,6 +273,18 @@ it('Plain channels of a cluster of ioredis share a connection to a master, and l
   expect(await connections()).toEqual([1, 2, 0]);
 });
 
+it('A channel of a cluster of ioredis that has no connection leaves nothing in ioredis until it has one', async () => {
+  const { cluster, client } = clusterOf();
+  cluster.status = 'reconnecting';
+  void client.sSubscribe('channel', jest.fn()).catch(() => undefined);
+  await time.advance(60_000);
+  expect(cluster.eval).not.toHaveBeenCalled();
+  cluster.status = 'ready';
+  await time.advance(1_000);
+  expect(cluster.eval).toHaveBeenCalledTimes(1);
+  await client.sUnsubscribe('channel');
+});
+
 it('A channel of a cluster of ioredis whose slot has moved is tried again, when the client knows where it is', async () => {
   const master = instance();
   const { cluster, client } = clusterOf(master);

@@ -178,7 +178,8 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   /** A redirection tells the caller's client where the slot is now. */
   protected override retrying({ name }: Channel): void {
-    void this.#cluster.eval('return 1', 1, name).catch(ignore);
+    // Without a connection ioredis would keep one after the other.
+    if (this.isReady) void this.#cluster.eval('return 1', 1, name).catch(ignore);
   }
 
   protected restored(): void {
