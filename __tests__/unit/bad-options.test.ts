@@ -62,6 +62,12 @@ it.each([
   ['subscriber', {}, TypeError, 'to be a client with the methods subscribe and unsubscribe, got'],
   ['subscriber', 5, TypeError, 'to be a client with the methods subscribe and unsubscribe, got'],
   ['subscriber', { subscribe() {} }, TypeError, 'subscribe'],
+  [
+    'subscriber',
+    has('subscribe', 'unsubscribe', 'evalsha', 'defineCommand'),
+    TypeError,
+    'an ioredis or iovalkey client',
+  ],
   ['minReplicas', -1, RangeError, '-1'],
   ['minReplicas', 1.5, RangeError, '1.5'],
   ['minReplicas', Number.POSITIVE_INFINITY, RangeError, 'Infinity'],

@@ -50,8 +50,9 @@ interface Connection {
 const usersOf = new WeakMap<RedisSubscriber, Set<Subscriber>>();
 
 export function isSubscriber(value: unknown): value is RedisSubscriber {
-  const subscriber = value as Partial<RedisSubscriber> | null | undefined;
-  return typeof subscriber?.subscribe === 'function' && typeof subscriber.unsubscribe === 'function';
+  const { subscribe, unsubscribe, defineCommand } = (value ?? {}) as Partial<RedisSubscriber & Record<string, unknown>>;
+  // An instance of ioredis would call the listener with its own reply, and with no message.
+  return typeof subscribe === 'function' && typeof unsubscribe === 'function' && defineCommand === undefined;
 }
 
 /** The life of a subscription: its states, what ends each of them, and what may follow. */
