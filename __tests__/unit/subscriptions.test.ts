@@ -237,6 +237,19 @@ it('A command about a channel that nobody needs any more is repeated twice at ea
   }
 });
 
+it('A command about a channel that could not end it is repeated when the client was closed, and is connected again', async () => {
+  const unsubscribe = failing(CUT);
+  const client = connection({ unsubscribe });
+  const { listen } = listeningItself(client);
+  (await listen('x')).leave();
+  await time.advance(1_000);
+  unsubscribe.mockResolvedValue(undefined);
+  client.emit('end');
+  client.emit('ready');
+  await time.advance(0);
+  expect(unsubscribe).toHaveBeenCalledTimes(2 + 1);
+});
+
 it('A command about a channel that could not end it is repeated once, also when the subscriber is closed', async () => {
   for (const isClosed of [false, true]) {
     const { promise, reject } = lateReply();

@@ -345,12 +345,9 @@ export class Subscriber {
     const monitor = ConnectionMonitor.of(given);
     let { interruptions } = monitor;
     const stop = monitor.onReconnect(() => {
-      if (monitor.interruptions === interruptions) {
-        this.#reconnected();
-        return;
-      }
+      if (monitor.interruptions !== interruptions) this.#endAll();
       interruptions = monitor.interruptions;
-      this.#endAll();
+      this.#reconnected();
     });
     const users = usersOf.get(given) ?? new Set<Subscriber>();
     usersOf.set(given, users.add(this));
