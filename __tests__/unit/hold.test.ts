@@ -220,6 +220,21 @@ describe('A hold', () => {
     expect(() => hold.takeToken()).toThrow('me:1 has no token left');
   });
 
+  it('A hold that Redis said was lost while it was confirmed for its next lease is not passed on', () => {
+    const request = { ttl: 3_000, renew: true, minHold: 0, permits: 1 } as LockRequest;
+    const isFreshAfter = (ownership: Ownership) => {
+      const hold = grant();
+      hold.renewInBackground(1_000, time.now, 0);
+      hold.unlocked();
+      answer(ownership);
+      return hold.isFreshFor(request, time.now);
+    };
+    expect(isFreshAfter({ state: 'stolen' })).toBe(false);
+    expect(isFreshAfter({ state: 'expired' })).toBe(false);
+    expect(isFreshAfter({ state: 'unknown', cause: new Error('silence') })).toBe(true);
+    expect(isFreshAfter({ state: 'held', until: 60_000 })).toBe(true);
+  });
+
   it('A hold that is not held is neither renewed nor lost, whatever comes, and is given up once', async () => {
     const hold = grant();
     hold.renewInBackground(1_000, time.now, 0);

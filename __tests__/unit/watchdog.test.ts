@@ -160,6 +160,12 @@ describe('The watchdog', () => {
       '1006',
     ],
     [
+      'where that was planned before it was confirmed for its next lease',
+      { ttl: 60_000 },
+      { 0: confirmSoon, 20: (lease) => lease.unlocked(), 25: (lease) => lease.passedOn(next, time.now) },
+      '50',
+    ],
+    [
       'when what it knows is not fresh any more, where a message says that the lock was released',
       { ttl: 60_000 },
       { 0: confirmSoon, 100: confirmSoon },

@@ -217,11 +217,10 @@ export class Hold implements Timed {
     return token;
   }
 
-  /** Its lease ended by `unlock`: from now on it is not renewed, and the answer of a renewal in flight does not count. */
+  /** Its lease ended by `unlock`: it is not renewed while nobody relies on it. What is planned counts for the next lease. */
   unlocked(): void {
     if (this.#state !== 'held') return;
     this.#watchdog?.remove(this);
-    this.renewAt = undefined;
     this.#state = become.unlocked(this.#state);
     this.lease = undefined;
   }
@@ -359,7 +358,11 @@ export class Hold implements Timed {
   }
 
   #apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
-    if (!this.isHeld) return;
+    if (!this.isHeld) {
+      // It may be about to be passed on: not without asking Redis again.
+      if (ownership.state === 'expired' || ownership.state === 'stolen') this.keyUntil = 0;
+      return;
+    }
     if (ownership.state === 'held') {
       this.confirmed(ownership.until, sentAt, driftBefore);
       this.lease?.renewed();
