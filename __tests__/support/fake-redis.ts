@@ -89,7 +89,7 @@ export class FakeRedis {
 /** Stands for `Subscriber`: the test opens each subscription, and sends its messages. */
 export class FakeSubscriber {
   mayListen = true;
-  isShared = false;
+  isCounted = true;
   /** `subscribe` gives a subscription. */
   isThere = true;
   renewals = 0;

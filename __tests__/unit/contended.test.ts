@@ -261,13 +261,13 @@ describe('What is answered', () => {
     expect(standsBack()).toBeCloseTo(ms);
   });
 
-  it('After a release it stands back also where the one connection that heard it may be that of another registry too', async () => {
-    for (const [isShared, ms] of [
-      [false, 0],
-      [true, 4],
+  it('After a release it stands back also where the one connection that heard it may be that of another registry', async () => {
+    for (const [isCounted, ms] of [
+      [true, 0],
+      [false, 4],
     ] as const) {
       const { attempt, subscriber, release, listen, standsBack } = start();
-      subscriber.isShared = isShared;
+      subscriber.isCounted = isCounted;
       await attempt(1);
       await listen();
       await release([1, 1]);

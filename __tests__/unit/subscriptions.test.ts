@@ -323,17 +323,21 @@ it('Messages come over the connection that was given, also for a client without 
   expect(subscriber.subscribe(['x'], () => undefined)).toBeUndefined();
 });
 
-it('A connection that was given is shared while another registry listens over it, and one of our own never', async () => {
+it('A connection is counted while it is there, and one that was given while no other registry listens over it', async () => {
   const given = connection();
   const [one, other] = [opened([], { connection: given }), opened([], { connection: given })];
-  const alone = opened([connection()]);
+  const own = Object.assign(connection(), { isReady: true });
+  const alone = opened([own]);
   await Promise.all([one.listen('x'), alone.listen('x')]);
-  const areShared = () => [one, other, alone].map(({ subscriber }) => subscriber.isShared);
-  expect(areShared()).toEqual([false, false, false]);
+  const areCounted = () => [one, other, alone].map(({ subscriber }) => subscriber.isCounted);
+  expect(areCounted()).toEqual([true, false, true]);
   await other.listen('x');
-  expect(areShared()).toEqual([true, true, false]);
+  expect(areCounted()).toEqual([false, false, true]);
   await other.subscriber.close();
-  expect(areShared()).toEqual([false, false, false]);
+  expect(areCounted()).toEqual([true, false, true]);
+  // It connects again: the server has lost it.
+  own.isReady = false;
+  expect(areCounted()).toEqual([true, false, false]);
 });
 
 it('Messages may come over a connection that was given or could be made, or a client that listens, if it gets any', () => {

@@ -54,7 +54,7 @@ export class Waiting {
 
   /** Listeners that a release is published to, and that are certainly those of this process. */
   get ownListeners(): number {
-    return this.isSubscribed && !this.#subscriber?.isShared ? this.#channels.length : 0;
+    return this.isSubscribed && this.#subscriber?.isCounted ? this.#channels.length : 0;
   }
 
   /** The waiting caller makes an attempt now, as after a message. */

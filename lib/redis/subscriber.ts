@@ -42,6 +42,8 @@ interface Connection {
   readonly users: ReadonlySet<Subscriber>;
   /** Resolves when it is connected. */
   readonly listening: Promise<RedisSubscriber>;
+  /** Says whether it is connected now; a client that does not say so counts as connected. */
+  readonly client: { readonly isReady?: boolean };
   /** Closes a connection of our own; of a client, ends what listens to its events. */
   close(): void;
 }
@@ -197,9 +199,9 @@ export class Subscriber {
     return pollInterval === undefined && (socketEpoch !== undefined || isSubscriber(this.#client));
   }
 
-  /** Other registries of this process listen over the same connection, which the server counts once. */
-  get isShared(): boolean {
-    return this.#connection !== undefined && this.#connection.users.size > 1;
+  /** The server counts the connection for this registry, and for no other one of this process. */
+  get isCounted(): boolean {
+    return this.#connection?.users.size === 1 && this.#connection.client.isReady !== false;
   }
 
   /**
@@ -355,7 +357,7 @@ export class Subscriber {
       stop();
       users.delete(this);
     };
-    return { isOwn: false, users, listening: Promise.resolve(given), close };
+    return { isOwn: false, users, listening: Promise.resolve(given), client: given as Connection['client'], close };
   }
 
   #duplicate(): Connection {
@@ -393,7 +395,8 @@ export class Subscriber {
       // node-redis leaves a socket open that connects after `destroy`: its next event ends it.
       if (own.isReady !== false) void destroy(own);
     };
-    const connection: Connection = { isOwn: true, users: new Set([this]), listening: connect(), close };
+    const users = new Set([this]);
+    const connection: Connection = { isOwn: true, users, listening: connect(), client: own, close };
     return connection;
   }
 
