@@ -623,8 +623,8 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['spin', 'redisson', 'semaphore'],
     replacements: [
       [
-        '    this.#asked = undefined;\n    const { outcome } = await wait.unlessAborted(givenBack);',
-        '    const { outcome } = await wait.unlessAborted(givenBack);',
+        'unlessAborted(givingBack.within(limit, hold));\n    this.#asked = undefined;',
+        'unlessAborted(givingBack.within(limit, hold));',
       ],
     ],
   },
@@ -633,8 +633,8 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['spin', 'pub-sub', 'fair'],
     replacements: [
       [
-        'const givenBack = givingBack.within(limit, hold);',
-        "const givenBack = Promise.resolve({ outcome: 'released' });",
+        'await wait.unlessAborted(givingBack.within(limit, hold));',
+        "await wait.unlessAborted(Promise.resolve({ outcome: 'released' }));",
       ],
     ],
   },

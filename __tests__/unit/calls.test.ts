@@ -454,6 +454,20 @@ it('A grant that replicas do not acknowledge is given back by a caller that does
   expect([warnings, own.sent, redis.sent]).toEqual([[], 1, 1]);
 });
 
+it('A grant that replicas do not acknowledge is given back before close resolves, though its caller has left', async () => {
+  const { registry } = unreplicated();
+  const stop = new AbortController();
+  const releases = [nextReply(redis), nextReply(redis)];
+  const left = settled(registry.obtain('key').lock({ signal: stop.signal }));
+  await time.advance(0);
+  stop.abort('left');
+  expect(await left).toMatchObject({ error: 'left' });
+  const closed = settled(registry.close());
+  await time.advance(100);
+  for (const { resolve } of releases) resolve(released);
+  expect(await closed).toMatchObject({ after: 100 });
+});
+
 it('A grant that replicas do not acknowledge is given back within the time of its caller, a command, or unavailableAfter', async () => {
   const { registry } = unreplicated({ commandTimeout: 400 });
   redis.evalSha.mockImplementation(silence);

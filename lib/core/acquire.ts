@@ -347,6 +347,7 @@ export class Call {
       // The server has granted it.
       hold.attempts.answered();
       availability.answered(hold.sentAt);
+      this.#become('granted');
       await this.#giveBack(error, hold);
       return;
     }
@@ -456,9 +457,8 @@ export class Call {
     const left = Math.min(this.#timeLeft, this.#notReplicated.since + settings.unavailableAfter - askedAt);
     const limit = Math.min(settings.commandTimeout, Math.max(left, LEAST_TIME_TO_ANSWER));
     this.#protocol.availability.asked(askedAt);
-    const givenBack = givingBack.within(limit, hold);
+    const { outcome } = await wait.unlessAborted(givingBack.within(limit, hold));
     this.#asked = undefined;
-    const { outcome } = await wait.unlessAborted(givenBack);
     if (outcome !== 'failed') this.#protocol.availability.answered(askedAt);
     if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
       throw cannotAcquire(wait.key, error.message, error);
