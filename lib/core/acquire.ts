@@ -347,7 +347,7 @@ export class Call {
       // The server has granted it.
       hold.attempts.answered();
       availability.answered(hold.sentAt);
-      this.#become('granted');
+      this.#state = become.granted(this.#state);
       await this.#giveBack(error, hold);
       return;
     }
