@@ -285,6 +285,24 @@ it.each([
   (await waiting).assertHeld();
 });
 
+it('A hold goes on after a turn of the event loop, however long its confirmation took', async () => {
+  const other = registry.obtain('other');
+  const { lease, waiting } = await waitedFor(60);
+  const confirmation = nextReply(redis);
+  const unlocked = lease.unlock();
+  await time.advance(60);
+  const before = await other.lock();
+  const next = other.lock();
+  await time.advance(1);
+  void before.unlock();
+  time.now += 6;
+  const { sent } = redis;
+  confirmation.resolve(1);
+  await time.advance(1);
+  await Promise.all([unlocked, next, waiting]);
+  expect(redis.sent).toBe(sent);
+});
+
 it('After a turn of the event loop, holds are passed on at once again', async () => {
   const immediate = jest.spyOn(clock, 'immediate');
   for (let i = 0; i < 3; i++) {
@@ -403,7 +421,7 @@ it.each([
   expect(redis.sent).toBe(sent + 2);
 });
 
-it('A hold that is confirmed for the next caller while the machine is suspended is not relied on (P12)', async () => {
+it('A hold that is confirmed for the next caller while the machine is suspended is released (P12)', async () => {
   const { lease, waiting } = await waitedFor(60);
   const answer = nextReply(redis);
   const unlocked = lease.unlock();
@@ -411,7 +429,8 @@ it('A hold that is confirmed for the next caller while the machine is suspended 
   time.wallNow += 60_000;
   answer.resolve(1);
   await unlocked;
-  expect((await waiting).remaining).toBe(0);
+  (await waiting).assertHeld();
+  expect(redis.calls.at(-2)?.arguments).toContain('UNLINK');
 });
 
 it('A hold of redisson-fair is released for the next caller', async () => {

@@ -234,12 +234,12 @@ export class Hold implements Timed {
 
   /**
    * Whether it may go to another lease without a command: Redis confirmed it just now, what is left of it is enough for
-   * what is asked for, and so are its tokens.
+   * what is asked for, and so are its tokens. `since`: when it was confirmed; by default, when that was asked for.
    */
-  isFreshFor(request: LockRequest, now: number): boolean {
+  isFreshFor(request: LockRequest, now: number, since = this.sentAt): boolean {
     if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
-    return isEnough && now - this.sentAt <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;
+    return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;
   }
 
   /** A server that was replaced while it was frozen may have confirmed it last: nobody may enter with it. */

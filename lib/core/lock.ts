@@ -13,7 +13,7 @@ import { Call, type Entry } from './acquire';
 import { SILENT } from './availability';
 import type { ScriptRunner } from './backend';
 import type { GivingBack } from './give-back';
-import { type Hold, type LeaseOfHold, neededFor, ttlFor } from './hold';
+import { type Hold, type LeaseOfHold, ttlFor } from './hold';
 import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
@@ -356,7 +356,7 @@ export class RedisLock implements DistributedLock {
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
-      return this.#pass(next, ended, timeout, now);
+      return this.#pass(next, ended, timeout, now, hold.sentAt);
     }
     // What it has sent sees to it, after a release.
     if (next.isAttempting) return undefined;
@@ -378,8 +378,8 @@ export class RedisLock implements DistributedLock {
         // Its caller may have left since, and the next one may need more.
         const first = this.nextAfter(ended);
         const at = clock.now();
-        const isEnough = first !== undefined && hold.keyUntil - at >= neededFor(first.request);
-        return isEnough && !hold.mayBeOutdated ? this.#pass(first, ended, half, at) : hold.release(half);
+        const isEnough = first !== undefined && hold.isFreshFor(first.request, at, at);
+        return isEnough ? this.#pass(first, ended, half, at, at) : hold.release(half);
       },
       (error: unknown) => releaseAfter(error, hold, half),
     );
@@ -391,16 +391,17 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
-  #pass(next: Call, ended: RedisLease, timeout: number, now: number): PassedOn {
-    return this.services.loopTurn.isDue(now) ? this.#passLater(ended, timeout) : this.#passNow(next, ended, now);
+  #pass(next: Call, ended: RedisLease, timeout: number, now: number, since: number): PassedOn {
+    const isLater = this.services.loopTurn.isDue(now);
+    return isLater ? this.#passLater(ended, timeout, since) : this.#passNow(next, ended, now);
   }
 
   /** Until then the lease that ended stands for the hold: `close` waits for it. */
-  async #passLater(ended: RedisLease, timeout: number): Promise<Released | 'passed on'> {
+  async #passLater(ended: RedisLease, timeout: number, since: number): Promise<Released | 'passed on'> {
     await clock.immediate();
     const next = this.nextAfter(ended);
     const now = clock.now();
-    if (next === undefined || !ended.hold.isFreshFor(next.request, now)) return ended.hold.release(timeout);
+    if (next === undefined || !ended.hold.isFreshFor(next.request, now, since)) return ended.hold.release(timeout);
     return this.#passNow(next, ended, now);
   }
 
