@@ -5,7 +5,7 @@ import type { LockRequest } from '../../lib/core/request';
 import type { Watchdog } from '../../lib/core/watchdog';
 import { clock, drift } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
-import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
+import { ClientClosedError, CommandTimeoutError, NOT_ASKED, NotSentError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
 
@@ -98,6 +98,7 @@ describe('An attempt', () => {
     ['that is refused late', late(Promise.reject(refused)), DOUBT, EXECUTED],
     ['whose connection was lost late', late(Promise.reject(lost)), DOUBT, LOST],
     ['that was not sent in the end', late(Promise.reject(new NotSentError(300))), DOUBT, 'certain'],
+    ['that was not asked for in the end', late(Promise.reject(NOT_ASKED)), DOUBT, 'certain'],
   ])('An attempt %s may be in Redis, or not', async (_, error, before, after) => {
     const hold = holdOf({ hasQueue: false });
     expect([flagsOf(hold), hold.position]).toEqual([CLEAN, -1]);

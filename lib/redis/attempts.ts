@@ -1,5 +1,13 @@
 import type { Connection } from './connection';
-import { answerOf, isClientClosed, isNotExecuted, isServerAnswer, mayHaveWritten, NotSentError } from './failure';
+import {
+  answerOf,
+  isClientClosed,
+  isNotExecuted,
+  isServerAnswer,
+  mayHaveWritten,
+  NOT_ASKED,
+  NotSentError,
+} from './failure';
 
 /**
  * What became of the attempts to acquire a lock that were made with one owner value: whether one came to Redis, and
@@ -97,7 +105,7 @@ async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost'
     await answerOf(attempt);
     return 'answered';
   } catch (error) {
-    if (error instanceof NotSentError) return 'not sent';
+    if (error instanceof NotSentError || error === NOT_ASKED) return 'not sent';
     return isServerAnswer(error) ? 'answered' : 'lost';
   }
 }
