@@ -239,8 +239,8 @@ export interface DistributedLock {
    */
   lock(options?: LockOptions): Promise<Lease>;
   /**
-   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when the lock is taken, as Redis answered, or a
-   * caller of this process has it or comes first. It is taken too while a `minHold` keeps it.
+   * Makes one attempt, or waits for up to `waitTime`. Returns `null` only when the lock is taken, or another caller comes
+   * first: as Redis answered, or in this process. It is taken too while a `minHold` keeps it.
    * @throws `signal.reason`, LockQueueFullError and LockLostError as `lock` does.
    * @throws CannotAcquireLockError when Redis failed or was silent. Without `waitTime`, within 300 ms while the client says
    *   that it has no connection, else after `commandTimeout`.

@@ -1,3 +1,4 @@
+import { SHARED_KINDS } from '../api/lock-types';
 import { serverErrorCode } from '../redis/failure';
 import { Script } from '../redis/script';
 import type { Asked } from './servers';
@@ -66,8 +67,8 @@ local mayBeLock = {
     return ask('HLEN', name) == 1 and isOwner((ask('HKEYS', name) or {})[1] or '', uuid .. ':%d+$')
   end,
   zset = function(name)
-    local first = (ask('ZRANGE', name, 0, 0) or {})[1] or ''
-    return string.find(first, '^semaphore:') or string.find(first, '^read:') or string.find(first, '^write:')
+    local kind = string.match((ask('ZRANGE', name, 0, 0) or {})[1] or '', '^(%a+):')
+    return kind and string.find(' ${SHARED_KINDS.join(' ')} ', ' ' .. kind .. ' ', 1, true)
   end,
   list = function() return false end,
 }

@@ -1,4 +1,4 @@
-import type { LockType, SharedKind } from '../api/lock-types';
+import { type LockType, SHARED_KINDS, type SharedKind } from '../api/lock-types';
 import { holderOf, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
 import { clock } from '../internal/clock';
@@ -104,7 +104,7 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
   };
 }
 
-const MEMBER = /^(semaphore|read|write):(.+)$/;
+const MEMBER = new RegExp(`^(${SHARED_KINDS.join('|')}):(.+)$`);
 
 type Counts = readonly (readonly [channel: string, count: number])[];
 
