@@ -224,10 +224,10 @@ export const MUTATIONS = {
     simulation: ['mixed', 'pub-sub', 'spin'],
     replacements: [
       [
-        'if ((await this.#isAttemptAnswered(left)) || this.#lock.isContended) return undefined;',
+        'if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;',
         'await this.#isAttemptAnswered(left);',
       ],
-      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#lock.isContended) return undefined;', ''],
+      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !this.#lock.isSilent) return undefined;', ''],
     ],
   },
 
@@ -577,7 +577,7 @@ redis.call('ZADD', queue, score, ticket)`,
     finding: 'a caller behind another one of its process gets null though Redis has been silent',
     simulation: ['semaphore', 'read-write'],
     replacements: [
-      ['availability.isRefused(now) && availability.isContended(now) && ', 'availability.isRefused(now) && '],
+      ['availability.isRefused(now) && !availability.isSilent(now) && ', 'availability.isRefused(now) && '],
     ],
   },
   'let-in-by-a-replaced-server': {

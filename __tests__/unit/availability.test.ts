@@ -16,8 +16,8 @@ it('While a question is unanswered, an answer to one that was sent long before i
   const availability = askedAt(0, 2_000);
   availability.answered(0);
   availability.refused(2_000, 30_000);
-  expect(availability.isContended(2_200)).toBe(true);
-  expect(availability.isContended(2_300)).toBe(false);
+  expect(availability.isSilent(2_200)).toBe(false);
+  expect(availability.isSilent(2_300)).toBe(true);
   expect(availability.silence(0, 2_300)).toBe(300);
 });
 
@@ -58,20 +58,20 @@ it('While a question is unanswered, an answer to one that was sent 250 ms before
 it('While a question is unanswered, the end of the caller of an earlier one does not end the silence', () => {
   const availability = askedAt(0, 10);
   availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([990, false]);
+  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([990, true]);
 });
 
 it('While a question is unanswered, the end of the caller of another one that was sent at the same time does not end the silence', () => {
   const availability = askedAt(0, 0);
   availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([1_000, false]);
+  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([1_000, true]);
   availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isContended(1_000)]).toEqual([0, true]);
+  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([0, false]);
 });
 
 it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
   const availability = askedAt(0);
-  const contended = (...times: number[]) => times.map((now) => availability.isContended(now));
+  const contended = (...times: number[]) => times.map((now) => !availability.isSilent(now));
   expect([availability.isRefused(0), availability.holderSaid(0)]).toEqual([false, undefined]);
   availability.refused(0, 10, 'web-7');
   expect([availability.holderSaid(4)?.remaining, availability.holderSaid(20)?.remaining]).toEqual([6, 0]);

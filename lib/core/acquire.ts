@@ -429,7 +429,7 @@ export class Call {
   }
 
   /** The call is suspended, and can be woken: between two attempts, or (a shared lock) while one is in flight. */
-  get isAsleep(): boolean {
+  get mayBeWoken(): boolean {
     return this.wait.step !== undefined;
   }
 
@@ -500,14 +500,14 @@ export class Call {
       // Grants to earlier callers, and what they were refused, do not show that this caller would be refused.
       const now = clock.now();
       const mayRefuse = this.#lock.isWaiterRefused && !permits?.isNews;
-      if (availability.isRefused(now) && availability.isContended(now) && mayRefuse) return undefined;
+      if (availability.isRefused(now) && !availability.isSilent(now) && mayRefuse) return undefined;
       this.#mayQueue = false;
       return new Turn();
     }
     if (wait.isSingleAttempt) return this.#besideTurn();
     // The last attempt of the wait may fail only because it had little time: that proves nothing.
     const left = this.#leastTimeout - availability.silence(wait.startedAt, clock.now());
-    if ((await this.#isAttemptAnswered(left)) || this.#lock.isContended) return undefined;
+    if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;
     throw this.#unavailable();
   }
 
@@ -515,7 +515,7 @@ export class Call {
   async #besideTurn(): Promise<Entry | undefined> {
     const { wait } = this;
     const lock = this.#lock;
-    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? this.#lock.isContended) return undefined;
+    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !this.#lock.isSilent) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
       await wait.within(this.#timeLeft, lock.nextLeaseOver());
@@ -526,7 +526,7 @@ export class Call {
     const entry = lock.tryEnter(this, this.#protocol);
     if (entry !== undefined) return entry;
     // Another caller was quicker.
-    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? this.#lock.isContended) return undefined;
+    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !this.#lock.isSilent) return undefined;
     throw this.#unavailable();
   }
 

@@ -59,13 +59,13 @@ export class Availability {
   }
 
   /**
-   * Whether a wait that ends now ends with contention, and not with silence. True if no question is unanswered, also if
+   * Whether a wait that ends now ends with silence, and not with contention. Not if no question is unanswered, also if
    * none was asked: a caller that stands back has asked none yet. While a question is unanswered, the last answer
    * counts, but not for longer than the lock was held by that answer.
    */
-  isContended(now: number): boolean {
-    if (this.#unansweredSince === undefined) return true;
-    return this.isRefused(now) && !isServerAnswer(this.failure) && now - this.#unansweredSince < SILENT;
+  isSilent(now: number): boolean {
+    if (this.#unansweredSince === undefined) return false;
+    return !this.isRefused(now) || isServerAnswer(this.failure) || now - this.#unansweredSince >= SILENT;
   }
 
   /** Whether the last answer was a refusal, and still counts. */

@@ -235,10 +235,10 @@ export class RedisLock implements DistributedLock {
     return lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
   }
 
-  /** @internal Redis answers, and somebody else has the lock. An unlock of this process that is not answered is silence. */
-  get isContended(): boolean {
+  /** @internal See `Availability.isSilent`. An unlock of this process that is not answered is silence too. */
+  get isSilent(): boolean {
     const lock = this.cached();
-    return lock.releasingFor < SILENT && lock.openProtocol().availability.isContended(clock.now());
+    return lock.releasingFor >= SILENT || lock.openProtocol().availability.isSilent(clock.now());
   }
 
   // For a lock of several keys
@@ -304,8 +304,8 @@ export class RedisLock implements DistributedLock {
     return this.queue.enter(call, call.wait);
   }
 
-  /** @internal The caller that has the turn is suspended from now on (see `Call.isAsleep`), or it is awake again. */
-  sleeps(_call: Call, _isAsleep: boolean): void {}
+  /** @internal The caller that has the turn is suspended from now on (see `Call.mayBeWoken`), or it is awake again. */
+  sleeps(_call: Call, _mayBeWoken: boolean): void {}
 
   /** @internal Redis granted the lock to the caller that has the turn. */
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {

@@ -92,7 +92,7 @@ export class Once {
     const wait = new Wait(key, waitTime, signal);
     flight.callers++;
     try {
-      const isSilent = (): boolean => flight.isLooking || !lock.isContended;
+      const isSilent = (): boolean => flight.isLooking || lock.isSilent;
       const text = await this.#textFor(flight, wait, joined === undefined, isSilent);
       if (text !== undefined) return (await deserialize(text)) as T;
       throw isSilent() ? noAnswer(key, lock.services.connection) : lock.timeoutError({ waitTime });

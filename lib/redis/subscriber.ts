@@ -36,7 +36,7 @@ interface Duplicable {
 }
 
 /** What messages come over: a connection of our own, or a client that was given. */
-interface Connection {
+interface MessageConnection {
   readonly isOwn: boolean;
   /** The subscribers that listen over it. */
   readonly users: ReadonlySet<Subscriber>;
@@ -180,7 +180,7 @@ export class Subscriber {
   readonly #subscriptions = new Set<Subscription>();
   readonly #channels = new Map<string, Channel>();
   /** `undefined`: none was needed yet, or the last one has ended, and with it all that was subscribed. */
-  #connection: Connection | undefined;
+  #connection: MessageConnection | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
@@ -336,7 +336,7 @@ export class Subscriber {
     return this.#connection.listening;
   }
 
-  #connect(): Connection {
+  #connect(): MessageConnection {
     if (this.#isClosed) throw new Error('the connection is closed');
     const given = this.#options.connection ?? this.#client;
     // A plain client (it counts its connections) does not listen and send commands at once: it is duplicated.
@@ -357,10 +357,16 @@ export class Subscriber {
       stop();
       users.delete(this);
     };
-    return { isOwn: false, users, listening: Promise.resolve(given), client: given as Connection['client'], close };
+    return {
+      isOwn: false,
+      users,
+      listening: Promise.resolve(given),
+      client: given as MessageConnection['client'],
+      close,
+    };
   }
 
-  #duplicate(): Connection {
+  #duplicate(): MessageConnection {
     const client = this.#client as RedisClient & Partial<Duplicable>;
     if (client.duplicate === undefined) throw new Error('the client has no `duplicate()`');
     // After a hand-off it would be subscribed to nothing, and keep the process alive. Without one it reconnects.
@@ -396,7 +402,7 @@ export class Subscriber {
       if (own.isReady !== false) void destroy(own);
     };
     const users = new Set([this]);
-    const connection: Connection = { isOwn: true, users, listening: connect(), client: own, close };
+    const connection: MessageConnection = { isOwn: true, users, listening: connect(), client: own, close };
     return connection;
   }
 

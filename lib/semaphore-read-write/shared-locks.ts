@@ -50,8 +50,8 @@ class SharedLock extends RedisLock {
   }
 
   /** @internal */
-  override sleeps(call: Call, isAsleep: boolean): void {
-    if (isAsleep) this.#sleeper = call;
+  override sleeps(call: Call, mayBeWoken: boolean): void {
+    if (mayBeWoken) this.#sleeper = call;
     else if (this.#sleeper === call) this.#sleeper = undefined;
   }
 
@@ -62,7 +62,7 @@ class SharedLock extends RedisLock {
 
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
   protected override nextAfter(ended: RedisLease): Call | undefined {
-    return this.#sleeper?.isAsleep && ended.hold.keep === undefined ? this.#sleeper : undefined;
+    return this.#sleeper?.mayBeWoken && ended.hold.keep === undefined ? this.#sleeper : undefined;
   }
 
   protected override give(next: Call, lease?: RedisLease): void {
