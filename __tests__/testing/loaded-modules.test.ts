@@ -17,13 +17,14 @@ async function filesLoadedBy(program: string): Promise<string[]> {
   return (JSON.parse(stdout) as string[]).map((file) => relative(ROOT, file)).sort();
 }
 
-it('Locks in memory load no Redis client, no script, and of lib/redis only errors, names and times', async () => {
+it('Locks in memory load no Redis client, no script, and of lib/redis only outcomes, names and times', async () => {
   const program = `
     const { InMemoryLockRegistry } = require('${join(ROOT, 'lib/testing')}');
     new InMemoryLockRegistry({ fencing: true }).run('key', () => undefined);`;
   const loaded = await filesLoadedBy(program);
   expect(loaded).toContain('lib/testing/index.ts');
   expect(loaded.filter((file) => file.startsWith('lib/redis/'))).toEqual([
+    'lib/redis/attempts.ts',
     'lib/redis/failure.ts',
     'lib/redis/names.ts',
     'lib/redis/silence.ts',
