@@ -264,7 +264,7 @@ export const MUTATIONS = {
     simulation: ['pub-sub', 'fair'],
     replacements: [
       [
-        'return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;',
+        'return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated;',
         'return true;',
       ],
     ],

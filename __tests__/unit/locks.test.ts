@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, HoldMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
 import { holdChannel } from '../../lib/diagnostics/channels';
@@ -283,6 +284,22 @@ it.each([
   else expect(redis.calls[sent]?.arguments).toContain('UNLINK');
   await next;
   (await waiting).assertHeld();
+});
+
+it('A hold is released where the client was connected again in the turn of the event loop (P6)', async () => {
+  const client = Object.assign(new EventEmitter(), { eval: redis.eval, evalSha: redis.evalSha });
+  const same = createRegistry(client).registry;
+  const [key, other] = [same.obtain('key'), same.obtain('other')];
+  const [lease, before] = [await key.lock(), await other.lock()];
+  const [waiting, next] = [key.lock(), other.lock()];
+  await time.advance(1);
+  void before.unlock();
+  time.now += 6;
+  const { sent } = redis;
+  const unlocked = lease.unlock();
+  client.emit('ready');
+  await Promise.all([unlocked, waiting, next]);
+  expect(redis.calls.slice(sent).map((call) => call?.arguments?.[1])).toEqual(['UNLINK', '60000']);
 });
 
 it('A hold goes on after a turn of the event loop, however long its confirmation took', async () => {

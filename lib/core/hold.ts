@@ -239,11 +239,12 @@ export class Hold implements Timed {
   isFreshFor(request: LockRequest, now: number, since = this.sentAt): boolean {
     if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
-    return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;
+    return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated;
   }
 
-  /** A server that was replaced while it was frozen may have confirmed it last: nobody may enter with it. */
-  get mayBeOutdated(): boolean {
+  /** A server that was replaced, while it was frozen or before a reconnect, may have confirmed it last. */
+  get #mayBeOutdated(): boolean {
+    if (this.sentAt < (this.#watchdog as Watchdog).askedAboutAllAt) return true;
     return this.#connection.mayBeOutdated(this.sentAt);
   }
 

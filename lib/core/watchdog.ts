@@ -27,6 +27,8 @@ export class Watchdog {
   #leastDrift = Number.POSITIVE_INFINITY;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
   #askedAt = Number.NEGATIVE_INFINITY;
+  /** When all holds were to be asked about: who is about to get one then gets none that was confirmed before. */
+  askedAboutAllAt = Number.NEGATIVE_INFINITY;
 
   /** `onOverdue` is called when a renewal of a hold that is overdue has failed. */
   constructor(commandTimeout: number, onOverdue: () => void) {
@@ -84,6 +86,7 @@ export class Watchdog {
    */
   askAboutAll(): void {
     const now = clock.now();
+    this.askedAboutAllAt = now;
     const soon = Math.max(now, this.#askedAt + LEAST_INTERVAL);
     for (const hold of this.#holds) {
       hold.renewAt = Math.floor(now);
