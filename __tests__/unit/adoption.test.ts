@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { AdoptOptions, Lease, LockError, RedisLock } from '../../lib';
+import { type AdoptOptions, type Lease, type LockError, NotReplicatedError, type RedisLock } from '../../lib';
 import type { RedisLease } from '../../lib/core/lease';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, nextReply, released, silence, stolen } from '../support/mock-redis';
@@ -249,6 +249,17 @@ it.each([
   await closing;
   const detached = redis.calls.map((call) => call?.arguments ?? []).filter(([, to]) => to === DETACHED);
   expect([...new Set(detached.map(([, , ttl]) => ttl))]).toEqual(given);
+});
+
+it('An adoption that too few replicas have rejects at once, and close() leaves the lease to others', async () => {
+  const registry = open();
+  redis.evalSha.mockRejectedValueOnce(new NotReplicatedError(1, 0, 100));
+  const error = { name: 'CannotAcquireLockError', cause: expect.any(NotReplicatedError) };
+  expect(await time.settled(registry.adopt(textOf()))).toMatchObject({ after: 0, error });
+  await time.advance(500);
+  expect(redis.sent).toBe(1);
+  await registry.close({ timeout: 0 });
+  expect(redis.calls.at(-1)?.arguments?.slice(1)).toEqual([DETACHED, '3000']);
 });
 
 it('A lock is not evicted while a lease of it is being adopted', async () => {

@@ -2,7 +2,6 @@ import type { Lease } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
 import type { AdoptOptions } from '../api/options';
 import { backgroundPause, MAX_DELAY } from '../internal/clock';
-import { NotSentError } from '../redis/failure';
 import { Availability } from './availability';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
@@ -137,6 +136,9 @@ class AdoptedLock extends RedisLock {
   }
 }
 
+/** In the form of a refusal by Redis: who gives an adoption back does not try again at once, and the follow-up goes on. */
+const LEFT = new Error('LEFT for another try');
+
 /** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */
 function adopting(
   lock: LockProtocol,
@@ -158,7 +160,7 @@ function adopting(
     async release(to, timeout) {
       if (!isUnanswered()) return 'expired';
       if (registry.isClosed) return travel.detach(to, from, ttl, timeout);
-      throw new NotSentError(0);
+      throw LEFT;
     },
     // Nobody waits for it.
     standBack: () => undefined,
