@@ -227,7 +227,7 @@ export const MUTATIONS = {
         'if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;',
         'await this.#isAttemptAnswered(left);',
       ],
-      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !this.#lock.isSilent) return undefined;', ''],
+      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !lock.isSilent) return undefined;', ''],
     ],
   },
 

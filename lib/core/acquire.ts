@@ -38,7 +38,7 @@ const STATES = new States('call', {
   asking: ['granted', 'asleep', 'served', 'gone'],
   /** Between two attempts: it was refused or failed, or others go first. `fair`: a message may grant it. */
   asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
-  /** Redis granted it the lock. After a silence it asks once more. */
+  /** Redis granted it the lock. After a silence it asks once more; what too few replicas have, it gives back. */
   granted: ['asleep', 'served', 'gone'],
   /** The call has its lease. */
   served: [],
@@ -515,7 +515,7 @@ export class Call {
   async #besideTurn(): Promise<Entry | undefined> {
     const { wait } = this;
     const lock = this.#lock;
-    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !this.#lock.isSilent) return undefined;
+    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !lock.isSilent) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
       await wait.within(this.#timeLeft, lock.nextLeaseOver());
@@ -526,7 +526,7 @@ export class Call {
     const entry = lock.tryEnter(this, this.#protocol);
     if (entry !== undefined) return entry;
     // Another caller was quicker.
-    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !this.#lock.isSilent) return undefined;
+    if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !lock.isSilent) return undefined;
     throw this.#unavailable();
   }
 

@@ -459,7 +459,7 @@ export class Hold implements Timed {
 }
 
 /** ms that must be left of a hold for a lease: its whole ttl where it is not renewed. */
-export function neededFor({ ttl, renew, minHold }: LockRequest): number {
+function neededFor({ ttl, renew, minHold }: LockRequest): number {
   return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);
 }
 

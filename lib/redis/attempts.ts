@@ -9,10 +9,7 @@ import {
   NotSentError,
 } from './failure';
 
-/**
- * What became of the attempts to acquire a lock that were made with one owner value: whether one came to Redis, and
- * whether one may be executed later.
- */
+/** What became of the attempts to acquire a lock: whether one came to Redis, and whether one may be executed later. */
 export class Attempts {
   readonly #connection: Connection;
   /** `connectionEpoch` of the connection before the first attempt. */
