@@ -168,6 +168,20 @@ it('A lease that is adopted is waited for by close()', async () => {
   expect(await closed).toMatchObject({ after: 100 });
 });
 
+it('close() waits for the unlock of a lease that was adopted before the last one', async () => {
+  const registry = open();
+  const first = await registry.adopt(textOf());
+  const reply = nextReply(redis);
+  const unlocking = first.unlock();
+  const second = await registry.adopt(textOf());
+  await second.unlock();
+  const closed = time.settled(registry.close());
+  await time.advance(100);
+  reply.resolve(released);
+  await unlocking;
+  expect(await closed).toMatchObject({ after: 100 });
+});
+
 it('close() right after the answer to an adoption refuses it, or waits for its lease, which is renewed', async () => {
   for (let jobs = 0; jobs < 12; jobs++) {
     const registry = open();

@@ -125,6 +125,7 @@ class AdoptedLock extends RedisLock {
     super.recordLease(lease, hold, turn);
     const { leases } = this.#lock;
     this.#held.set(this.key, this);
+    this.#lock.open++;
     // What this process had of the key was lost before: another one has detached what is adopted.
     for (const { hold: before } of leases) before.lose('stolen');
   }
@@ -133,6 +134,7 @@ class AdoptedLock extends RedisLock {
   override leaseOver(lease: RedisLease): void {
     super.leaseOver(lease);
     if (this.#held.get(this.key) === this) this.#held.delete(this.key);
+    this.#lock.leaseOver(lease);
   }
 }
 

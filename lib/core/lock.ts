@@ -94,12 +94,12 @@ export class RedisLock implements DistributedLock {
   runs = 0;
   /** @internal Callers that wait while another one has the lock, here or elsewhere. */
   waiting = 0;
+  /** @internal Leases that are not over: also those that are given back while the next one is held, and adopted ones. */
+  open = 0;
   /** @internal The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
   /** Calls that are still acquiring. */
   #callers = 0;
-  /** Leases that are not over: also one that is given back while the next caller has its lease already. */
-  #open = 0;
   /** @internal */
   protected readonly queue = new LocalQueue<Call, RedisLease>();
   #protocol: LockProtocol | undefined;
@@ -188,7 +188,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   get isInUse(): boolean {
-    return this.runs > 0 || this.#callers > 0 || this.#open > 0 || this.#held !== undefined;
+    return this.runs > 0 || this.#callers > 0 || this.open > 0;
   }
 
   /** @internal Its protocol, for what is to share it. */
@@ -205,8 +205,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Resolves when this process has no lease of it. */
   async free(): Promise<void> {
-    while (this.#open > 0) await this.nextLeaseOver();
-    await this.services.adopted(this.key)?.free();
+    while (this.open > 0) await this.nextLeaseOver();
   }
 
   /** @internal Ends the leases that are held, and leaves them to expire. Returns how many there were. */
@@ -313,7 +312,7 @@ export class RedisLock implements DistributedLock {
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
     hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
-    this.#open++;
+    this.open++;
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
     this.recordLease(lease, hold, turn);
     return lease;
@@ -423,14 +422,14 @@ export class RedisLock implements DistributedLock {
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, false);
     const lease = new RedisLease(this, hold, request, now, true);
-    this.#open++;
+    this.open++;
     hold.passedOn(this.reliesOn(hold, lease), now);
     return lease;
   }
 
   /** @internal Called once for each lease, when it has ended. */
   leaseOver(lease: RedisLease): void {
-    this.#open--;
+    this.open--;
     if (this.lease === lease) {
       const { hold } = lease;
       // Else an adopted lease of the key has the lock since, or the next caller after one.
