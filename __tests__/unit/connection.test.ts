@@ -31,6 +31,7 @@ it.each<[string, unknown[]]>([
   ['node-ready', [1, 0, 0, '']],
   ['topology-change', [2, 1, 0, '']],
   ['client-error', [1, 1, 0, 'refused before']],
+  ['node-lost', [0, 1, 0, 'refused before']],
   ['end', [0, 0, 1, 'refused before']],
   ['disconnect', [0, 0, 1, 'refused before']],
   ['node-error', [0, 0, 0, 'refused by a node']],

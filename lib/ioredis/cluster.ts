@@ -13,14 +13,19 @@ import {
   sendAlone,
 } from './client';
 
-/** What is listened to in ioredis. */
-const EVENTS = ['ready', 'end'] as const;
+/** What is listened to in ioredis, and what the registry calls it. */
+const EVENTS = [
+  ['ready', 'ready'],
+  ['end', 'end'],
+  // A node is gone.
+  ['-node', 'client-error'],
+] as const;
 
-/** What is listened to in each node, and what the registry calls it. */
+/** The same in each node. */
 const NODE_EVENTS = [
   ['ready', 'node-ready'],
-  // It is gone, or connects again (`clusterNodeRetryStrategy`). ioredis sends again by itself what it had not answered.
-  ['close', 'client-error'],
+  // Also after each try to connect again that failed. ioredis sends again by itself what the node had not answered.
+  ['close', 'node-lost'],
 ] as const;
 
 /**
@@ -33,7 +38,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly slots: readonly never[] = [];
   readonly #cluster: ClusterIoredis;
   readonly #events = new EventEmitter().setMaxListeners(0);
-  readonly #forwards = EVENTS.map((name) => [name, () => this.#events.emit(name)] as const);
+  readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
   readonly #nodeForwards = NODE_EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
   #listeners = 0;
   /** The masters of the last refresh, or when the first listener came; empty until the cluster is connected. */

@@ -138,6 +138,10 @@ export class ConnectionMonitor {
     this.#notify();
   };
 
+  readonly #onNodeLost = (): void => {
+    this.lostConnections++;
+  };
+
   readonly #onError = (error: unknown): void => {
     this.lastError = error;
     // A pool has no event for a connection that was made again.
@@ -158,6 +162,8 @@ export class ConnectionMonitor {
     ['topology-change', this.#onReconnected],
     // A sentinel client lost a connection. Which of these it emits depends on its version.
     ['client-error', this.#onLost],
+    // A cluster lost a connection to one of its nodes. Another event says that it was made again, or that the node is gone.
+    ['node-lost', this.#onNodeLost],
     ['topology-change', this.#onLost],
     // A cluster could not connect to one of its nodes.
     ['node-error', this.#onNodeError],
