@@ -375,6 +375,26 @@ it('On a cluster, an acquisition goes to the master of its key, and to the node 
   expect([a.destroy.mock.calls.length, b.destroy.mock.calls.length]).toEqual([1, 1]);
 });
 
+it.each(['is redirected', 'learns which node has its key'])(
+  'On a cluster, an acquisition that %s when its registry is closed makes no connection',
+  async (how) => {
+    const [a, b] = [ownClient(), ownClient()];
+    const client = cluster(a, b);
+    const { run, scripts } = opened(client);
+    const { promise, resolve, reject } = lateReply();
+    if (how === 'is redirected') a.evalSha.mockReturnValueOnce(promise);
+    else client.eval.mockReturnValueOnce(promise);
+    const acquisition = run(how === 'is redirected' ? 'key' : 'unserved');
+    await time.advance(0);
+    scripts.close();
+    reject(moved('MOVED', 'b:2'));
+    client.slots.fill({ master: client.masters[1] });
+    resolve(1);
+    expect(await acquisition.outcome()).toEqual([expect.any(ClientClosedError)]);
+    expect(b.connect).not.toHaveBeenCalled();
+  },
+);
+
 it('On a cluster, an acquisition fails that is redirected twice, to a node that is not known, or too late', async () => {
   const [a, b] = [ownClient(), ownClient()];
   const client = cluster(a, b);

@@ -285,6 +285,7 @@ export class ReplicatedScripts {
 
   async #make(master: ClusterNode | undefined): Promise<ReplicatingConnection> {
     const client = (await (master && this.#cluster?.nodeClient(master))) ?? (this.#client as Duplicable);
+    if (!this.#isOpen) throw new ClientClosedError('The client is closed');
     // They would stay connected, a sentinel keep the process alive, though the application has closed its own.
     this.#stopWatching ??= ConnectionMonitor.of(this.#client).onClose(this.#closeAll);
     const own = client.duplicate(client.getMasterNode === undefined ? NO_HAND_OFFS : SENTINEL);
