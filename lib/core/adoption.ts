@@ -139,7 +139,7 @@ class AdoptedLock extends RedisLock {
 }
 
 /** In the form of a refusal by Redis: who gives an adoption back does not try again at once, and the follow-up goes on. */
-const LEFT = new Error('LEFT for another try');
+const LEFT = new Error('LEFT to the next try: pass the text again');
 
 /** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */
 function adopting(

@@ -92,8 +92,7 @@ local function tokenOf(owner)
   return last and (not grantedAt or last == grantedAt) and last or ''
 end
 
--- ms since the last pause ended; below 0 while it lasts. One that is too far ahead was written before the clock was set
--- back.
+-- ms since the last pause ended; below 0 while it lasts. One too far ahead is of before the clock was set back.
 local function sincePause()
   local at = tonumber(redis.call('HGET', tickets, 'pause'))
   return at and at - now <= ${1000 * LONGEST_PAUSE} and (now - at) / 1000 or math.huge
@@ -108,8 +107,8 @@ local function lifeLeft()
   return life == -2 and pauseLeft() or life
 end
 
--- OUTSIDER, unless the owner value of the holder is that of a grant from the queue, or its process is the one that runs
--- the script, or has had a ticket lately: then it is noted.
+-- OUTSIDER, unless the holder has a grant from the queue, or its process runs the script, or has had a ticket lately:
+-- then it is noted.
 local function outsider(holder, process, itsNoted)
   if not holder or string.find(holder, '@', 1, true) then return '' end
   return (itsNoted or processOf(holder) == process) and '' or '${OUTSIDER}'
@@ -129,8 +128,8 @@ local function positionOf(age)
   return digits(lastAt > now + ${SET_BACK} and lastAt + 1 or now - age), last
 end
 
--- Notes that the process of a ticket in the queue is alive for \`life\` ms, where \`noted\` does not say it. \`isNew\`: the queue
--- may have no expiry yet.
+-- Notes that the process of a queued ticket lives for \`life\` ms, if \`noted\` does not say it. \`isNew\`: the queue may have
+-- no expiry yet.
 local function note(process, noted, how, ttl, life, isNew)
   local lifeEnd, notedTtl, notedHow = presenceIn(noted)
   local longer = lifeEnd and lifeEnd - now / 1000 - life
@@ -141,7 +140,7 @@ local function note(process, noted, how, ttl, life, isNew)
   for _, key in ipairs({ queue, tickets }) do
     if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
-  -- Each process leaves a field. When there are many, those of the dead go: at most once a second for each process.
+  -- Each process leaves a field. Where there are many, those of the dead go: at most once a second a process.
   if isNoted or redis.call('HLEN', tickets) <= redis.call('ZCARD', queue) + 16 then return end
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
@@ -150,7 +149,7 @@ local function note(process, noted, how, ttl, life, isNew)
   end
 end
 
--- Where the lock is the ticket's already, since a reply or a message was lost: gives it the full ttl. Returns as handOver.
+-- Where the lock is the ticket's already, as a reply or message was lost: gives it the full ttl. Returns as handOver.
 local function grantedBefore(ticket, holder, ttl)
   if type(holder) ~= 'string' or ticketOf(holder) ~= ticket then return end
   ${PROLONG}
@@ -182,7 +181,7 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
     local process = processOf(ticket)
     local lifeEnd, ttl, how = presenceIn(noted or redis.call('HGET', tickets, process))
     if not lifeEnd or lifeEnd * 1000 < now then
-      -- Its process counts as dead. If it is alive, it enters the ticket again, with its first score.
+      -- Its process counts as dead. If alive, it enters the ticket again, with its first score.
       redis.call('ZREM', queue, ticket)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
@@ -360,7 +359,7 @@ if isOwners and next then
 end
 local granted, token, left
 if not isOwners then
-  -- The ticket of a holder is in the queue only if a late attempt has entered it.
+  -- A holder's ticket is in the queue only if a late attempt has entered it.
   redis.call('ZREM', queue, ticketOf(owner))
   granted, token, left = grantedBefore(next, holder, ttl)
   local position = next and redis.call('ZSCORE', queue, next)

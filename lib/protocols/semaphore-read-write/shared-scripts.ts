@@ -39,7 +39,7 @@ local member = kind .. ':' .. owner
 ${NOW}
 ${DIGITS}
 
--- Whether the lowest member is that of a sorted set of the application, of which no script removes anything.
+-- Whether the lowest member is of an application's sorted set, of which no script removes anything.
 local function isForeign(lowest)
   return lowest and not ({ ${SHARED_KINDS.map((kind) => `${kind} = 1`).join(', ')} })[string.match(lowest, '^(%a+):')]
 end
@@ -161,7 +161,7 @@ local function readQueue()
     end
     local first, second, rest = string.match(value, '^(%d+):(%d+)(.*)$')
     local enterUntil, leaseEnd = string.match(rest, '^:(%d+):(%d+)$')
-    -- It was entered before the clock was set back. If its process is alive, it enters the ticket again.
+    -- It was entered before the clock was set back. If alive, its process enters it again.
     local isAhead = enterUntil and enterUntil - now > ${SET_BACK}
     if ticket == 'permits' then
       permits, givenAt = tonumber(first), tonumber(second)
