@@ -17,7 +17,7 @@ const LOOKS = 50;
  * Ctrl-Z would not stop it: only native code can hand a terminal over.
  */
 export class Command {
-  /** The exit code of the program, when it has ended. Where all that it has started is to end too, that has ended by then. */
+  /** The exit code of the program, when it has ended: with all that it has started, where that is to end too. */
   readonly exitCode: Promise<number>;
   readonly #tree: ProcessTree;
   /** ms from SIGTERM, or the end of the command itself, to SIGKILL. */

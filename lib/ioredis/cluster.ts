@@ -21,7 +21,7 @@ const EVENTS = [
   ['-node', 'client-error'],
 ] as const;
 
-/** The same in each node. */
+/** What is listened to in each of its nodes, and what the registry calls it. */
 const NODE_EVENTS = [
   ['ready', 'node-ready'],
   // Also after each try to connect again that failed. ioredis sends again by itself what the node had not answered.

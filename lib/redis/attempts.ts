@@ -25,8 +25,8 @@ export class Attempts {
   /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
   reachedRedis = false;
   /**
-   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its client
-   * may have sent it again.
+   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its
+   * client may have sent it again.
    */
   lostTrack = false;
 

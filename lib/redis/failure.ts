@@ -123,7 +123,7 @@ export function isNotExecuted(error: unknown): boolean {
   return isErrorLike(error) && refusal.test(error.message) && !isOfScript(error);
 }
 
-/** As far as the error says, nothing of a script was or will be executed: it was not sent, or the server refused to run it. */
+/** The error says that nothing of a script was or will be executed: it was not sent, or the server refused to run it. */
 export function isWithoutEffect(error: unknown): boolean {
   return error instanceof NotSentError || isClientClosed(error) || isNotExecuted(error);
 }
