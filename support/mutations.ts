@@ -370,8 +370,8 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'release of that hold.\n    asked.attempt = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));',
-        'release of that hold.\n    asked.attempt = attempt;',
+        'release of that hold.\n    question.reply = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));',
+        'release of that hold.\n    question.reply = attempt;',
       ],
     ],
   },

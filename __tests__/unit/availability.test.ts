@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { Availability } from '../../lib/core/availability';
+import { Availability, type Question } from '../../lib/core/availability';
 import { FakeClock } from '../support/fake-clock';
 import { granted, lateReply, mockRedis, sharedGranted, sharedRefused, silence } from '../support/mock-redis';
 
@@ -8,12 +8,11 @@ const time = FakeClock.install();
 
 const askedAt = (...times: number[]) => {
   const availability = new Availability();
-  for (const time of times) availability.asked(time);
-  return availability;
+  return { availability, questions: times.map((at) => availability.ask(at)) };
 };
 
 it('While a question is unanswered, an answer to one that was sent long before it does not end the silence', () => {
-  const availability = askedAt(0, 2_000);
+  const { availability } = askedAt(0, 2_000);
   availability.answered(0);
   availability.refused(2_000, 30_000);
   expect(availability.isSilent(2_200)).toBe(false);
@@ -21,56 +20,55 @@ it('While a question is unanswered, an answer to one that was sent long before i
   expect(availability.silence(0, 2_300)).toBe(300);
 });
 
-it.each<[string, asked: number, end: (one: Availability) => void]>([
+it.each<[string, asked: number, end: (one: Availability, last: Question) => void]>([
   ['its answer does, whatever is answered later', 2_000, (one) => one.answered(2_000)],
-  ['so does the end of its caller', 2_000, (one) => one.withdrawn(2_000)],
+  ['so does the end of its caller', 2_000, (one, last) => one.withdraw(last)],
   ['so does an answer to one that was sent a moment before', 100, () => undefined],
 ])('A silence is ended by an answer: %s', (_, asked, end) => {
-  const availability = askedAt(0, asked);
-  end(availability);
+  const { availability, questions } = askedAt(0, asked);
+  end(availability, questions[1] as Question);
   availability.answered(0);
   expect(availability.silence(0, 5_000)).toBe(0);
 });
 
 it('While a question is unanswered, an answer that comes after its caller has left ends the silence, but for questions that were asked since, and does not say that the lock is free', () => {
-  const availability = askedAt(0);
-  availability.answeredLate(0);
+  const { availability, questions } = askedAt(0);
+  availability.answeredLate(questions[0] as Question);
   expect(availability.silence(0, 5_000)).toBe(0);
-  availability.asked(5_000);
-  availability.asked(6_000);
+  const first = availability.ask(5_000);
+  availability.ask(6_000);
   availability.refused(5_500, 60_000, 'web-7');
-  availability.answeredLate(5_000);
+  availability.answeredLate(first);
   expect(availability.silence(0, 7_000)).toBe(1_000);
   expect([availability.isRefused(7_000), availability.holderSaid(7_000)?.owner]).toEqual([true, 'web-7']);
 });
 
 it('While a question is unanswered, an answer to one that was sent 250 ms before it does not end the silence, nor does the end of another one', () => {
-  const availability = askedAt(0, 250);
+  const { availability, questions } = askedAt(0, 250);
+  const [first, last] = questions as [Question, Question];
   availability.answered(0);
-  availability.withdrawn(100);
-  expect(availability.silence(0, 1_000)).toBe(750);
-  availability.answeredLate(0);
-  expect(availability.silence(0, 1_000)).toBe(750);
-  availability.withdrawn(250);
+  for (const end of [() => availability.withdraw(first), () => availability.answeredLate(first)]) {
+    end();
+    expect(availability.silence(0, 1_000)).toBe(750);
+  }
+  availability.withdraw(last);
   expect(availability.silence(0, 1_000)).toBe(0);
 });
 
-it('While a question is unanswered, the end of the caller of an earlier one does not end the silence', () => {
-  const availability = askedAt(0, 10);
-  availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([990, true]);
-});
-
-it('While a question is unanswered, the end of the caller of another one that was sent at the same time does not end the silence', () => {
-  const availability = askedAt(0, 0);
-  availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([1_000, true]);
-  availability.withdrawn(0);
-  expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([0, false]);
-});
+it.each([10, 0])(
+  'While a question is unanswered, the end of the caller of one that was sent %i ms before it does not end the silence',
+  (at) => {
+    const { availability, questions } = askedAt(0, at);
+    const [first, last] = questions as [Question, Question];
+    availability.withdraw(first);
+    expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([1_000 - at, true]);
+    availability.withdraw(last);
+    expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([0, false]);
+  },
+);
 
 it('While a question is unanswered, a refusal counts for 250 ms or for as long as the lock is held, and silence does not replace an error', () => {
-  const availability = askedAt(0);
+  const { availability } = askedAt(0);
   const contended = (...times: number[]) => times.map((now) => !availability.isSilent(now));
   expect([availability.isRefused(0), availability.holderSaid(0)]).toEqual([false, undefined]);
   availability.refused(0, 10, 'web-7');

@@ -7,18 +7,16 @@ import {
   answered,
   answerOf,
   CommandTimeoutError,
-  causeOf,
   isFinal,
   isServerAnswer,
   LateGrantError,
-  messageOf,
   NOT_ASKED,
   NotSentError,
   reasonOf,
   serverErrorCode,
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
-import { NO_ANSWER, SILENT } from './availability';
+import { type Question, SILENT, unavailable } from './availability';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
@@ -53,8 +51,8 @@ type CallState = keyof typeof STATES.following;
 interface Asked {
   /** What the attempts ask for, and may leave in Redis. */
   readonly hold: Hold;
-  /** The attempt in flight. */
-  attempt?: Promise<Grant | Refusal> | undefined;
+  /** The last attempt. */
+  question?: Question<Grant | Refusal>;
   /** The last answer that another owner has the lock. */
   refusal?: Refusal | undefined;
 }
@@ -165,7 +163,7 @@ export class Call {
     const asked = this.#toAsk();
     const { hold } = asked;
     this.#state = become.asking(this.#state);
-    protocol.availability.asked(hold.sentAt);
+    const question = this.#ask(asked);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, limit, ended.hold.keep);
     const attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
@@ -176,8 +174,7 @@ export class Call {
       return answer ?? protocol.attempt(hold, this.#firstTimeout(hold.sentAt));
     });
     // This caller may have less time than the release of that hold.
-    asked.attempt = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));
-    protocol.availability.attemptInFlight = asked.attempt;
+    question.reply = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));
     return exchange.then(({ found }) => {
       // Where its caller has left, and nobody took it over, the lock is free when `unlock` resolves.
       const removing = this.#lock.services.givingBack.removeNow(limit, hold);
@@ -193,20 +190,21 @@ export class Call {
     this.#received = lease;
     const asked = this.#asked;
     if (asked !== undefined && next?.goesOnWith(asked)) this.#asked = undefined;
-    else if (asked !== undefined) this.#protocol.availability.withdrawn(asked.hold.sentAt);
+    else if (asked?.question !== undefined) this.#protocol.availability.withdraw(asked.question);
     this.#abandon('served');
   }
 
   /** Takes over what the call before has asked for. False: that is something else, or has no answer to wait for. */
   private goesOnWith(asked: Asked): boolean {
     const { request } = this;
+    const { question, refusal } = asked;
     const { leastLife, permits, ttl, waits } = asked.hold;
     const isSame = Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
-    const attempt = asked.attempt ?? (asked.refusal && Promise.resolve(asked.refusal));
-    if (attempt === undefined || !waits || !isSame) return false;
+    const reply = question?.reply ?? (refusal && Promise.resolve(refusal));
+    if (question === undefined || reply === undefined || !waits || !isSame) return false;
     this.#asked = asked;
     // The attempt has the time of the call before, and this one may have less.
-    asked.attempt = answered(attempt, this.#firstTimeout());
+    question.reply = answered(reply, this.#firstTimeout());
     this.#state = become.asking(this.#state);
     return true;
   }
@@ -218,7 +216,7 @@ export class Call {
 
   /** What it sent is not answered yet. */
   get isAttempting(): boolean {
-    return this.#asked?.attempt !== undefined;
+    return this.#asked?.question?.reply !== undefined;
   }
 
   /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or is before it. */
@@ -229,11 +227,11 @@ export class Call {
     for (;;) {
       wait.throwIfInterrupted();
       const { unconnected } = this.#lock.services;
-      if (this.#asked?.attempt === undefined) {
+      if (!this.isAttempting) {
         const pause = wait.isSingleAttempt ? unconnected.pause(wait, this.#lock.names.lock) : protocol.standBack(wait);
         if (pause !== undefined) {
           // Redis cannot be asked: to callers behind this one, that is silence.
-          if (wait.isSingleAttempt) availability.asked(clock.now());
+          if (wait.isSingleAttempt) availability.ask(clock.now());
           this.#state = become.asleep(this.#state);
           await this.#asleep(pause);
           if (this.#received !== undefined) return undefined;
@@ -242,8 +240,9 @@ export class Call {
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
-      const attempt = this.#asked?.attempt ?? this.#send();
+      const attempt = this.#asked?.question?.reply ?? this.#send();
       const asked = this.#asked as Asked;
+      const question = asked.question as Question;
       let answer: Grant | Refusal | undefined;
       try {
         // The caller of a shared lock may get a hold of this process meanwhile.
@@ -255,17 +254,17 @@ export class Call {
           // The key has to be released, as what an attempt without an answer may have left.
           throw new LateGrantError(asked.hold.ttl);
         }
-        availability.answered(asked.hold.sentAt);
+        availability.answered(question.sentAt);
       } catch (error) {
         answer = undefined;
         if (error === NOT_ASKED) {
-          availability.answered(asked.hold.sentAt);
+          availability.answered(question.sentAt);
           return undefined;
         }
-        await this.#failed(error, asked.hold, attempt);
+        await this.#failed(error, asked, attempt);
       } finally {
         // Else the next call goes on with it.
-        if (asked.attempt === attempt) asked.attempt = availability.attemptInFlight = undefined;
+        if (question.reply === attempt) question.reply = undefined;
       }
       if (answer?.granted) {
         this.#state = become.granted(this.#state);
@@ -295,10 +294,9 @@ export class Call {
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
-    const { availability } = this.#protocol;
     const asked = this.#toAsk();
     const { hold } = asked;
-    availability.asked(hold.sentAt);
+    const question = this.#ask(asked);
     const { unavailableAfter } = this.#lock.services.settings;
     // A call that was made just now has seen no silence.
     const isNew = hold.sentAt - wait.calledAt < 1;
@@ -307,9 +305,13 @@ export class Call {
     if (wait.trace !== undefined) wait.trace.attempts++;
     this.#state = become.asking(this.#state);
     const timeout = Math.min(this.#timeout ?? this.#firstTimeout(hold.sentAt), left);
-    asked.attempt = this.#protocol.attempt(hold, timeout);
-    availability.attemptInFlight = asked.attempt;
-    return asked.attempt;
+    question.reply = this.#protocol.attempt(hold, timeout);
+    return question.reply;
+  }
+
+  #ask(asked: Asked): Question<Grant | Refusal> {
+    asked.question = this.#protocol.availability.ask(asked.hold.sentAt);
+    return asked.question;
   }
 
   /** What is asked for: made with the first attempt, and stamped for the next. */
@@ -334,19 +336,21 @@ export class Call {
   }
 
   /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
-  async #failed(error: unknown, hold: Hold, attempt: Promise<unknown>): Promise<void> {
+  async #failed(error: unknown, asked: Asked, attempt: Promise<unknown>): Promise<void> {
+    const { hold } = asked;
+    const question = asked.question as Question;
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (wait.isInterrupted) {
       // The reason may be any value, such as an error of another Redis. It says nothing about the attempt.
       hold.attempts.doubt(attempt);
-      if (wait.signal?.aborted) availability.withdrawn(hold.sentAt);
+      if (wait.signal?.aborted) availability.withdraw(question);
       wait.throwIfInterrupted();
     }
     if (error instanceof NotReplicatedError) {
       // The server has granted it.
       hold.attempts.answered();
-      availability.answered(hold.sentAt);
+      availability.answered(question.sentAt);
       this.#state = become.granted(this.#state);
       await this.#giveBack(error, hold);
       return;
@@ -354,13 +358,12 @@ export class Call {
     hold.attempts.failed(error, attempt);
     if (error instanceof CommandTimeoutError) {
       // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
-      const { sentAt } = hold;
-      const noted = (): void => availability.answeredLate(sentAt);
+      const noted = (): void => availability.answeredLate(question);
       void answerOf(error.late).then(noted, () => undefined);
     }
     availability.failed(error);
     if (!isFinal(error)) return;
-    availability.withdrawn(hold.sentAt);
+    availability.withdraw(question);
     const { names, services } = this.#lock;
     const explain = () => wait.unlessAborted(services.explainWrongType(error, names, this.#firstTimeout()));
     const cause = serverErrorCode(error) === 'WRONGTYPE' ? await explain() : error;
@@ -456,7 +459,7 @@ export class Call {
     this.#notReplicated = { error, since: this.#notReplicated?.since ?? askedAt };
     const left = Math.min(this.#timeLeft, this.#notReplicated.since + settings.unavailableAfter - askedAt);
     const limit = Math.min(settings.commandTimeout, Math.max(left, LEAST_TIME_TO_ANSWER));
-    this.#protocol.availability.asked(askedAt);
+    this.#protocol.availability.ask(askedAt);
     const { outcome } = await wait.unlessAborted(givingBack.within(limit, hold));
     this.#asked = undefined;
     if (outcome !== 'failed') this.#protocol.availability.answered(askedAt);
@@ -482,9 +485,9 @@ export class Call {
     const isGranted = this.#state === 'granted';
     this.#state = become[end](this.#state);
     if (this.#asked !== undefined) {
-      const { attempt, hold } = this.#asked;
+      const { question, hold } = this.#asked;
       // An exchange was sent before this call could notice that it was interrupted.
-      if (attempt !== undefined) hold.attempts.doubt(attempt);
+      if (question?.reply !== undefined) hold.attempts.doubt(question.reply);
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();
@@ -533,9 +536,9 @@ export class Call {
   /** Whether Redis answers the attempt in flight; `undefined`: there is none, or it is neither answered nor failed yet. */
   async #isAttemptAnswered(within: number): Promise<boolean | undefined> {
     const { wait } = this;
-    const { attemptInFlight: attempt } = this.#protocol.availability;
-    if (attempt === undefined || within <= 0) return undefined;
-    const outcome = attempt.then(
+    const { inFlight } = this.#protocol.availability;
+    if (inFlight === undefined || within <= 0) return undefined;
+    const outcome = inFlight.then(
       () => true,
       () => false,
     );
@@ -570,26 +573,11 @@ export class Call {
     return this.#protocol.availability.silence(this.wait.calledAt, now, since);
   }
 
-  /**
-   * The error of a caller whose attempts all failed: by silence, or by answers that report an error that may pass. The
-   * cause is the last such answer, or the last error of the socket: it says more than the silence.
-   */
+  /** The error of a caller whose attempts all failed. */
   #unavailable(): CannotAcquireLockError {
+    const { names, releasingFor, services } = this.#lock;
+    const ms = Math.round(Math.max(this.#silence(clock.now()), releasingFor));
     const { failure } = this.#protocol.availability;
-    const { connection } = this.#lock.services;
-    const slot = connection.slotOf(this.#lock.names.lock);
-    const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
-    const ms = Math.round(Math.max(this.#silence(clock.now()), this.#lock.releasingFor));
-    const cause = causeOf(failure, connection);
-    const isSilent = cause === undefined || cause instanceof CommandTimeoutError;
-    // Redis may have answered others meanwhile.
-    const silence = ms > 0 ? `Redis has not answered for ${ms} ms` : NO_ANSWER;
-    let why = isSilent ? silence : reasonOf(cause);
-    if (isServerAnswer(failure)) {
-      const seconds = Math.round(ms / 1_000);
-      const said = messageOf(failure);
-      why = seconds > 0 ? `for ${seconds} s Redis has answered only: ${said}` : `Redis answered: ${said}`;
-    }
-    return cannotAcquire(this.wait.key, why + where, cause);
+    return unavailable(this.wait.key, names.lock, failure, ms, services.connection);
   }
 }

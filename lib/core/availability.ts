@@ -1,33 +1,44 @@
-import { cannotAcquire } from '../api/errors';
-import { isServerAnswer, reasonOf } from '../redis/failure';
+import { type CannotAcquireLockError, cannotAcquire } from '../api/errors';
+import type { Connection } from '../redis/connection';
+import { CommandTimeoutError, causeOf, isServerAnswer, messageOf, reasonOf } from '../redis/failure';
 
 /** ms; when the last attempt has been unanswered for this long, the wait ends with silence and not with contention. */
 export const SILENT = 250;
+
+/** What Redis was asked about a lock: by an attempt, a poll, or a release of what too few replicas have. */
+export interface Question<T = unknown> {
+  readonly sentAt: number;
+  /** Settles with its answer, or when it has failed. `undefined` before it is sent, and when it is over. */
+  reply: Promise<T> | undefined;
+}
 
 /**
  * Whether Redis answers about one lock. All callers of the lock in this process share it. Silence of 250 ms or
  * more never counts as contention; until then the last answer counts. What a waiter makes of it: `Call` in `acquire`.
  */
 export class Availability {
-  /** The attempt in flight, of the local caller that has the turn. */
-  attemptInFlight: Promise<unknown> | undefined;
   /** Why the last question failed, if none was answered since. */
   failure: unknown;
-  #unansweredSince: number | undefined;
-  /** When the last question was sent; `undefined`: it is over. */
-  #askedAt: number | undefined;
-  /** How many questions were sent then, and are not over: two callers may read the same time. */
-  #askedThen = 0;
+  /** The first question that was not answered: Redis is silent since then. */
+  #unanswered: Question | undefined;
+  /** The last question; `undefined`: it was answered, or its caller has left. */
+  #last: Question | undefined;
   /** If the last answer was a refusal: the time until which another owner holds the lock at least. */
   #heldUntil: number | undefined;
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
   #holder: { readonly owner: string; readonly until: number } | undefined;
 
-  /** A question (an attempt, a poll) is about to be sent, at this time. */
-  asked(sentAt: number): void {
-    this.#unansweredSince ??= sentAt;
-    this.#askedThen = this.#askedAt === sentAt ? this.#askedThen + 1 : 1;
-    this.#askedAt = sentAt;
+  /** A question is about to be sent, at this time. */
+  ask<T>(sentAt: number): Question<T> {
+    const question: Question<T> = { sentAt, reply: undefined };
+    this.#unanswered ??= question;
+    this.#last = question;
+    return question;
+  }
+
+  /** What the last question is answered with, if it is in flight. */
+  get inFlight(): Promise<unknown> | undefined {
+    return this.#last?.reply;
   }
 
   /**
@@ -35,15 +46,15 @@ export class Availability {
    * way, or lay unread while the event loop was blocked, says nothing of one that was sent much later.
    */
   answered(sentAt: number): void {
-    if (this.#askedAt !== undefined && this.#askedAt - sentAt < SILENT) this.#askedAt = undefined;
-    this.#unansweredSince = this.#askedAt;
+    if (this.#last !== undefined && this.#last.sentAt - sentAt < SILENT) this.#last = undefined;
+    this.#unanswered = this.#last;
     this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
-  /** Redis answered when the caller of that question had left: what the answer says may be of the past. */
-  answeredLate(sentAt: number): void {
-    if (this.#askedAt === sentAt) this.#askedAt = undefined;
-    this.#unansweredSince = this.#askedAt;
+  /** Redis answered when the caller of this question had left: what the answer says may be of the past. */
+  answeredLate(question: Question): void {
+    if (this.#last === question) this.#last = undefined;
+    this.#unanswered = this.#last;
   }
 
   /** Who holds the lock, by the last answer that said so, and for how many ms. */
@@ -64,8 +75,8 @@ export class Availability {
    * counts, but not for longer than the lock was held by that answer.
    */
   isSilent(now: number): boolean {
-    if (this.#unansweredSince === undefined) return false;
-    return !this.isRefused(now) || isServerAnswer(this.failure) || now - this.#unansweredSince >= SILENT;
+    if (this.#unanswered === undefined) return false;
+    return !this.isRefused(now) || isServerAnswer(this.failure) || now - this.#unanswered.sentAt >= SILENT;
   }
 
   /** Whether the last answer was a refusal, and still counts. */
@@ -78,10 +89,10 @@ export class Availability {
     if (isServerAnswer(error) || !isServerAnswer(this.failure)) this.failure = error;
   }
 
-  /** The caller of the question that was sent at this time left before the answer. That does not count as silence. */
-  withdrawn(sentAt: number): void {
-    if (this.#askedAt === sentAt && --this.#askedThen === 0) this.#askedAt = undefined;
-    if (this.#unansweredSince === sentAt) this.#unansweredSince = this.#askedAt;
+  /** The caller of this question left before the answer. That does not count as silence. */
+  withdraw(question: Question): void {
+    if (this.#last === question) this.#last = undefined;
+    if (this.#unanswered === question) this.#unanswered = this.#last;
   }
 
   /**
@@ -89,14 +100,40 @@ export class Availability {
    * `unansweredSince`: that of the connection, which was silent about other locks before.
    */
   silence(startedAt: number, now: number, unansweredSince = now): number {
-    if (this.#unansweredSince === undefined) return 0;
-    return Math.max(0, now - Math.max(Math.min(this.#unansweredSince, unansweredSince), startedAt));
+    if (this.#unanswered === undefined) return 0;
+    return Math.max(0, now - Math.max(Math.min(this.#unanswered.sentAt, unansweredSince), startedAt));
   }
 }
 
-export const NO_ANSWER = 'Redis did not answer in time';
+const NO_ANSWER = 'Redis did not answer in time';
 
 /** The error of a caller that has no answer: `why`, or the last error of the client, if it has had one since. */
 export function noAnswer(key: string, of: { lastError: unknown }, why = NO_ANSWER): Error {
   return cannotAcquire(key, of.lastError === undefined ? why : reasonOf(of.lastError), of.lastError);
+}
+
+/**
+ * The error of a caller whose attempts all failed: by silence for `ms`, or by answers that report an error that may pass.
+ * The cause is the last such answer, or the last error of the socket: it says more than the silence.
+ */
+export function unavailable(
+  key: string,
+  lockName: string,
+  failure: unknown,
+  ms: number,
+  connection: Pick<Connection, 'lastError' | 'slotOf'>,
+): CannotAcquireLockError {
+  const slot = connection.slotOf(lockName);
+  const where = slot === undefined ? '' : ` (slot ${slot} of the cluster)`;
+  const cause = causeOf(failure, connection);
+  const isSilent = cause === undefined || cause instanceof CommandTimeoutError;
+  // Redis may have answered others meanwhile.
+  const silence = ms > 0 ? `Redis has not answered for ${ms} ms` : NO_ANSWER;
+  let why = isSilent ? silence : reasonOf(cause);
+  if (isServerAnswer(failure)) {
+    const seconds = Math.round(ms / 1_000);
+    const said = messageOf(failure);
+    why = seconds > 0 ? `for ${seconds} s Redis has answered only: ${said}` : `Redis answered: ${said}`;
+  }
+  return cannotAcquire(key, why + where, cause);
 }

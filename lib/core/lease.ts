@@ -78,6 +78,7 @@ export class RedisLease implements HeldLease {
     this.#lock = lock;
     this.#hold = hold;
     hold.leases++;
+    lock.open++;
     this.ttl = Math.ceil(ttl);
     this.fencingToken = hold.takeToken();
     const renewUntil = renew ? now + maxHold : now;
@@ -385,7 +386,8 @@ export class RedisLease implements HeldLease {
 
   /** Its hold, or the lock after it, goes to the next local caller. `to`: what is published about that caller. */
   handedOver(to?: AcquireMessage): void {
-    for (const message of [this.#releaseTrace, to]) if (message !== undefined) message.isHandedOver = true;
+    if (this.#releaseTrace !== undefined) this.#releaseTrace.isHandedOver = true;
+    if (to !== undefined) to.isHandedOver = true;
   }
 
   /** The hold goes to the next local caller, or is released. */

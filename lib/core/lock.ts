@@ -312,7 +312,6 @@ export class RedisLock implements DistributedLock {
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
     hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
-    this.open++;
     hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
     this.recordLease(lease, hold, turn);
     return lease;
@@ -422,7 +421,6 @@ export class RedisLock implements DistributedLock {
     if (wait.trace !== undefined) wait.trace.isHandedOver = true;
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, false);
     const lease = new RedisLease(this, hold, request, now, true);
-    this.open++;
     hold.passedOn(this.reliesOn(hold, lease), now);
     return lease;
   }

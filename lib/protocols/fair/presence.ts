@@ -2,7 +2,7 @@ import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Subscription } from '../../redis/subscriber';
-import type { FairFormat } from './fair-format';
+import type { FairFormat, QueueReply } from './fair-format';
 import type { FairProtocol } from './fair-protocol';
 import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './fair-scripts';
 import { processOf, type Ticket } from './ticket';
@@ -119,14 +119,13 @@ export class Presence {
     const timeout = Math.min(settings.commandTimeout, Math.max(format.longestPollInterval, LEAST_TIMEOUT));
     const now = clock.now();
     const driftBefore = drift(now);
-    availability.asked(now);
     const args = [ticket.id, format.presence[this.notifiedBy]];
     const read = (reply: unknown) => format.read(POLL, reply, ticket, now, driftBefore);
-    const asked = format.parts.redis.run(POLL, format.keysOf(this.#names), args, timeout, read, now);
     // A caller that makes a single attempt, and does not get the turn, waits for the answer.
-    availability.attemptInFlight = asked;
+    const question = availability.ask<QueueReply>(now);
+    question.reply = format.parts.redis.run(POLL, format.keysOf(this.#names), args, timeout, read, now);
     try {
-      const reply = await asked;
+      const reply = await question.reply;
       availability.answered(now);
       if (reply.isUnreachable) this.#noteDeaf();
       this.#lock.onReply(reply);
@@ -142,7 +141,7 @@ export class Presence {
       if (isFinal(error) || isSilent) ticket.retry();
       this.schedulePoll(settings.idleBetweenTries);
     } finally {
-      if (availability.attemptInFlight === asked) availability.attemptInFlight = undefined;
+      question.reply = undefined;
     }
   }
 
