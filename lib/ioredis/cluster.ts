@@ -21,13 +21,6 @@ const EVENTS = [
   ['-node', 'client-error'],
 ] as const;
 
-/** What is listened to in each of its nodes, and what the registry calls it. */
-const NODE_EVENTS = [
-  ['ready', 'node-ready'],
-  // Also after each try to connect again that failed. ioredis sends again by itself what the node had not answered.
-  ['close', 'node-lost'],
-] as const;
-
 /**
  * An instance of ioredis' `Cluster`, as the registry wants a cluster of node-redis. Messages come over connections of our
  * own: a sharded channel is subscribed at the master of its slot, and again where the slot moves to, a plain one at any
@@ -39,7 +32,8 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   readonly #cluster: ClusterIoredis;
   readonly #events = new EventEmitter().setMaxListeners(0);
   readonly #forwards = EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
-  readonly #nodeForwards = NODE_EVENTS.map(([name, as]) => [name, () => this.#events.emit(as)] as const);
+  /** What ends the listening to a node. */
+  readonly #unwatch = new WeakMap<SingleIoredis, () => void>();
   #listeners = 0;
   /** The masters of the last refresh, or when the first listener came; empty until the cluster is connected. */
   #masters = '';
@@ -99,9 +93,7 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
     for (const [name, forward] of this.#forwards) this.#cluster.off(name, forward);
     this.#cluster.off('refresh', this.#onRefresh);
     this.#cluster.off('+node', this.#watch);
-    for (const node of this.#cluster.nodes('all')) {
-      for (const [name, forward] of this.#nodeForwards) node.off(name, forward);
-    }
+    for (const node of this.#cluster.nodes('all')) this.#unwatch.get(node)?.();
   }
 
   onError(listener: (error: unknown) => void): () => void {
@@ -110,7 +102,22 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   }
 
   readonly #watch = (node: SingleIoredis): void => {
-    for (const [name, forward] of this.#nodeForwards) node.on(name, forward);
+    let isConnected = node.status === 'ready';
+    const onReady = (): void => {
+      isConnected = true;
+      this.#events.emit('node-ready');
+    };
+    // Each try to connect again that fails ends so, too. What the node had not answered, ioredis sends again by itself.
+    const onClose = (): void => {
+      if (isConnected) this.#events.emit('node-lost');
+      isConnected = false;
+    };
+    node.on('ready', onReady);
+    node.on('close', onClose);
+    this.#unwatch.set(node, () => {
+      node.off('ready', onReady);
+      node.off('close', onClose);
+    });
   };
 
   /** The slots were read again. Other masters mean a failover: its new master may not have all locks. */
