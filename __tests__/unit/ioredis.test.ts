@@ -285,6 +285,24 @@ it('A channel of a cluster of ioredis that has no connection leaves nothing in i
   await client.sUnsubscribe('channel');
 });
 
+it('A channel of a cluster of ioredis leaves nothing in a node that is away, which connects again by itself', async () => {
+  const master = instance();
+  const { cluster, client } = clusterOf(master);
+  cluster.slots = new Array(16_384).fill(['h:1']);
+  master.status = 'reconnecting';
+  void client.sSubscribe('channel', jest.fn()).catch(() => undefined);
+  const advance = async (ms: number) => {
+    for (const endsAt = time.now + ms; time.now < endsAt; await time.advance(100)) {
+      for (const own of master.copies) if (own.status === 'connecting') own.becomes('end');
+    }
+    return cluster.eval.mock.calls.length;
+  };
+  expect(await advance(60_000)).toBe(0);
+  master.status = 'ready';
+  expect(await advance(1_100)).toBeGreaterThan(0);
+  await client.sUnsubscribe('channel');
+});
+
 it('A channel of a cluster of ioredis whose slot has moved is tried again, when the client knows where it is', async () => {
   const master = instance();
   const { cluster, client } = clusterOf(master);

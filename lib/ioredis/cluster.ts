@@ -190,8 +190,10 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
 
   /** A redirection tells the caller's client where the slot is now. */
   protected override retrying({ name }: Channel): void {
+    const address = this.#cluster.slots[hashSlot(name)]?.[0];
+    const node = this.#cluster.nodes('all').find((one) => addressOf(one) === address);
     // Without a connection ioredis would keep one after the other.
-    if (this.isReady) void this.#cluster.eval('return 1', 1, name).catch(ignore);
+    if (this.isReady && isReady(node ?? this.#cluster)) void this.#cluster.eval('return 1', 1, name).catch(ignore);
   }
 
   protected restored(): void {
