@@ -71,6 +71,15 @@ describePrivate('The scripts of a fair lock', () => {
     for (const name of [fair.queue, fair.tickets]) expect(await lifeOf(name)).toBeGreaterThan(2 * MINUTE);
   });
 
+  it('The scripts of a fair lock keep the queue for as long as the process of each ticket lives', async () => {
+    await hold('holder:1');
+    await acquire('me:1');
+    await fair.admin.del(fair.queue);
+    await run(ACQUIRE, ['other:1', '60000', 'PUBLISH poll 5000 0 ']);
+    await acquire('me:2');
+    expect(await lifeOf(fair.queue)).toBeGreaterThan(MINUTE - 1_000);
+  });
+
   it('The scripts of a fair lock hand it over to the first that is alive, for no longer than it asked for', async () => {
     await hold('holder:1');
     await enqueue('dead:1', { life: -MINUTE });

@@ -137,6 +137,8 @@ local function note(process, noted, how, ttl, life, isNew)
   if isNoted and not isNew then return end
   local total = life + ${NOTED_LONGER}
   redis.call('HSET', tickets, process, digits(now / 1000 + total) .. ':' .. ttl .. ':' .. how)
+  -- A queue that was gone meanwhile has to outlive what is noted of others.
+  total = math.max(total, redis.call('PTTL', tickets))
   for _, key in ipairs({ queue, tickets }) do
     if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
