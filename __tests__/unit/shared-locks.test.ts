@@ -236,13 +236,13 @@ it('A reader does not enter before those of its process that wait', async () => 
   expect(redis.calls).toHaveLength(2);
 });
 
-it('Readers of a process that wait enter together, up to the first that asks for more', async () => {
+it.each([1, 60])('Readers that wait enter together after %i ms, up to the first that asks for more', async (ms) => {
   const read = reader();
   const more = { ttl: 200_000, renew: true };
   const attempt = lateReply();
   answers = [attempt.promise];
   const waiting = [read.lock(), read.lock({ ttl: 100 }), read.lock(), read.lock(more), read.lock()];
-  await time.advance(1);
+  await time.advance(ms);
   expect(redis.calls).toHaveLength(1);
   attempt.resolve(sharedGranted);
   const holds = (await Promise.all(waiting)).map(holdOf);

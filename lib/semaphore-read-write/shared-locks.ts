@@ -183,7 +183,7 @@ class ReadLock extends SharedLock {
     this.#hold = hold;
     for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
       const now = clock.now();
-      if (!hold.isFreshFor(next.request, now)) break;
+      if (!hold.isFreshFor(next.request, now, now)) break;
       this.queue.pass(turn, this.leaseOf(hold, next, now));
     }
     super.recordLease(lease, hold, turn);
