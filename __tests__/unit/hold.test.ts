@@ -122,11 +122,16 @@ describe('An attempt', () => {
     await time.advance(0);
   });
 
-  it('An attempt that was refused before it ran may be in Redis where that was a copy of it', async () => {
+  it.each([
+    ['before it ran', unread],
+    ['for now', loading],
+  ])('An attempt that was refused %s may be in Redis where that was a copy of it', async (_, error) => {
     const hold = holdOf();
     hold.stamp();
     connection.disruptions++;
-    hold.attempts.failed(unread, Promise.reject(unread));
+    const attempt = Promise.reject(error);
+    attempt.catch(() => undefined);
+    hold.attempts.failed(error, attempt);
     await time.advance(0);
     expect(flagsOf(hold)).toBe(LOST);
   });

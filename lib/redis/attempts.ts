@@ -68,7 +68,7 @@ export class Attempts {
     // A copy that was refused says nothing of the one before it.
     if (isUnsent || (isNotExecuted(error) && !this.wasDisrupted)) return;
     const isAnswer = isServerAnswer(error);
-    if (isAnswer) this.reachedRedis = true;
+    if (isAnswer) this.answered();
     if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
   }
 
