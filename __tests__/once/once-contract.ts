@@ -128,6 +128,23 @@ export function onceContract(pair: () => Promise<Pair>): void {
     expect(await one.run('d', () => one.once('d', () => 'd', KEPT))).toBe('d');
   });
 
+  it('A task of once that would wait for its own result rejects, also after forget() and beside others that wait', async () => {
+    const deadlock = 'would wait for its own result: a deadlock';
+    const again = (key: string) => one.once(key, () => 'again', KEPT);
+    const forgetting = one.once('key', async () => one.forget('key').then(() => again('key')), KEPT);
+    await expect(forgetting).rejects.toThrow(deadlock);
+    const { task: holding, open } = gated('held');
+    const inside = one.run('beside', async () => {
+      await holding();
+      return one.once('beside', () => again('beside'), KEPT);
+    });
+    await until(() => holding.mock.calls.length > 0);
+    const outside = again('beside');
+    open();
+    await expect(inside).rejects.toThrow(deadlock);
+    expect(await outside).toBe('again');
+  });
+
   it('A caller of once that has the lock does not wait for callers that wait for the lock', async () => {
     const task = jest.fn(() => 'outside');
     const { task: holding, open } = gated('held');

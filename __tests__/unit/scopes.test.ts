@@ -170,13 +170,18 @@ it('A call inside a nested run is a new acquisition after an early unlock of the
   );
 });
 
-it('A scope is within itself and those around it', async () => {
+it('A scope is within itself and those of its lock around it', async () => {
   await lock.run(async () => {
     const outer = Scope.current() as Scope;
-    await other.run(() => {
-      const inner = Scope.current() as Scope;
-      expect([inner.isWithin(inner), inner.isWithin(outer), outer.isWithin(inner)]).toEqual([true, true, false]);
-    });
+    await other.run(() =>
+      lock.run(() => {
+        const inner = Scope.current() as Scope;
+        const isWithin = (scope: Scope, ...some: Scope[]) => scope.isWithin(new Set(some));
+        expect([isWithin(inner, inner), isWithin(inner, outer)]).toEqual([true, true]);
+        expect([isWithin(outer, inner), isWithin(inner)]).toEqual([false, false]);
+      }),
+    );
+    await other.run(() => expect(Scope.current()?.isWithin(new Set([outer]))).toBe(false));
   });
 });
 

@@ -63,10 +63,10 @@ export class Scope {
     return scope;
   }
 
-  /** Whether it is `outer`, or was opened inside that. */
-  isWithin(outer: Scope): boolean {
+  /** Whether it is one of these, or was opened inside one of them that has the same lock. */
+  isWithin(some: ReadonlySet<Scope | undefined>): boolean {
     let scope: Scope | undefined = this;
-    while (scope !== undefined && scope !== outer) scope = scope.#parent;
+    while (scope !== undefined && !(scope.#lock === this.#lock && some.has(scope))) scope = scope.#parent;
     return scope !== undefined;
   }
 

@@ -64,6 +64,8 @@ export class Once {
   /** ms */
   readonly #timeout: number;
   readonly #flights = new Map<string, Flight>();
+  /** The scopes of the tasks that run: also where later callers do not wait for their results. */
+  readonly #tasks = new Set<Scope | undefined>();
 
   /** `timeout`: ms for a command. */
   constructor(results: Results, timeout: number) {
@@ -81,13 +83,12 @@ export class Once {
     const running = this.#flights.get(key);
     // A task that has unlocked its lease keeps no result.
     if (running?.scope?.holds === false) this.#end(key, running);
-    const others = this.#flights.get(key);
     const scope = Scope.holding(lock.scopeLock);
-    if (others?.scope !== undefined && scope?.isWithin(others.scope)) {
+    if (scope?.isWithin(this.#tasks)) {
       throw new CannotAcquireLockError(`The task of once("${key}") would wait for its own result: a deadlock`, key);
     }
     // The flight of others waits for the lock that this caller holds.
-    const joined = scope === undefined ? others : undefined;
+    const joined = scope === undefined ? this.#flights.get(key) : undefined;
     const flight = joined ?? this.#start(lock, task, serialize as Serialize, keepFor);
     const wait = new Wait(key, waitTime, signal);
     flight.callers++;
@@ -132,6 +133,7 @@ export class Once {
       lease.signal.throwIfAborted();
       flight.isRunning = true;
       flight.scope = Scope.current();
+      this.#tasks.add(flight.scope);
       // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
       lease.signal.addEventListener('abort', () => this.#end(key, flight), { signal: flight.waiting.signal });
       try {
@@ -139,6 +141,7 @@ export class Once {
         await keep(lease, resultOf(lock), text, keepFor);
         return text;
       } finally {
+        this.#tasks.delete(flight.scope);
         // What has failed is not for those that call while the lock is released.
         this.#end(key, flight);
       }
