@@ -249,6 +249,20 @@ it('A lease in memory is held since its grant, however long its caller waited', 
   expect(lost).toMatchObject([{ heldFor: expect.closeTo(1_000, -2) }]);
 });
 
+it('A minHold in memory ends in time, though the unlock before it is executed after a silence', async () => {
+  jest.useFakeTimers();
+  const { locks, ours, theirs } = openTwo();
+  const lease = await ours.obtain('key').lock({ minHold: 1_000 });
+  locks.goSilent();
+  const unlocked = lease.unlock();
+  await jest.advanceTimersByTimeAsync(900);
+  locks.comeBack();
+  await unlocked;
+  expect(await theirs.obtain('key').tryLock()).toBeNull();
+  await jest.advanceTimersByTimeAsync(100);
+  expect(await theirs.obtain('key').tryLock()).not.toBeNull();
+});
+
 it('InMemoryLocks of several registryKeys are distinguished', async () => {
   const locks = new InMemoryLocks();
   expect(() => locks.holder('key')).toThrow('No registry was made with these locks yet');

@@ -397,8 +397,11 @@ function inMemoryProtocol(
       else send(execute, timeout).then(settle, (cause: unknown) => settle({ state: 'unknown', cause }));
     },
 
-    release: (owner, timeout, keep) =>
-      send(() => (keep === undefined ? lock().release(owner) : lock().keep(owner, keep)), timeout),
+    release(owner, timeout, keep) {
+      // A silence does not make a `minHold` longer.
+      const until = keep && clock.now() + keep.left;
+      return send(() => (until === undefined ? lock().release(owner) : lock().keep(owner, until)), timeout);
+    },
     travel: travels
       ? {
           detach: (owner, to, ttl, timeout) => send(() => lock().detach(owner, to, ttl), timeout),

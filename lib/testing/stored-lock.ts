@@ -1,7 +1,7 @@
 import type { SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
-import type { Grant, Keep, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
+import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, MAX_DELAY, reliableUntil } from '../internal/clock';
 import type { InMemoryLocks } from './in-memory-locks';
@@ -163,13 +163,13 @@ export class StoredLock {
     return typeof found === 'string' ? found : 'released';
   }
 
-  /** In place of a release: its part of the lock stays taken before its `minHold` ends. */
-  keep(owner: string, { left }: Keep): Released {
+  /** In place of a release: its part of the lock stays taken until its `minHold` ends, then. */
+  keep(owner: string, expiresAt: number): Released {
     const found = this.#find(owner);
     if (typeof found === 'string') return found;
     this.#leases.delete(owner);
-    this.#leases.set(KEPT + owner, { ...found, expiresAt: clock.now() + left });
-    this.#watchExpiry();
+    this.#leases.set(KEPT + owner, { ...found, expiresAt });
+    this.expireAndGrant();
     return 'released';
   }
 
