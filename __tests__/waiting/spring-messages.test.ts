@@ -68,6 +68,19 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(messages).toEqual([leftToPollers, lock]);
   });
 
+  it("In the messages of Spring Integration's RedisLockRegistry, the waiters of other locks do not learn that it is left to pollers", async () => {
+    const { lock, legacyChannel } = fixture.namesOf('key');
+    const messages = await messagesOn(fixture.connect(), legacyChannel);
+    await fixture.admin.set(lock, 'me:1');
+    const { LEAVE, NOTIFY } = SPRING_SCRIPTS;
+    const run = ({ source }: Script, ...args: string[]) =>
+      fixture.admin.eval(source, { keys: [lock], arguments: [...args, legacyChannel, 'too'] });
+    await run(LEAVE, 'me:1', 'DEL');
+    await run(NOTIFY);
+    await until(() => messages.includes(lock));
+    expect(messages).toEqual([lock]);
+  });
+
   it("In the messages of Spring Integration's RedisLockRegistry, those that listen on both channels are counted", async () => {
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
     await (await fixture.connect()).subscribe([channel, legacyChannel], () => undefined);
