@@ -280,6 +280,20 @@ describePrivate('A look', () => {
     expect(lock?.heldFor).toBeGreaterThanOrEqual(1_490);
   });
 
+  it('A look finds a lock that was free when its queue was found, and is held by now', async () => {
+    await inRedis(`RPUSH redisson_lock_queue:{a} web-1/${ID}:1`);
+    const sendCommand = async (command: string[]) => {
+      const reply = await client.sendCommand(command);
+      if (command[0] === 'EVAL') await send(`HSET a web-1/${ID}:2 1`);
+      return reply;
+    };
+    const slow = Object.create(client, {
+      withCommandOptions: { value: undefined },
+      sendCommand: { value: sendCommand },
+    });
+    expect((await findLocks(slow)).locks).toMatchObject([{ lock: 'a', holder: 'web-1', waiting: 1 }]);
+  });
+
   it('A look does not take a fair lock for one of pub-sub while its process listens for others', async () => {
     await inRedis();
     const { registry } = createRegistry(client, { registryKey: 'a*{b}', lockType: 'fair' });

@@ -190,7 +190,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     }
   }
 
-  /** The lock whose key this is; of a queue, the lock that nobody holds and that is waited for. */
+  /** The lock whose key this is, or whose queue. */
   async function lockOf(name: string, type: KeyType, isWanted: RegExp): Promise<FoundLock | undefined> {
     const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
     const names = namesOf(queued ?? name);
@@ -206,8 +206,9 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   async function waitedFor(names: LockNames): Promise<FoundLock | undefined> {
-    // A lock that is held is found by its own key.
-    if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
+    const type = await ask('TYPE', names.lock);
+    // It was free when the server listed its keys, or it is found by its own key too.
+    if (type !== 'none') return type === null ? undefined : heldLock(names, type as KeyType);
     const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
     if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', queue: fair });
     if (redissons.length > 0) return made(names, 'redisson', [], { type: 'redisson-fair', queue: redissons });
