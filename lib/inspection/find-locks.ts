@@ -190,12 +190,14 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     }
   }
 
-  /** The lock whose key this is, or whose queue. */
+  /** The lock whose key this is, or whose queue it is. */
   async function lockOf(name: string, type: KeyType, isWanted: RegExp): Promise<FoundLock | undefined> {
     const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
-    return queued === undefined ? heldLock(names, type) : waitedFor(names);
+    if (queued === undefined) return heldLock(names, type);
+    // Somebody may have taken it since the server listed its keys.
+    return (await waitedFor(names)) ?? (listed.has(names.lock) ? undefined : heldLock(names));
   }
 
   async function heldLock(names: LockNames, known?: KeyType): Promise<FoundLock | undefined> {
@@ -206,9 +208,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   async function waitedFor(names: LockNames): Promise<FoundLock | undefined> {
-    const type = await ask('TYPE', names.lock);
-    // It was free when the server listed its keys, or it is found by its own key too.
-    if (type !== 'none') return type === null ? undefined : heldLock(names, type as KeyType);
+    // A lock that is held is found by its own key.
+    if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
     const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
     if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', queue: fair });
     if (redissons.length > 0) return made(names, 'redisson', [], { type: 'redisson-fair', queue: redissons });
