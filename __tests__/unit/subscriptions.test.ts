@@ -3,6 +3,7 @@ import { EventEmitter } from 'node:events';
 import { expect, it, jest } from '@jest/globals';
 import type { LockWarning, RedisClient } from '../../lib';
 import { clock } from '../../lib/internal/clock';
+import { ConnectionMonitor } from '../../lib/redis/connection';
 import { isSubscriber, Subscriber, type Subscription } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, silence } from '../support/mock-redis';
@@ -469,6 +470,22 @@ it('A connection of our own is not made again for a client that was closed, whic
   if (second !== undefined) second.isOpen = false;
   second?.emit('error', CUT);
   expect(reasons()).toEqual([]);
+});
+
+it('A connection of our own ends with the client, and the next waiter has another one when that is open again', async () => {
+  const owns = [connection(), connection()];
+  const client = new EventEmitter();
+  const { listen, woken } = opened(owns, {}, client);
+  ConnectionMonitor.of(client).onReconnect(() => undefined);
+  await listen('x');
+  client.emit('end');
+  await time.advance(0);
+  expect([owns[0]?.told, woken]).toEqual([
+    ['+x', 'destroy'],
+    ['x', 'x'],
+  ]);
+  await listen('x');
+  expect(owns[1]?.told).toEqual(['+x']);
 });
 
 it('A connection of our own that another one has followed is destroyed when it connects, or tries to', async () => {

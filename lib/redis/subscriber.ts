@@ -389,6 +389,7 @@ export class Subscriber {
     own.unref?.();
     // The server that the client was handed over by is about to go, and the client knows the address of the next one.
     const stopHandOffs = onHandOff(() => this.#endAll());
+    const stopWatching = ConnectionMonitor.of(client).onClose(() => this.#endAll());
     const connect = async (): Promise<RedisSubscriber> => {
       await own.connect();
       if (own.isOpen === false || !isCurrent()) throw new Error('it was closed while it connected');
@@ -398,6 +399,7 @@ export class Subscriber {
     };
     const close = (): void => {
       stopHandOffs();
+      stopWatching();
       // node-redis leaves a socket open that connects after `destroy`: its next event ends it.
       if (own.isReady !== false) void destroy(own);
     };
