@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import { InMemoryLocks } from '../../lib/testing';
+import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import type { StoredKind, StoredLock } from '../../lib/testing/stored-lock';
 
 beforeEach(() => {
@@ -97,6 +97,21 @@ it('Locks in memory that are silent refuse at once what a closed registry asks, 
   expect(await Promise.all([sent, late])).toEqual(['closed', 'closed']);
   locks.comeBack();
   expect(execute).toHaveBeenCalledTimes(2);
+});
+
+it('A registry in memory that is closed in a silence leaves no timer, and what it left undone is not tried again', async () => {
+  const locks = new InMemoryLocks();
+  const registry = new InMemoryLockRegistry({ locks });
+  jest.runAllTimers(); // those of other tests
+  locks.steal('key', { ttl: 1_000_000 });
+  const waiting = registry.obtain('key').tryLock({ waitTime: 10 });
+  await jest.advanceTimersByTimeAsync(0);
+  locks.goSilent();
+  await jest.advanceTimersByTimeAsync(100);
+  expect(await waiting).toBeNull();
+  await registry.close({ timeout: 0 });
+  await jest.advanceTimersByTimeAsync(10_000);
+  expect(jest.getTimerCount()).toBe(0);
 });
 
 it('A request in memory that was answered after a silence leaves no listener', async () => {

@@ -236,7 +236,7 @@ function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
 }
 
 /** Nothing is lost on the way to locks in memory, and nothing comes in another order. */
-const connectionTo = (locks: InMemoryLocks): Connection => ({
+const connectionTo = (locks: InMemoryLocks): Connection & { isClosed: boolean } => ({
   connectionEpoch: 0,
   disruptions: 0,
   isClosed: false,
@@ -260,6 +260,7 @@ export function inMemoryBackend(
   givenType: LockType = 'spin',
 ): LockBackend {
   const { format, hasCompanions } = traitsOf(givenType);
+  const connection = connectionTo(locks);
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
   const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
@@ -297,7 +298,7 @@ export function inMemoryBackend(
   const { results } = locks;
   const anyShared = { ...useOf('semaphore'), as: 'a semaphore or a read/write lock' };
   return {
-    connection: connectionTo(locks),
+    connection,
     inspector: inspectorOf(useOf('lock')),
     heldScripts,
     results: {
@@ -316,7 +317,9 @@ export function inMemoryBackend(
     explainWrongType: (error) => Promise.resolve(error),
     onReconnect: (listener) => locks.onReconnect(listener),
     onSilence: (listener) => locks.onSilence(listener),
-    close: () => Promise.resolve(),
+    async close() {
+      connection.isClosed = true;
+    },
     /** `close` needs no timer then, which a test may have faked. */
     cutOff: () => closed.abort(new ClientClosedError('The registry was closed before Redis answered')),
   };

@@ -235,8 +235,9 @@ export class StoredLock {
     for (const position of waiting) this.#queue.set(position.ticket, position);
   }
 
-  /** Wakes those that wait, without the lock. They keep their positions. */
+  /** A silence begins: wakes those that wait, without the lock. They keep their positions. */
   wakeWaiters(): void {
+    this.#watchExpiry();
     for (const { receive } of [...this.#queue.values()]) receive?.(NOT_GRANTED);
   }
 
@@ -290,7 +291,8 @@ export class StoredLock {
   /** Runs while somebody waits, who has to get the lock when it expires. It keeps the process alive: a caller waits. */
   #watchExpiry(): void {
     clock.clearTimeout(this.#expiry);
-    const [, first] = this.#queue.size === 0 ? [] : (this.#byEnd[0] ?? []);
+    const isOfUse = this.#queue.size > 0 && !this.#store.isSilent;
+    const [, first] = (isOfUse && this.#byEnd[0]) || [];
     if (first === undefined) return;
     const ms = Math.max(1, Math.min(Math.ceil(first.expiresAt - clock.now()), MAX_DELAY));
     this.#expiry = clock.setTimeout(() => this.expireAndGrant(), ms);
