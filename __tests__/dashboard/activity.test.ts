@@ -36,6 +36,17 @@ it('The page forgets the calls of two minutes ago, though nobody has called sinc
   expect(activity.busiest()).toEqual([]);
 });
 
+it('The page remembers a bounded number of the registries of its process', async () => {
+  activity = new Activity();
+  const owners: string[] = [];
+  for (let i = 0; i <= 1_000; i++) {
+    const { registry } = createRegistry(mockRedis());
+    await registry.run('key', () => owners.push(`${registry.id}:1`));
+    await registry.close();
+  }
+  expect([owners[0], owners[1_000]].map((owner) => activity.isOfProcess(String(owner)))).toEqual([false, true]);
+});
+
 it('The page of one registryKey shows nothing of other registries of its process', async () => {
   const [ours, others] = [createRegistry(mockRedis()), createRegistry(mockRedis())];
   using page = dashboard(mockRedis(), { registryKey: ours.registryKey, token: TOKEN });

@@ -53,7 +53,7 @@ interface Waits {
 const CHANGES = 1_000;
 /** How many of them are shown. */
 export const SHOWN_CHANGES = 100;
-/** How many keys are counted at a time: more are left out. */
+/** How many keys are counted at a time: more are left out. As many registries are known. */
 const COUNTED = 1_000;
 /** How many keys are shown. */
 const SHOWN = 10;
@@ -72,7 +72,7 @@ export class Activity {
   readonly holdTimes = new HoldTimes();
   /** What this process holds, by owner value: readers of a process share one. `at` on the monotonic clock. */
   readonly held = new Map<string, { readonly at: number; renewed: boolean; leases: number }>();
-  /** The ids of the registries that held locks: several processes may have one name. */
+  /** The ids of the registries that held locks last: several processes may have one name. */
   readonly #ids = new Set<string>();
   /** Whether the process has called a lock: a viewer never does. */
   wasCalled = false;
@@ -178,7 +178,9 @@ export class Activity {
       const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
       one.leases++;
       this.held.set(owner, one);
+      this.#ids.delete(processOf(owner));
       this.#ids.add(processOf(owner));
+      if (this.#ids.size > COUNTED) this.#ids.delete(this.#ids.keys().next().value as string);
     }
   }
 
