@@ -493,6 +493,19 @@ it('A grant that replicas do not acknowledge is warned of too where its attempt 
   expect(warnings).toMatchObject([{ code: 'NOT_REPLICATED' }]);
 });
 
+it.each([
+  ['reports contention, once it was given back', async () => released, { name: 'LockTimeoutError' }],
+  ['reports the lack while that is not known', silence, LACKING],
+])(
+  'A grant that replicas do not acknowledge, before another owner has the lock: the call %s',
+  async (_, give, error) => {
+    const { registry, own } = unreplicated({ commandTimeout: 100 });
+    own.evalSha.mockImplementation(async () => refused(20_000)).mockResolvedValueOnce(granted);
+    redis.evalSha.mockImplementation(give);
+    expect(await settled(registry.obtain('key').lock({ waitTime: 800 }))).toMatchObject({ error });
+  },
+);
+
 it('A grant that replicas do not acknowledge ends what was known of the holder before', async () => {
   const { registry, own } = unreplicated();
   own.evalSha.mockResolvedValueOnce(refused(20_000));

@@ -74,7 +74,7 @@ describe('An attempt', () => {
   const flagsOf = (hold: Hold): string =>
     Object.entries({
       certain: hold.attempts.areCertain,
-      'wrote nothing': hold.attempts.haveWrittenNothing,
+      'wrote nothing': hold.attempts.wereNeverInDoubt,
       reachedRedis: hold.attempts.reachedRedis,
       lostTrack: hold.attempts.lostTrack,
       mayBeInRedis: hold.mayBeInRedis,

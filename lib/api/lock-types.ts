@@ -12,18 +12,22 @@ interface LockTypeTraits {
   readonly expireAfter: number;
   readonly needsRegistryKey: boolean;
   readonly nameSeparator: NameSeparator;
+  /** Waiters are notified by messages, and the client has to be able to listen. */
+  readonly needsMessages: boolean;
+  /** Its leases can be detached, and adopted. */
+  readonly travels: boolean;
   /** When a lock has companion keys, which need its hash slot on a single server too. */
   readonly hasCompanions: 'always' | 'with fencing' | 'never';
 }
 
 const SPRING: LockTypeTraits = {
   ...{ format: 'spring', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
-  hasCompanions: 'with fencing',
+  ...{ needsMessages: true, travels: true, hasCompanions: 'with fencing' },
 };
 /** `expireAfter`: Redisson's lockWatchdogTimeout. */
 const REDISSON: LockTypeTraits = {
   ...{ format: 'redisson', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
-  hasCompanions: 'never',
+  ...{ needsMessages: true, travels: true, hasCompanions: 'never' },
 };
 
 /**
@@ -31,11 +35,11 @@ const REDISSON: LockTypeTraits = {
  * these names too and need no scripts. `protocols/lock-types.ts` says what each is made of.
  */
 const traits = {
-  spin: SPRING,
+  spin: { ...SPRING, needsMessages: false },
   'pub-sub': SPRING,
   fair: { ...SPRING, hasCompanions: 'always' },
   redisson: REDISSON,
-  'redisson-fair': REDISSON,
+  'redisson-fair': { ...REDISSON, travels: false },
 } satisfies Record<string, LockTypeTraits>;
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. */

@@ -32,7 +32,7 @@ const MOST_REPETITIONS = 3;
 const STATES = new States('call', {
   /** The call waits for the turn, or was just made. A hold of this process may come with the turn. */
   'in line': ['asking', 'asleep', 'served', 'gone'],
-  /** An attempt is in flight, until it is answered or fails. */
+  /** An attempt is in flight, until it is answered or fails. The next caller in line may go on with it. */
   asking: ['granted', 'asleep', 'served', 'gone'],
   /** Between two attempts: it was refused or failed, or others go first. `fair`: a message may grant it. */
   asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
@@ -81,7 +81,7 @@ export class Call {
   #timeout: number | undefined;
   /** A lease that came from another caller of this process while this one waited for Redis. */
   #received: RedisLease | undefined;
-  /** False for the single attempt of a caller that has no turn. */
+  /** False for a caller of a shared lock that has no turn: it makes one attempt, beside the caller that has it. */
   #mayQueue = true;
   /** How often a grant came after a silence, and was requested once more. */
   #repetitions = 0;
@@ -94,8 +94,8 @@ export class Call {
   /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
   #answerBy: number;
   #backoff: Backoff | undefined;
-  /** Too few replicas acknowledged the last grant; and since when. */
-  #notReplicated: { readonly error: NotReplicatedError; readonly since: number } | undefined;
+  /** Too few replicas acknowledged the last grant; since when; and whether Redis has confirmed that it was given back. */
+  #notReplicated: { error: NotReplicatedError; since: number; isGivenBack: boolean } | undefined;
 
   constructor(lock: RedisLock, protocol: LockProtocol, request: LockRequest, wait: Wait) {
     this.#lock = lock;
@@ -130,7 +130,8 @@ export class Call {
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
       if (entry instanceof RedisLease) {
-        this.#state = become.served(this.#state);
+        // What a call before has left to it is not needed.
+        this.#abandon('served');
         return entry;
       }
       this.#turn = entry;
@@ -320,7 +321,7 @@ export class Call {
       const { minHold, permits } = this.request;
       const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
       this.#asked = { hold: new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol) };
-    } else if (this.#asked.hold.attempts.haveWrittenNothing) {
+    } else if (this.#asked.hold.attempts.wereNeverInDoubt) {
       this.#asked.hold.renameTo(this.#newOwner());
     }
     this.#asked.hold.stamp();
@@ -395,6 +396,8 @@ export class Call {
     const wait = this.wait;
     this.#backoff?.reset();
     asked.refusal = refusal;
+    // Another owner has the lock, unless it is the grant that was not given back.
+    if (this.#notReplicated?.isGivenBack) this.#notReplicated = undefined;
     this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
@@ -456,14 +459,19 @@ export class Call {
     const { givingBack, settings, warnNotReplicated } = this.#lock.services;
     if (wait.remaining > 0) warnNotReplicated(error, wait.key);
     const askedAt = clock.now();
-    this.#notReplicated = { error, since: this.#notReplicated?.since ?? askedAt };
-    const left = Math.min(this.#timeLeft, this.#notReplicated.since + settings.unavailableAfter - askedAt);
+    const { since = askedAt } = this.#notReplicated ?? {};
+    const missing = { error, since, isGivenBack: false };
+    this.#notReplicated = missing;
+    const left = Math.min(this.#timeLeft, since + settings.unavailableAfter - askedAt);
     const limit = Math.min(settings.commandTimeout, Math.max(left, LEAST_TIME_TO_ANSWER));
     this.#protocol.availability.ask(askedAt);
     const { outcome } = await wait.unlessAborted(givingBack.within(limit, hold));
     this.#asked = undefined;
-    if (outcome !== 'failed') this.#protocol.availability.answered(askedAt);
-    if (clock.now() - this.#notReplicated.since >= settings.unavailableAfter) {
+    if (outcome !== 'failed') {
+      this.#protocol.availability.answered(askedAt);
+      missing.isGivenBack = true;
+    }
+    if (clock.now() - since >= settings.unavailableAfter) {
       throw cannotAcquire(wait.key, error.message, error);
     }
   }

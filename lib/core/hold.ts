@@ -140,7 +140,7 @@ export class Hold implements Timed {
   }
 
   /**
-   * For its next attempt, while it has written nothing: an owner value says when the attempt was made. The ticket of a
+   * For its next attempt, while nothing of it is in Redis: an owner value says when the attempt was made. The ticket of a
    * position stays.
    */
   renameTo(owner: string): void {
@@ -161,8 +161,8 @@ export class Hold implements Timed {
 
   /** Something of it may be in Redis, or may still be written there. */
   get mayBeInRedis(): boolean {
-    const { haveWrittenNothing, inDoubt, reachedRedis } = this.attempts;
-    return inDoubt > 0 || (reachedRedis && (!haveWrittenNothing || this.isEnqueued));
+    const { wereNeverInDoubt, inDoubt, reachedRedis } = this.attempts;
+    return inDoubt > 0 || (reachedRedis && (!wereNeverInDoubt || this.isEnqueued));
   }
 
   // Leases

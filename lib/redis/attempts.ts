@@ -85,8 +85,8 @@ export class Attempts {
     this.settled = Promise.all([this.settled, settled]);
   }
 
-  /** Each attempt was refused for certain: no owner value of theirs is in Redis, or can get there. */
-  get haveWrittenNothing(): boolean {
+  /** The outcome of each was known at once: no owner value of those that were refused is in Redis, or can get there. */
+  get wereNeverInDoubt(): boolean {
     return this.settled === undefined && !this.lostTrack;
   }
 

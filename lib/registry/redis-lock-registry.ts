@@ -1,5 +1,5 @@
 import type { LockState } from '../api/distributed-lock';
-import { type LockType, SHARDED_SUBSCRIPTION_MODES } from '../api/lock-types';
+import { type LockType, SHARDED_SUBSCRIPTION_MODES, traitsOf } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
@@ -54,7 +54,8 @@ export class RedisLockRegistry extends BackedLockRegistry {
     const { pollInterval } = client;
     const checked = checkedOptions(CHECKS, options);
     const settings = registrySettings(pollInterval ? { idleBetweenTries: pollInterval, ...checked } : checked, 'spin');
-    if (pollInterval && settings.lockType !== 'spin') throw new TypeError(needsMessages(settings.lockType));
+    if (pollInterval && traitsOf(settings.lockType).needsMessages)
+      throw new TypeError(needsMessages(settings.lockType));
     super(settings, redisBackend(client, settings));
   }
 
@@ -103,7 +104,7 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
     shared: sharedBackend(parts),
     results: resultsIn(
       redis,
-      settings.lockType === 'spin' ? undefined : parts.subscriber(false, false),
+      traitsOf(settings.lockType).needsMessages ? parts.subscriber(false, false) : undefined,
       settings.idleBetweenTries,
     ),
     open: (names) => protocols.open(names),

@@ -123,7 +123,7 @@ if isFree and (not head or head == owner) then
 end
 if not isFree and redis.call('HEXISTS', lock, holder) == 1 then
   ${PROLONG}
-  return token and tonumber(redis.call('GET', token)) or 1
+  return token and tonumber(redis.call('GET', token) or redis.call('INCR', token)) or 1
 end
 local life = redis.call('PTTL', lock)
 if queues and not (isQueued and redis.call('ZSCORE', timeouts, owner)) then

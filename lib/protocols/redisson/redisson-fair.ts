@@ -99,7 +99,7 @@ export class RedissonFairProtocol implements LockProtocol {
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
     return this.#run(ACQUIRE, ticket, ttl, [waits ? '1' : '0', hold.owner], timeout, (reply): Grant | Refusal => {
       const answer = this.#services.format.answerIn(ACQUIRE, reply, 3, hold, hintsBefore);
-      if (!answer.granted && hold.attempts.haveWrittenNothing) hold.owner = ticket;
+      if (!answer.granted && hold.attempts.wereNeverInDoubt) hold.owner = ticket;
       if (!answer.granted && waits && ticket !== this.#enqueued) {
         this.#enqueued = ticket;
         this.#waiting = undefined;

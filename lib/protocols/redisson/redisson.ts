@@ -62,7 +62,7 @@ end
 -- Not by pcall: a key of another type is an error that waiting does not mend.
 if redis.call('HEXISTS', lock, owner) == 0 then return { redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] } end
 ${PROLONG}
-return KEYS[2] and tonumber(redis.call('GET', KEYS[2])) or 1`,
+return KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2])) or 1`,
   ...HASH,
   publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
   leftToPollers: LEFT_TO_POLLERS,

@@ -197,6 +197,7 @@ class SharedProtocol implements LockProtocol {
     timeout: number,
     use: (found: Released, answer: Grant | Refusal) => T,
   ): Promise<T> {
+    // The script enters it under this attempt's owner value, in place of that of an earlier one.
     const { owner: ticket, ticket: earlier, since, ttl, waits, sentAt, drift, leastLife } = hold;
     const { permits } = this;
     if (waits) {
