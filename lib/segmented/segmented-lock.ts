@@ -148,7 +148,7 @@ export class SegmentedLock {
    *
    * @throws the task's own error, or `signal.reason`.
    * @throws LockLostError when the lease was lost, as `DistributedLock.run` does.
-   * @throws LockTimeoutError when the time is over and a segment that was not entered is still busy.
+   * @throws LockTimeoutError when the time is over before each segment was entered.
    * @throws LockQueueFullError when it would wait, and `maxWaiting` callers wait for each of the segments already.
    * @throws CannotAcquireLockError when Redis fails for any segment, even if others might serve.
    * @throws RegistryClosedError when the registry is closed.
