@@ -80,6 +80,28 @@ it('Through a cluster of valkey-glide, nothing is found, which says so', async (
   expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
 });
 
+it('A look at many locks of fair processes that listen takes little longer than if none did', async () => {
+  const names = Array.from({ length: 15_000 }, (_, i) => `orders:order:${i}`);
+  const owner = `web-7:4121:${'A'.repeat(22)}:1795557762000000`;
+  const timeOf = async (channels: readonly string[]) => {
+    const answers: Readonly<Record<string, (args: readonly string[]) => unknown>> = {
+      TIME: () => ['1795557762', '0'],
+      PUBSUB: ([what, ...rest]) => (what === 'NUMSUB' ? rest.flatMap((channel) => [channel, 1]) : channels),
+      EVAL: () => ['0', names.length, '', ...names.flatMap((name) => [name, 'string'])],
+      GETRANGE: () => owner,
+      PTTL: () => 60_000,
+    };
+    const sendCommand = async ([command = '', ...args]: string[]) => answers[command]?.(args) ?? [];
+    const startedAt = performance.now();
+    const { locks } = await findLocks({ sendCommand } as never);
+    expect(locks.filter(({ type }) => type === 'fair')).toHaveLength(channels.length);
+    return performance.now() - startedAt;
+  };
+  await timeOf([]);
+  const without = await timeOf([]);
+  expect(await timeOf(names.map((name) => `{${name}}:grants:${owner}`))).toBeLessThan(3 * without);
+});
+
 describePrivate('A look at a cluster', () => {
   it('A look does not take the locks of a slot that is moving to another server for free', async () => {
     const cluster = await untilTheEnd(startCluster());

@@ -128,21 +128,20 @@ function listenersOf(counts: readonly (Counts | undefined)[]) {
   const areKnown = !counts.includes(undefined);
   const sums = new Map<string, number>();
   const registryKeys = new Map<string, string>();
-  const grants: string[] = [];
+  /** What the channels begin with that grants are published on. */
+  const grants = new Set<string>();
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
     // The channel of a lock has its registryKey twice.
     const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
-    if (channel.includes('}:grants:')) grants.push(channel);
+    if (!channel.includes('}:grants:')) continue;
+    for (const { index } of channel.matchAll(/:/g)) grants.add(channel.slice(0, index));
   }
   /** `null`: nobody listens, as far as it is known. */
   const of = (name: string): number | null => (areKnown ? (sums.get(name) ?? null) : null);
   /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
-  const isHeardByFair = (names: LockNames): boolean => {
-    const own = `${companion(names, 'grants')}:`;
-    return grants.some((channel) => channel.startsWith(own));
-  };
+  const isHeardByFair = (names: LockNames): boolean => grants.has(companion(names, 'grants'));
   return { of, registryKeyOf: (lock: string) => registryKeys.get(lock), isHeardByFair };
 }
 
