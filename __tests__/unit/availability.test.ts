@@ -56,12 +56,15 @@ it('While a question is unanswered, an answer to one that was sent 250 ms before
 });
 
 it.each([10, 0])(
-  'While a question is unanswered, the end of the caller of one that was sent %i ms before it does not end the silence',
+  'While a question is unanswered, the end of the caller of one that was sent %i ms before or after it does not end the silence',
   (at) => {
     const { availability, questions } = askedAt(0, at);
     const [first, last] = questions as [Question, Question];
+    const other = askedAt(0, at);
     availability.withdraw(first);
+    other.availability.withdraw(other.questions[1] as Question);
     expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([1_000 - at, true]);
+    expect(other.availability.silence(0, 1_000)).toBe(1_000);
     availability.withdraw(last);
     expect([availability.silence(0, 1_000), availability.isSilent(1_000)]).toEqual([0, false]);
   },

@@ -635,6 +635,8 @@ it('A call for several keys leaves nothing of a lock that was not asked for, sin
   expect(await settled(several.tryLock())).toMatchObject({ value: null });
   await time.advance(5_000);
   expect(redis.sent).toBe(1);
+  redis.evalSha.mockResolvedValueOnce([refused(20_000), []]).mockResolvedValueOnce(granted);
+  expect(await settled(several.lock())).toMatchObject({ value: { key: '{tag}:a + {tag}:b' } });
 });
 
 it('A call that fails on a cluster says which slot did not answer', async () => {

@@ -1,4 +1,4 @@
-import { expect, it } from '@jest/globals';
+import { expect, it, jest } from '@jest/globals';
 import { POLL } from '../../lib/protocols/fair/fair-scripts';
 import { FakeClock } from '../support/fake-clock';
 import { startFair as start, table } from '../support/fake-fair';
@@ -186,7 +186,8 @@ it.each<[string, error: unknown, unavailableAfter: number, isOver: boolean]>([
   all.redis.last.fail(error);
   await time.advance(0);
   expect(time.delays).toEqual([101]);
-  expect([(await time.settled(outcome, 10)) !== undefined, all.lock.availability.failure]).toEqual([isOver, error]);
+  const { failure, inFlight } = all.lock.availability;
+  expect([(await time.settled(outcome, 10)) !== undefined, failure, inFlight]).toEqual([isOver, error, undefined]);
 });
 
 it.each(['NOAUTH Authentication required.', "NOPERM this user has no permissions to run the 'evalsha' command"])(
@@ -303,7 +304,6 @@ it('A poll whose caller leaves meanwhile is followed by none, whatever happened'
     await left;
     end();
     redis.sent.length = 0;
-    time.delays = [];
     return { reply, fail };
   };
   const alone = await asked(() => undefined);
@@ -311,9 +311,10 @@ it('A poll whose caller leaves meanwhile is followed by none, whatever happened'
   await time.advance(0);
   expect([lock.availability.failure, redis.news]).toEqual([undefined, []]);
   const failed = await asked(() => undefined);
+  const scheduled = jest.spyOn(all.format.pollTimer, 'schedule');
   failed.fail(new Error('LOADING'));
   await time.advance(0);
-  expect([time.delays, redis.news]).toEqual([[], []]);
+  expect([scheduled.mock.calls, redis.news]).toEqual([[], []]);
   lock.leaseLost();
   const next = holdOf(lock, 'me:2');
   await all.queue(next);

@@ -52,7 +52,7 @@ interface Asked {
   /** What the attempts ask for, and may leave in Redis. */
   readonly hold: Hold;
   /** The last attempt. */
-  question?: Question<Grant | Refusal>;
+  readonly question: Question<Grant | Refusal>;
   /** The last answer that another owner has the lock. */
   refusal?: Refusal | undefined;
 }
@@ -161,10 +161,8 @@ export class Call {
    */
   exchange(ended: RedisLease, limit: number): Promise<Released> {
     const protocol = this.#protocol;
-    const asked = this.#toAsk();
-    const { hold } = asked;
+    const { hold, question } = this.#toAsk();
     this.#state = become.asking(this.#state);
-    const question = this.#ask(asked);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, limit, ended.hold.keep);
     const attempt = exchange.then(({ answer }) => {
       if (answer instanceof NotReplicatedError) throw answer;
@@ -191,7 +189,7 @@ export class Call {
     this.#received = lease;
     const asked = this.#asked;
     if (asked !== undefined && next?.goesOnWith(asked)) this.#asked = undefined;
-    else if (asked?.question !== undefined) this.#protocol.availability.withdraw(asked.question);
+    else if (asked !== undefined) this.#protocol.availability.withdraw(asked.question);
     this.#abandon('served');
   }
 
@@ -201,8 +199,8 @@ export class Call {
     const { question, refusal } = asked;
     const { leastLife, permits, ttl, waits } = asked.hold;
     const isSame = Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
-    const reply = question?.reply ?? (refusal && Promise.resolve(refusal));
-    if (question === undefined || reply === undefined || !waits || !isSame) return false;
+    const reply = question.reply ?? (refusal && Promise.resolve(refusal));
+    if (reply === undefined || !waits || !isSame) return false;
     this.#asked = asked;
     // The attempt has the time of the call before, and this one may have less.
     question.reply = answered(reply, this.#firstTimeout());
@@ -217,7 +215,7 @@ export class Call {
 
   /** What it sent is not answered yet. */
   get isAttempting(): boolean {
-    return this.#asked?.question?.reply !== undefined;
+    return this.#asked?.question.reply !== undefined;
   }
 
   /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or is before it. */
@@ -241,9 +239,9 @@ export class Call {
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
-      const attempt = this.#asked?.question?.reply ?? this.#send();
+      const attempt = this.#asked?.question.reply ?? this.#send();
       const asked = this.#asked as Asked;
-      const question = asked.question as Question;
+      const { question } = asked;
       let answer: Grant | Refusal | undefined;
       try {
         // The caller of a shared lock may get a hold of this process meanwhile.
@@ -295,9 +293,7 @@ export class Call {
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
-    const asked = this.#toAsk();
-    const { hold } = asked;
-    const question = this.#ask(asked);
+    const { hold, question } = this.#toAsk();
     const { unavailableAfter } = this.#lock.services.settings;
     // A call that was made just now has seen no silence.
     const isNew = hold.sentAt - wait.calledAt < 1;
@@ -310,23 +306,22 @@ export class Call {
     return question.reply;
   }
 
-  #ask(asked: Asked): Question<Grant | Refusal> {
-    asked.question = this.#protocol.availability.ask(asked.hold.sentAt);
-    return asked.question;
+  /** What is asked for with the next attempt: all of a call's are for one hold. */
+  #toAsk(): Asked {
+    const before = this.#asked;
+    const hold = before?.hold ?? this.#newHold();
+    if (before?.hold.attempts.wereNeverInDoubt) hold.renameTo(this.#newOwner());
+    hold.stamp();
+    hold.since = this.wait.startedAt;
+    const question = this.#protocol.availability.ask<Grant | Refusal>(hold.sentAt);
+    this.#asked = { hold, question, refusal: before?.refusal };
+    return this.#asked;
   }
 
-  /** What is asked for: made with the first attempt, and stamped for the next. */
-  #toAsk(): Asked {
-    if (this.#asked === undefined) {
-      const { minHold, permits } = this.request;
-      const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
-      this.#asked = { hold: new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol) };
-    } else if (this.#asked.hold.attempts.wereNeverInDoubt) {
-      this.#asked.hold.renameTo(this.#newOwner());
-    }
-    this.#asked.hold.stamp();
-    this.#asked.hold.since = this.wait.startedAt;
-    return this.#asked;
+  #newHold(): Hold {
+    const { minHold, permits } = this.request;
+    const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
+    return new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol);
   }
 
   #newOwner(): string {
@@ -338,8 +333,7 @@ export class Call {
 
   /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
   async #failed(error: unknown, asked: Asked, attempt: Promise<unknown>): Promise<void> {
-    const { hold } = asked;
-    const question = asked.question as Question;
+    const { hold, question } = asked;
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (wait.isInterrupted) {
@@ -493,9 +487,9 @@ export class Call {
     const isGranted = this.#state === 'granted';
     this.#state = become[end](this.#state);
     if (this.#asked !== undefined) {
-      const { question, hold } = this.#asked;
+      const { hold, question } = this.#asked;
       // An exchange was sent before this call could notice that it was interrupted.
-      if (question?.reply !== undefined) hold.attempts.doubt(question.reply);
+      if (question.reply !== undefined) hold.attempts.doubt(question.reply);
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();
