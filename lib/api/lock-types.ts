@@ -12,22 +12,22 @@ interface LockTypeTraits {
   readonly expireAfter: number;
   readonly needsRegistryKey: boolean;
   readonly nameSeparator: NameSeparator;
-  /** Waiters are notified by messages, and the client has to be able to listen. */
-  readonly needsMessages: boolean;
-  /** Its leases can be detached, and adopted. */
-  readonly travels: boolean;
+  /** Waiters poll: the client need not be able to listen. */
+  readonly polls?: true;
+  /** False: its leases can be neither detached nor adopted. */
+  readonly travels?: false;
   /** When a lock has companion keys, which need its hash slot on a single server too. */
   readonly hasCompanions: 'always' | 'with fencing' | 'never';
 }
 
 const SPRING: LockTypeTraits = {
   ...{ format: 'spring', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
-  ...{ needsMessages: true, travels: true, hasCompanions: 'with fencing' },
+  hasCompanions: 'with fencing',
 };
 /** `expireAfter`: Redisson's lockWatchdogTimeout. */
 const REDISSON: LockTypeTraits = {
   ...{ format: 'redisson', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
-  ...{ needsMessages: true, travels: true, hasCompanions: 'never' },
+  hasCompanions: 'never',
 };
 
 /**
@@ -35,7 +35,7 @@ const REDISSON: LockTypeTraits = {
  * these names too and need no scripts. `protocols/lock-types.ts` says what each is made of.
  */
 const traits = {
-  spin: { ...SPRING, needsMessages: false },
+  spin: { ...SPRING, polls: true },
   'pub-sub': SPRING,
   fair: { ...SPRING, hasCompanions: 'always' },
   redisson: REDISSON,

@@ -54,8 +54,7 @@ export class RedisLockRegistry extends BackedLockRegistry {
     const { pollInterval } = client;
     const checked = checkedOptions(CHECKS, options);
     const settings = registrySettings(pollInterval ? { idleBetweenTries: pollInterval, ...checked } : checked, 'spin');
-    if (pollInterval && traitsOf(settings.lockType).needsMessages)
-      throw new TypeError(needsMessages(settings.lockType));
+    if (pollInterval && !traitsOf(settings.lockType).polls) throw new TypeError(needsMessages(settings.lockType));
     super(settings, redisBackend(client, settings));
   }
 
@@ -104,7 +103,7 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
     shared: sharedBackend(parts),
     results: resultsIn(
       redis,
-      traitsOf(settings.lockType).needsMessages ? parts.subscriber(false, false) : undefined,
+      traitsOf(settings.lockType).polls ? undefined : parts.subscriber(false, false),
       settings.idleBetweenTries,
     ),
     open: (names) => protocols.open(names),

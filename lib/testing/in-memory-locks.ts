@@ -274,7 +274,7 @@ export function inMemoryBackend(
     // Throws for a name whose companion would be in another hash slot.
     if (use.isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
       names.companion('queue');
-    const travels = !use.isShared && traitsOf(lockType).travels;
+    const travels = !use.isShared && traitsOf(lockType).travels !== false;
     return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
   const state = (names: LockNames, seenAs: Use): Inspected => {

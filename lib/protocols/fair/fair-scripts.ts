@@ -84,8 +84,7 @@ local function mint()
   ${mint('fence')}
 end
 
--- The token of the grant that holds the lock: its time, unless the clock was set back. Empty where a process without
--- fencing may have granted it.
+-- The token of the grant that holds the lock; empty where a process without fencing may have granted it.
 local function tokenOf(owner)
   local last = fence and redis.call('GET', fence)
   local grantedAt = string.match(owner, '@(%d+)$')
@@ -101,14 +100,13 @@ end
 -- ms for which a free lock is left to pollers.
 local function pauseLeft() return math.max(0, math.ceil(-sincePause())) end
 
--- ms until another attempt is worth it: until the lock's key ends, or until a free lock may be handed over.
+-- ms until the lock's key ends, or until a free lock may be handed over.
 local function lifeLeft()
   local life = redis.call('PTTL', lock)
   return life == -2 and pauseLeft() or life
 end
 
--- OUTSIDER, unless the holder has a grant from the queue, or its process runs the script, or has had a ticket lately:
--- then it is noted.
+-- OUTSIDER, unless the holder has a grant from the queue, or its process runs the script, or is noted.
 local function outsider(holder, process, itsNoted)
   if not holder or string.find(holder, '@', 1, true) then return '' end
   return (itsNoted or processOf(holder) == process) and '' or '${OUTSIDER}'
@@ -120,8 +118,7 @@ local function presenceIn(noted)
   return tonumber(lifeEnd), tonumber(ttl), how
 end
 
--- The position of a caller that called \`age\` microseconds ago, which may have waited in its process since; and the last
--- ticket in the queue.
+-- The position of a caller that called \`age\` microseconds ago; and the last ticket in the queue.
 local function positionOf(age)
   local last, lastAt = unpack(redis.call('ZRANGE', queue, '-1', '-1', 'WITHSCORES'))
   lastAt = tonumber(lastAt or 0)
@@ -137,12 +134,12 @@ local function note(process, noted, how, ttl, life, isNew)
   if isNoted and not isNew then return end
   local total = life + ${NOTED_LONGER}
   redis.call('HSET', tickets, process, digits(now / 1000 + total) .. ':' .. ttl .. ':' .. how)
-  -- A queue that was gone meanwhile has to outlive what is noted of others.
+  -- The queue may be new, and what is noted of others older.
   total = math.max(total, redis.call('PTTL', tickets))
   for _, key in ipairs({ queue, tickets }) do
     if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
   end
-  -- Each process leaves a field. Where there are many, those of the dead go: at most once a second a process.
+  -- Each process leaves a field. Of many, those of the dead go, at most once a second a process.
   if isNoted or redis.call('HLEN', tickets) <= redis.call('ZCARD', queue) + 16 then return end
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
@@ -161,8 +158,8 @@ local function grantedBefore(ticket, holder, ttl)
 end
 
 -- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
--- runs the script, for the ticket \`asking\`. Only that one gets its full ttl, \`ttlAsked\`: a reply that is lost is
--- followed up. Every other grant lasts for the claim window.
+-- runs the script, for the ticket \`asking\`. Only that one gets its full ttl, \`ttlAsked\`, and every other one the
+-- claim window.
 -- \`ticket\`, \`noted\`: the first ticket, and what is noted of its process, if the script has read that already.
 -- Returns the owner and the token, both '' for a ticket of another process, and the ms that are granted; or nothing.
 local function handOver(mine, asking, ttlAsked, ticket, noted)
@@ -250,7 +247,7 @@ elseif not owner then
   local position, last = positionOf(age)
   -- The removal is a write too: see WRITE_NOTHING.
   if score == '' then score = position else redis.call('ZREM', queue, ticket) end
-  -- Where an earlier attempt, whose reply was lost, has entered it, it keeps its position.
+  -- Entered by an earlier attempt, it keeps its position.
   if redis.call('ZADD', queue, 'NX', score, ticket) == 0 then score = redis.call('ZSCORE', queue, ticket) end
   note(process, noted, how, ttl, life, not last or last == ticket)
   if not holder then

@@ -247,7 +247,7 @@ end`;
 export const ENTER = new LockScript(
   'enter (shared)',
   `${LOCK}${QUEUE}
--- A key of another type, or no memory left: this command, which changes nothing, fails before anything was written.
+-- Without effect: for a key of another type, or without memory, it fails before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local ended = readHolders()
 -- The error for a key of another type.
@@ -286,7 +286,7 @@ for _, waiter in ipairs(queue) do
   hadWriter = hadWriter or waiter.kind == 'write'
 end
 if score then
-  -- It is ours already: it was let in, or the reply was lost. A late repetition must not shorten a renewed lease.
+  -- It is ours already. A late repetition must not shorten a renewed lease.
   if tonumber(score) < now + ttl then redis.call('ZADD', lock, digits(now + ttl), member) end
   hasEntered = true
 else
