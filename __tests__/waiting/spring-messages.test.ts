@@ -89,6 +89,14 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     expect(await fixture.admin.eval(SPRING_SCRIPTS.RELEASE.source, options)).toEqual([1, 2]);
   });
 
+  it("In the messages of Spring Integration's RedisLockRegistry, those that listen for all locks count as one, beside the own process", async () => {
+    const { lock, legacyChannel } = fixture.namesOf('key');
+    for (let i = 0; i < 5; i++) await (await fixture.connect()).subscribe(legacyChannel, () => undefined);
+    await fixture.admin.set(lock, 'me:1');
+    const options = { keys: [lock], arguments: ['me:1', 'DEL', legacyChannel, 'too'] };
+    expect(await fixture.admin.eval(SPRING_SCRIPTS.RELEASE.source, options)).toEqual([1, 2]);
+  });
+
   it("In the messages of Spring Integration's RedisLockRegistry, a message on the channel of older versions wakes only the waiters of its lock, with `legacyChannel`", async () => {
     const { registry } = await fixture.process({ legacyChannel: true });
     const { lock, channel, legacyChannel } = fixture.namesOf('key');

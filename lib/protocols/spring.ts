@@ -15,12 +15,13 @@ import type { LockTypeDefinition } from './registry-parts';
 
 /**
  * Publishes the lock's name, or another message, on the lock's channel. ARGV[channel] is that of the registry; with one
- * more argument the name goes there too: of another message its readers would not know the lock. See `OwnerFormat`.
+ * more argument the name goes there too: of another message its readers would not know the lock.
+ * Who listens there mostly waits for another lock: this process and one other count. See `OwnerFormat`.
  */
 export const publish = (channel: number, message?: string) => `
 local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${message === undefined ? 'KEYS[1]' : `'${message}'`})
 local legacy = ${message === undefined} and ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], KEYS[1]) or 0
-heard = type(heard) == 'number' and type(legacy) == 'number' and heard + legacy or ${LISTENERS.refused}`;
+heard = type(heard) == 'number' and type(legacy) == 'number' and heard + math.min(legacy, 2) or ${LISTENERS.refused}`;
 
 /** What `mint` needs, where there is a fence. */
 const BEFORE_MINT = `
