@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { Lease, RedisLockRegistryOptions } from '../../lib';
 import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
+import { ACQUIRE as FAIR_ACQUIRE } from '../../lib/protocols/redisson/redisson-fair-scripts';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { scriptsRun } from '../support/server-load';
@@ -159,4 +160,20 @@ describePrivate('A block of tokens', () => {
     expect(await admin.eval(source, options)).toBe('8 5');
     expect(await admin.pTTL('counter')).toBe(-1);
   });
+
+  it.each([
+    ['redisson', REDISSON_SCRIPTS.ACQUIRE, [], []],
+    ['redisson-fair', FAIR_ACQUIRE, ['queue', 'timeouts'], ['300000', 'PUBLISH', 'channel', '1', 'owner']],
+  ])(
+    "A token in Redisson's format is in the counter, also where that is lost before an attempt is repeated: %s",
+    async (_, script, more, args) => {
+      const { admin } = redis;
+      const options = { keys: ['hash', ...more, 'counter'], arguments: ['owner', ttl, ...args] };
+      for (let i = 0; i < 2; i++) {
+        await admin.del('counter');
+        expect(await admin.eval(script.source, options)).toBe(1);
+        expect(await admin.get('counter')).toBe('1');
+      }
+    },
+  );
 });
