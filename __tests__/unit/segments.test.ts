@@ -190,6 +190,19 @@ it.each<[string, LockOptions, error: Error, ms: number, waits: boolean]>([
   expect(await end).toMatchObject(waits ? { value: { served: true } } : { error });
 });
 
+it('A segment that fails at once, without a connection, is waited for together with those that were not tried', async () => {
+  all(undefined, 3);
+  const answer = stockOf(3).run(({ index, exhausted }) => (index === 1 ? index : exhausted));
+  await time.advance(0);
+  visit(0).refuse(FAILURE);
+  for (const i of [2, 3, 4]) {
+    await time.advance(0);
+    await visit(i).enter();
+  }
+  expect(asked).toEqual([1, 1, 2, 0, 1]);
+  expect(await answer).toEqual({ served: true, value: 1, segment: 1 });
+});
+
 it.each([
   [20, 50],
   [1_000, 1_000],

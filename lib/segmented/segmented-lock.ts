@@ -166,13 +166,16 @@ export class SegmentedLock {
     try {
       const work = (lease: Lease, index: number) => task(this.#segment(lease, index));
       const busy: number[] = [];
-      for (const index of this.#order.next()) {
-        const entry = await visit.tryEnter(index, work);
+      const untried = new Set(this.#order.next());
+      for (const index of untried) {
+        const entry = await visit.tryEnter(index, work, untried);
+        untried.delete(index);
+        if (entry?.index !== index) busy.push(index);
         if (entry === undefined) {
           this.#order.note(index, false);
-          busy.push(index);
           continue;
         }
+        untried.delete(entry.index);
         const result = await this.#resultOf(entry);
         if (result.served) return result;
       }
@@ -356,8 +359,15 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
   const wait = new Wait(key, waitTime, options.signal);
   const timeout = () => new LockTimeoutError(key, waitTime);
 
-  /** Enters the segment if it is free; `undefined`: it is busy. Rejects when the time is over before that is known. */
-  async function tryEnter<T>(index: number, task: SegmentTask<T>): Promise<Entry<T> | undefined> {
+  /**
+   * Enters the segment if it is free; `undefined`: it is busy. Rejects when the time is over before that is known. While
+   * the client has no connection, it waits for any of `all`.
+   */
+  async function tryEnter<T>(
+    index: number,
+    task: SegmentTask<T>,
+    all: Iterable<number> = [index],
+  ): Promise<Entry<T> | undefined> {
     const { isSingleAttempt, remaining } = wait;
     // A waitTime of 0 is one attempt, and not an attempt without time.
     if (remaining === 0 && !isSingleAttempt) throw timeout();
@@ -369,7 +379,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     } catch (error) {
       if (!(error instanceof CannotAcquireLockError) || wait.remaining === 0) throw error;
       // A single attempt fails early while the client has no connection, and this caller waits.
-      return enterAnyOf([index], task);
+      return enterAnyOf([...all], task);
     }
     if (entry !== undefined) return entry === 'busy' ? undefined : entry;
     const why = `Redis has not said for ${Math.round(limit)} ms whether segment ${index} is free`;

@@ -185,7 +185,7 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
       token = token or mint()
-      -- Before the message: who gets that enters, also where the server then refuses to write. See script-parts.ts.
+      -- Before the message: who gets that enters, also where a write is refused then. See script-parts.ts.
       if redis.pcall('SET', lock, owner, 'PX', window).err then
         ${WRITE_NOTHING}
         redis.call('SET', lock, owner, 'PX', window)
@@ -196,7 +196,7 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
         if process ~= mine then owner, token = '', '' end
         return owner, token, window
       end
-      -- It is dead or reconnecting: it is passed over and keeps its position.
+      -- Dead or reconnecting: it keeps its position.
       passedOver = passedOver + 1
     end
     ticket, noted = nil, nil
