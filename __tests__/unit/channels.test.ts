@@ -273,6 +273,29 @@ it('The channels of a connection that was lost are subscribed again over one, an
   expect(client.happened(4)).toBe('close a, connect a, retry x first, a: +x, a: +y, a: +z, restored');
 });
 
+it('The channels of a client are counted while each of them is subscribed', async () => {
+  const client = new Client();
+  const late = lateReply();
+  client.subscribed = () => late.promise;
+  void client.subscribe('x', jest.fn());
+  await time.advance(0);
+  const areSubscribed = [client.isListening];
+  late.resolve(undefined);
+  await time.advance(0);
+  areSubscribed.push(client.isListening);
+  client.lose.get('a')?.();
+  areSubscribed.push(client.isListening);
+  await time.advance(50);
+  areSubscribed.push(client.isListening);
+  client.addressOf = () => undefined;
+  void client.subscribe('y', jest.fn());
+  areSubscribed.push(client.isListening);
+  await client.unsubscribe('y');
+  areSubscribed.push(client.isListening);
+  await client.unsubscribe('x');
+  expect(areSubscribed).toEqual([false, true, false, true, false, true]);
+});
+
 it('The channels of a connection stay when those of another one are lost', async () => {
   client.addressOf = ({ name }) => name;
   await client.subscribe('x', one);

@@ -339,6 +339,8 @@ it('A connection is counted while it is there, and one that was given while no o
   // It connects again: the server has lost it.
   own.isReady = false;
   expect(areCounted()).toEqual([true, false, false]);
+  Object.assign(given, { isListening: false });
+  expect(areCounted()).toEqual([false, false, false]);
 });
 
 it('Messages may come over a connection that was given or could be made, or a client that listens, if it gets any', () => {

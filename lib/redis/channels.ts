@@ -151,6 +151,8 @@ const LONGEST_RETRY = 1_000;
  */
 export abstract class PlacedChannels extends Channels {
   readonly #places = new Map<string, Place>();
+  /** Channels that are not subscribed now, or not yet. */
+  readonly #missing = new Set<Channel>();
   readonly #backoff = new Backoff(FIRST_RETRY, LONGEST_RETRY);
   #retry: NodeJS.Timeout | undefined;
   #missed: Promise<void> | undefined;
@@ -170,6 +172,11 @@ export abstract class PlacedChannels extends Channels {
   /** Called at each retry. */
   protected retrying(_channel: Channel): void {}
 
+  /** Every channel is subscribed: the server counts them. */
+  get isListening(): boolean {
+    return this.#missing.size === 0;
+  }
+
   protected hasConnection(address: string): boolean {
     return this.#places.has(address);
   }
@@ -181,6 +188,7 @@ export abstract class PlacedChannels extends Channels {
   protected async removed(channel: Channel): Promise<void> {
     const { place } = channel;
     channel.place = undefined;
+    this.#missing.delete(channel);
     if (this.channels.size === 0) {
       clock.clearTimeout(this.#retry);
       this.#retry = undefined;
@@ -204,11 +212,13 @@ export abstract class PlacedChannels extends Channels {
     const before = channel.place;
     const place = this.#placeAt(address);
     channel.place = place;
+    this.#missing.add(channel);
     if (before !== undefined) void this.#leave(channel, before);
     try {
       await (await place.listening).subscribe(channel);
       if (channel.place !== place) return;
       this.#backoff.reset();
+      this.#missing.delete(channel);
       if (channel.wasConfirmed) this.#noteMissed();
       channel.confirm();
     } catch (error) {
@@ -257,6 +267,7 @@ export abstract class PlacedChannels extends Channels {
   }
 
   #tryLater(channel: Channel): void {
+    this.#missing.add(channel);
     if (this.#retry !== undefined) return;
     this.#retry = clock.setTimeout(() => {
       this.#retry = undefined;

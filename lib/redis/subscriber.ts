@@ -42,8 +42,11 @@ interface MessageConnection {
   readonly users: ReadonlySet<Subscriber>;
   /** Resolves when it is connected. */
   readonly listening: Promise<RedisSubscriber>;
-  /** Says whether it is connected now; a client that does not say so counts as connected. */
-  readonly client: { readonly isReady?: boolean };
+  /**
+   * Says whether it is connected now, and (one with connections for its channels) whether these are; a client that does not
+   * say so counts as connected.
+   */
+  readonly client: { readonly isReady?: boolean; readonly isListening?: boolean };
   /** Closes a connection of our own; of a client, ends what listens to its events. */
   close(): void;
 }
@@ -201,7 +204,8 @@ export class Subscriber {
 
   /** The server counts the connection for this registry, and for no other one of this process. */
   get isCounted(): boolean {
-    return this.#connection?.users.size === 1 && this.#connection.client.isReady !== false;
+    const { users, client } = this.#connection ?? {};
+    return users?.size === 1 && client?.isReady !== false && client?.isListening !== false;
   }
 
   /**
