@@ -134,12 +134,11 @@ local function note(process, noted, how, ttl, life, isNew)
   if isNoted and not isNew then return end
   local total = life + ${NOTED_LONGER}
   redis.call('HSET', tickets, process, digits(now / 1000 + total) .. ':' .. ttl .. ':' .. how)
-  -- The queue may be new, and what is noted of others older.
+  -- The queue may be new, and others noted for longer.
   total = math.max(total, redis.call('PTTL', tickets))
-  for _, key in ipairs({ queue, tickets }) do
-    if redis.call('PTTL', key) < total then redis.call('PEXPIRE', key, total) end
-  end
-  -- Each process leaves a field. Of many, those of the dead go, at most once a second a process.
+  redis.call('PEXPIRE', tickets, total)
+  if redis.call('PTTL', queue) < total then redis.call('PEXPIRE', queue, total) end
+  -- Where there are many fields, those of the dead go: at most once a second a process.
   if isNoted or redis.call('HLEN', tickets) <= redis.call('ZCARD', queue) + 16 then return end
   local fields = redis.call('HGETALL', tickets)
   for i = 1, #fields, 2 do
@@ -185,7 +184,7 @@ local function handOver(mine, asking, ttlAsked, ticket, noted)
     else
       local window = math.min(${CLAIM_WINDOW}, ttl)
       token = token or mint()
-      -- Before the message: who gets that enters, also where a write is refused then. See script-parts.ts.
+      -- Before the message, since who gets that enters. Out of memory: see script-parts.ts.
       if redis.pcall('SET', lock, owner, 'PX', window).err then
         ${WRITE_NOTHING}
         redis.call('SET', lock, owner, 'PX', window)
@@ -330,7 +329,7 @@ local mine = string.match(owner, '^(.*):')
 local noted, itsNoted
 if first then noted, itsNoted = unpack(redis.call('HMGET', tickets, mine, string.match(first, '^(.*):'))) end
 if isOwners and next and more == '' then
-  -- It called before all that wait. But they have to know its process: without a ticket it may be a poller.
+  -- It called before all that wait, and they know its process: without a ticket it may be a poller.
   local isFirst = first and now - age < firstAt and firstAt <= now + ${SET_BACK}
   if not first or isFirst and noted then
     if redis.pcall('SET', lock, next, 'PX', ttl).err then

@@ -117,7 +117,7 @@ if ownListeners then
     return { deleted, heard }
   end
 end
--- In any case: out of memory, see script-parts.ts.
+-- Out of memory: see script-parts.ts.
 redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
 ${format.tokens}`,
     ),
