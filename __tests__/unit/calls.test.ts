@@ -494,6 +494,22 @@ it('A grant that replicas do not acknowledge is warned of too where its attempt 
 });
 
 it.each([
+  ['is contention for a caller that does not wait', 10, { value: null, after: 9 }],
+  ['is silence for it where Redis does not answer that', 10_000, { error: { name: 'CannotAcquireLockError' } }],
+])('A grant that replicas do not acknowledge, and is given back, %s', async (_, ms, end) => {
+  const { registry } = unreplicated({ commandTimeout: 400 });
+  redis.evalSha.mockImplementation(async () => {
+    await new Promise((resolve) => clock.setTimeout(resolve as () => void, ms));
+    return released;
+  });
+  const lock = registry.obtain('key');
+  const first = settled(lock.lock({ waitTime: 600 }));
+  await time.advance(1);
+  expect(await settled(lock.tryLock())).toMatchObject(end);
+  await first;
+});
+
+it.each([
   ['reports contention, once it was given back', async () => released, { name: 'LockTimeoutError' }],
   ['reports the lack while that is not known', silence, LACKING],
 ])(

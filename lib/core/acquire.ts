@@ -17,6 +17,7 @@ import {
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { type Question, SILENT, unavailable } from './availability';
+import type { GivenBack } from './give-back';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
@@ -458,8 +459,9 @@ export class Call {
     this.#notReplicated = missing;
     const left = Math.min(this.#timeLeft, since + settings.unavailableAfter - askedAt);
     const limit = Math.min(settings.commandTimeout, Math.max(left, LEAST_TIME_TO_ANSWER));
-    this.#protocol.availability.ask(askedAt);
-    const { outcome } = await wait.unlessAborted(givingBack.within(limit, hold));
+    const question = this.#protocol.availability.ask<GivenBack>(askedAt);
+    question.reply = givingBack.within(limit, hold);
+    const { outcome } = await wait.unlessAborted(question.reply);
     this.#asked = undefined;
     if (outcome !== 'failed') {
       this.#protocol.availability.answered(askedAt);
@@ -541,7 +543,7 @@ export class Call {
     const { inFlight } = this.#protocol.availability;
     if (inFlight === undefined || within <= 0) return undefined;
     const outcome = inFlight.then(
-      () => true,
+      (answer) => (answer as Partial<GivenBack>).outcome !== 'failed',
       () => false,
     );
     const isAnswered = await wait.within(within, outcome);

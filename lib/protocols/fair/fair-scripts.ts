@@ -156,7 +156,7 @@ local function grantedBefore(ticket, holder, ttl)
   return holder, token == '' and mint() or token, redis.call('PTTL', lock)
 end
 
--- Gives a lock that is free, or about to be, to the first ticket whose process can be reached. \`mine\`: the process that
+-- Gives a lock that is or will be free to the first ticket whose process can be reached. \`mine\`: the process that
 -- runs the script, for the ticket \`asking\`. Only that one gets its full ttl, \`ttlAsked\`, and every other one the
 -- claim window.
 -- \`ticket\`, \`noted\`: the first ticket, and what is noted of its process, if the script has read that already.
