@@ -124,6 +124,7 @@ export class Once {
   #start(lock: RedisLock, task: Task, serialize: Serialize, keepFor: number): Flight {
     const { key } = lock;
     const flight = new Flight();
+    const end = (): void => this.#end(key, flight);
     const flying = this.#fly(lock, flight, async (lease) => {
       const there = await this.#read(lock, flight);
       if (there !== undefined) return there;
@@ -135,7 +136,7 @@ export class Once {
       flight.scope = Scope.current();
       this.#tasks.add(flight.scope);
       // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the flight.
-      lease.signal.addEventListener('abort', () => this.#end(key, flight), { signal: flight.waiting.signal });
+      lease.signal.addEventListener('abort', end, { signal: flight.waiting.signal });
       try {
         const text = checkedText(key, await serialize(await task(lease)));
         await keep(lease, resultOf(lock), text, keepFor);
@@ -143,7 +144,7 @@ export class Once {
       } finally {
         this.#tasks.delete(flight.scope);
         // What has failed is not for those that call while the lock is released.
-        this.#end(key, flight);
+        end();
       }
     });
     flight.text = flying.catch((error: unknown) => {
@@ -151,7 +152,6 @@ export class Once {
       return flight.kept;
     });
     if (!this.#flights.has(key)) this.#flights.set(key, flight);
-    const end = (): void => this.#end(key, flight);
     flight.text.then(end, end);
     return flight;
   }
