@@ -316,6 +316,16 @@ describePrivate('A look', () => {
     expect((await findLocks(slow)).locks).toMatchObject([{ lock: 'a', holder: 'web-1', waiting: 1 }]);
   });
 
+  it('A look leaves out those that wait in a queue of Redisson whose time there is over', async () => {
+    await inRedis();
+    const [dead, alive] = ['web-1', 'web-2'].map((name) => `${name}/${ID}:1`);
+    for (const name of ['old', 'live']) {
+      await send(`RPUSH redisson_lock_queue:{${name}} ${dead}`, `ZADD redisson_lock_timeout:{${name}} 1 ${dead}`);
+    }
+    await send(`RPUSH redisson_lock_queue:{live} ${alive}`, `ZADD redisson_lock_timeout:{live} ${inAnHour} ${alive}`);
+    expect((await findLocks(client)).locks).toMatchObject([{ lock: 'live', waiting: 1, queue: [{ waiter: 'web-2' }] }]);
+  });
+
   it('A look does not take a fair lock for one of pub-sub while its process listens for others', async () => {
     await inRedis();
     const { registry } = createRegistry(client, { registryKey: 'a*{b}', lockType: 'fair' });

@@ -3,7 +3,7 @@ import { holderOf, nameIn, REDISSONS, SPRINGS } from '../api/owner-name';
 import type { WarningListener } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { processOf, ticketOf } from '../protocols/fair/ticket';
-import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TOKEN } from '../protocols/redisson/redisson';
+import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TIMEOUTS, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
 import { isFinal, messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
@@ -304,7 +304,12 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   async function redissonQueue(names: LockNames): Promise<Queue> {
     const owners = listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1'));
-    return owners.filter((owner) => isOfLibrary([owner]) || REDISSONS.test(owner)).map((owner) => ({ owner }));
+    const known = owners.filter((owner) => isOfLibrary([owner]) || REDISSONS.test(owner));
+    const ends =
+      known.length > 0 ? pairsOf(await ask('ZRANGE', redissonName(names, TIMEOUTS), '0', '-1', 'WITHSCORES')) : [];
+    // The next attempt removes them from the queue.
+    const past = new Set(ends.flatMap(([owner, end]) => (Number(end) <= now() ? [owner] : [])));
+    return known.filter((owner) => !past.has(owner)).map((owner) => ({ owner }));
   }
 
   async function sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
