@@ -205,7 +205,8 @@ export class SegmentedLock {
    * too little. All locks are released at the end in any case. `commit` is called only when none of them was lost.
    *
    * All callers lock the segments in the order of their index, so that no two of them wait for each other. For the same
-   * reason it must not be called inside a task of the same segmented lock. Options and errors are those of `run`.
+   * reason it must not be called inside a task of the same segmented lock, nor beside a `multi` of its segments, which
+   * locks them by their names. Options and errors are those of `run`.
    *
    * @throws TypeError or RangeError unless `amount` and what `available` returns are whole numbers, from 1 and from 0
    * up.
