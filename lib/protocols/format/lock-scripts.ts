@@ -163,6 +163,7 @@ return 1`,
 
     /**
      * Gives a lock that was detached to the process that adopts it: an acquisition. The ttl counts from now on.
+     * A late repetition does not shorten a renewed life.
      *
      * ARGV: the owner value under which it was detached, the new owner, ttl in ms
      * Returns 1, or with a fence the next token, when the lock is the new owner's.
@@ -173,7 +174,6 @@ return 1`,
 local most = 1
 ${format.beforeTokens}
 if isGiven then
-  -- A late repetition must not shorten a renewed life.
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), left))
 else ${format.give}
 end
