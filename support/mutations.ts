@@ -621,20 +621,15 @@ redis.call('ZADD', queue, score, ticket)`,
   'ticket-used-again': {
     finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [
-      [
-        'unlessAborted(givingBack.within(limit, hold));\n    this.#asked = undefined;',
-        'unlessAborted(givingBack.within(limit, hold));',
-      ],
-    ],
+    replacements: [['unlessAborted(question.reply);\n    this.#asked = undefined;', 'unlessAborted(question.reply);']],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',
     simulation: ['spin', 'pub-sub', 'fair'],
     replacements: [
       [
-        'await wait.unlessAborted(givingBack.within(limit, hold));',
-        "await wait.unlessAborted(Promise.resolve({ outcome: 'released' }));",
+        'question.reply = givingBack.within(limit, hold);',
+        "question.reply = Promise.resolve({ outcome: 'released', isRepeated: false });",
       ],
     ],
   },
