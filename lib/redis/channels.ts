@@ -267,7 +267,7 @@ export abstract class PlacedChannels extends Channels {
   }
 
   #tryLater(channel: Channel): void {
-    this.#missing.add(channel);
+    if (channel.place === undefined) this.#missing.add(channel);
     if (this.#retry !== undefined) return;
     this.#retry = clock.setTimeout(() => {
       this.#retry = undefined;
