@@ -621,7 +621,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'ticket-used-again': {
     finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [['unlessAborted(question.reply);\n    this.#asked = undefined;', 'unlessAborted(question.reply);']],
+    replacements: [['this.#asked = question.reply = undefined;', 'question.reply = undefined;']],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',

@@ -462,7 +462,7 @@ export class Call {
     const question = this.#protocol.availability.ask<GivenBack>(askedAt);
     question.reply = givingBack.within(limit, hold);
     const { outcome } = await wait.unlessAborted(question.reply);
-    this.#asked = undefined;
+    this.#asked = question.reply = undefined;
     if (outcome !== 'failed') {
       this.#protocol.availability.answered(askedAt);
       missing.isGivenBack = true;
