@@ -16,10 +16,11 @@ const OF_A_CALL = 12;
 /** Commands of each call before that may be followed up: what it left has up to two owner values. */
 const OF_A_FOLLOW_UP = 4;
 
-/** Connections of the library's own at the beginning. A client that is closed and connected again needs another one. */
+/** Connections of the library's own: at the beginning, and for a client that is opened again. For messages, and replicas. */
 const FIRST_CONNECTIONS = 5;
+const REOPENED_CONNECTIONS = 2;
 
-/** ms from one connection of the library's own to the next one, but for the first ones. */
+/** ms from one connection of the library's own to the next one, but for those. */
 const CONNECTED_AT_MOST = 4_000;
 
 /** What a process has when nobody calls: that of a few locks, and of its connections. */
@@ -79,7 +80,8 @@ export class BoundChecks {
       const isRefused = timeline.now - (host.refusal?.until ?? Number.NEGATIVE_INFINITY) < ALLOWED;
       if (sent > most && !isRefused)
         violations.report('too many commands', name, `${name} sends ${sent} commands in ${ms} ms, and not ${most}`);
-      if (connections > FIRST_CONNECTIONS + reopened + timeline.now / CONNECTED_AT_MOST)
+      const expected = FIRST_CONNECTIONS + REOPENED_CONNECTIONS * reopened;
+      if (connections > expected + timeline.now / CONNECTED_AT_MOST)
         violations.report('too many connections', name, `${name} has made ${connections} connections`);
     }
   }
