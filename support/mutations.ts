@@ -181,7 +181,7 @@ export const MUTATIONS = {
   },
   'deaf-after-a-closed-client': {
     finding: 'a client gives up, and is connected again: no process of its registry listens any more',
-    simulation: ['pub-sub', 'fair', 'redisson'],
+    test: '__tests__/unit/subscriptions.test.ts',
     replacements: [['void destroy(own);\n      if (isCurrent()) this.#lost();', 'void destroy(own);']],
   },
   'listens-again-at-once': {
