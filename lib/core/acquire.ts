@@ -543,6 +543,7 @@ export class Call {
     const { inFlight } = this.#protocol.availability;
     if (inFlight === undefined || within <= 0) return undefined;
     const outcome = inFlight.then(
+      // A give-back that has failed does not reject.
       (answer) => (answer as Partial<GivenBack>).outcome !== 'failed',
       () => false,
     );

@@ -178,8 +178,9 @@ export class Activity {
       const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
       one.leases++;
       this.held.set(owner, one);
-      this.#ids.delete(processOf(owner));
-      this.#ids.add(processOf(owner));
+      const id = processOf(owner);
+      this.#ids.delete(id);
+      this.#ids.add(id);
       if (this.#ids.size > COUNTED) this.#ids.delete(this.#ids.keys().next().value as string);
     }
   }

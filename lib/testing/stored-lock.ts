@@ -163,7 +163,7 @@ export class StoredLock {
     return typeof found === 'string' ? found : 'released';
   }
 
-  /** In place of a release: its part of the lock stays taken until its `minHold` ends, then. */
+  /** In place of a release: its part of the lock stays taken until then, when its `minHold` ends. */
   keep(owner: string, expiresAt: number): Released {
     const found = this.#find(owner);
     if (typeof found === 'string') return found;
