@@ -2,6 +2,7 @@ import { beforeEach, expect, it } from '@jest/globals';
 import { LISTENERS } from '../../lib/protocols/format/lock-scripts';
 import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
 import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
+import { MARK } from '../../lib/protocols/wanted';
 import type { Script } from '../../lib/redis/script';
 import { messagesOn } from '../support/messages';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
@@ -58,8 +59,10 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
 
   it(`The scripts of a ${name} lock tell a next caller of a lock that is gone or stolen, and confirm or release it by its listeners`, async () => {
     await listening(2);
+    const args = (listeners: number) => ['me:1', String(HOUR), '', String(listeners), 'us', 'UNLINK', ...sent];
+    const mark = `{${lock}}:wanted`;
     const confirm = (listeners: number) =>
-      run(scripts.CONFIRM_OR_RELEASE, ['me:1', HOUR, 1, listeners, 'UNLINK', ...sent]);
+      redis.admin.eval(scripts.CONFIRM_OR_RELEASE.source, { keys: [lock, mark], arguments: args(listeners) });
     expect(await confirm(2)).toEqual([0, 0]);
     await acquire('thief:1');
     expect(await confirm(2)).toEqual([-1, 0]);
@@ -67,8 +70,45 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
     await acquire('me:1');
     expect(await confirm(2)).toBe(1);
     expect(await life()).toBeGreaterThan(MINUTE);
-    expect(await confirm(1)).toEqual([1, 2]);
+    expect(await confirm(1)).toEqual([1, 2, 0]);
     expect(await life()).toBe(-2);
+    // Others are found by their mark, too.
+    await acquire('me:1');
+    for (const own of ['us 0', 'us 100', 'nonsense']) {
+      await redis.admin.set(mark, own);
+      expect(await confirm(2)).toBe(1);
+    }
+    for (const pollInterval of [0, 150]) {
+      await redis.admin.set(mark, `others ${pollInterval}`);
+      expect(await confirm(2)).toEqual([1, 2, pollInterval]);
+      await acquire('me:1');
+    }
+    await redis.admin.unlink(mark);
+    await redis.admin.hSet(mark, 'others', '100');
+    expect(await confirm(2)).toBe(1);
+  });
+
+  it(`The mark of a process that waits for a ${name} lock ends by itself, and does not replace that of one that no message reaches`, async () => {
+    const mark = `{${lock}}:wanted`;
+    const leave = (waiter: string, pollInterval: number, keptFor = MINUTE) =>
+      redis.admin.eval(MARK.source, { keys: [mark], arguments: [waiter, String(pollInterval), String(keptFor)] });
+    const marks: unknown[] = [];
+    for (const [waiter, pollInterval] of [
+      ['a', 0],
+      ['b', 0],
+      ['a', 100],
+      ['b', 0],
+      ['b', 20],
+      ['a', 0],
+      ['b', 0],
+    ] as const) {
+      await leave(waiter, pollInterval);
+      marks.push(await redis.admin.get(mark));
+    }
+    expect(marks).toEqual(['a 0', 'b 0', 'a 100', 'a 100', 'b 20', 'b 20', 'b 0']);
+    expect(await redis.admin.pTTL(mark)).toBeGreaterThan(0);
+    await leave('b', 0, 1);
+    await until(async () => (await redis.admin.exists(mark)) === 0);
   });
 
   it(`The scripts of a ${name} lock give it an expiry with tokens too, each token once, and that of a lost reply again`, async () => {

@@ -62,6 +62,11 @@ function asInTheTable(name: string): string {
   return name.replace(new RegExp(`(?<=:)${ID}:\\d+`), '<owner>').replace(new RegExp(`(?<=:)${ID}`), '<id>');
 }
 
+/** No channel on which a registry hears itself: its name is said below the table. */
+function isOfLock(channel: string): boolean {
+  return !/:@[\da-f-]{36}$/.test(channel);
+}
+
 /** Makes a user with these rights and no others. */
 async function permit(redis: PrivateRedis, username: string, rules: readonly string[]) {
   const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
@@ -89,7 +94,7 @@ async function namesIn(redis: PrivateRedis): Promise<NameInRedis[]> {
     const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
     return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };
   });
-  const channels = new Set((await redis.admin.pubSubChannels('*')).map(asInTheTable));
+  const channels = new Set((await redis.admin.pubSubChannels('*')).filter(isOfLock).map(asInTheTable));
   return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
 }
 

@@ -17,7 +17,8 @@ function messages() {
     unref: () => undefined,
     unsubscribe: async () => undefined,
     async subscribe(channel: string, listener: (message: string, channel: string) => void) {
-      publish = (message) => listener(message, channel);
+      // Not the one on which the registry hears itself.
+      if (!channel.includes(':@')) publish = (message) => listener(message, channel);
     },
   };
   return { connection, publish: (message: string) => publish(message) };

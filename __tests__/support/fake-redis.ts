@@ -3,8 +3,9 @@ import type { LockProtocol } from '../../lib/core/protocol';
 import type { RegistryParts } from '../../lib/protocols/registry-parts';
 import { Pollers } from '../../lib/protocols/shared-with-pollers';
 import type { Connection } from '../../lib/redis/connection';
+import type { Proof } from '../../lib/redis/proof';
 import type { Script } from '../../lib/redis/script';
-import { Subscription } from '../../lib/redis/subscriber';
+import { Subscription } from '../../lib/redis/subscription';
 
 /** A script that a protocol has sent. */
 interface Sent {
@@ -93,6 +94,13 @@ export class FakeSubscriber {
   /** `subscribe` gives a subscription. */
   isThere = true;
   renewals = 0;
+  /** What a waiter knows of messages, and how many wait. */
+  readonly proof = {
+    isDeaf: false,
+    waiting: 0,
+    join: () => void this.proof.waiting++,
+    leave: () => void this.proof.waiting--,
+  };
   /** What was asked for: sharded channels, and plain ones where there are none. */
   readonly kinds: string[] = [];
   readonly all: Subscription[] = [];
@@ -105,6 +113,10 @@ export class FakeSubscriber {
     if (!this.isThere) return undefined;
     this.all.push(new Subscription(channels, onMessage, (subscription) => subscription.over()));
     return this.last;
+  }
+
+  proofOf(): Proof {
+    return this.proof as unknown as Proof;
   }
 
   renew(): void {
@@ -132,6 +144,7 @@ export function fakeParts(more: object = {}) {
   const parts = {
     redis,
     settings,
+    id: 'us',
     subscriber: (...kind: boolean[]) => {
       subscriber.kinds.push(kind.join());
       return subscriber;

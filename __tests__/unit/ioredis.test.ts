@@ -126,6 +126,7 @@ it('A connection of our own to ioredis has none of the options that would fail i
     ...{ lazyConnect: true, readOnly: false, enableOfflineQueue: true, maxRetriesPerRequest: null },
     ...{ autoResubscribe: false, autoResendUnfulfilledCommands: false, enableAutoPipelining: false },
     commandTimeout: undefined,
+    disconnectTimeout: 1,
   });
 });
 

@@ -392,7 +392,7 @@ describe('A registry on Redis', () => {
       const closed = time.settled(registry.close());
       await time.advance(10_000);
       await closed;
-      expect(subscriber.unsubscribe).toHaveBeenCalledTimes(channels.length);
+      expect(subscriber.unsubscribe).toHaveBeenCalledTimes(subscriber.subscribe.mock.calls.length);
     },
   );
 

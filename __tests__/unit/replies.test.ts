@@ -28,7 +28,7 @@ const LEFT = 'left to pollers';
 
 const held = (until: number) => ({ state: 'held', until });
 const [expired, stolen] = [{ state: 'expired' }, { state: 'stolen' }];
-const given = (found: string, listeners: number) => ({ found, listeners });
+const given = (found: string, listeners: number, pollInterval = 0) => ({ found, listeners, pollInterval });
 const tokens = (fencingToken: number, moreTokens: number) => ({ fencingToken, moreTokens });
 
 /** What is read of some replies, and what is refused, with what came and from which script. */
@@ -74,11 +74,12 @@ const rows: readonly Row[] = [
   [
     'what gave a lock back',
     (one) => plain.givenBackIn(RENEW, one),
-    [1, [0, 3], [1]],
-    [given('released', 0), given('expired', 3), given('released', 0)],
+    [1, [0, 3], [1], [1, 2, 100]],
+    [given('released', 0), given('expired', 3), given('released', 0), given('released', 2, 100)],
     [
-      [1, 2, 3],
+      [1, 2, 3, 4],
       [1, null],
+      [1, 2, null],
     ],
   ],
   ['a message', (one) => plain.meaningOf(one as string, NAME), ['r:k', LEFT, 'r:k2'], ['release', LEFT, undefined], []],

@@ -13,7 +13,7 @@ const time = FakeClock.install();
 /** A release at the end of a slice, which is answered at once. */
 const release = (others = 1) => {
   const { now } = time;
-  return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true };
+  return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true, pollInterval: 0 };
 };
 
 /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
@@ -238,3 +238,21 @@ it.each([
   void standBack(sharing, { hints: 100, hintedAt: time.now });
   expect(time.delays.at(-1) ?? 0).toBe(ms);
 });
+
+it.each([
+  [0, 4],
+  [100, 110],
+  [150, 165],
+  [1_000, 500],
+])(
+  'A process that gave the lock up stays away for the next poll of one that no message reaches: every %d ms',
+  (interval, ms) => {
+    const sharing = new YieldToListeners();
+    sharing.acquired(time.now);
+    sharing.released({ ...release(1), pollInterval: interval, atSliceEnd: false });
+    const wait = new Wait('k', 10_000, undefined);
+    time.delays = [];
+    void sharing.standBack(wait, undefined);
+    expect(time.delays).toEqual([expect.closeTo(ms)]);
+  },
+);

@@ -4,7 +4,8 @@ import { expect, it, jest } from '@jest/globals';
 import type { LockWarning, RedisClient } from '../../lib';
 import { clock } from '../../lib/internal/clock';
 import { ConnectionMonitor } from '../../lib/redis/connection';
-import { isSubscriber, Subscriber, type Subscription } from '../../lib/redis/subscriber';
+import { isSubscriber, Subscriber } from '../../lib/redis/subscriber';
+import type { Subscription } from '../../lib/redis/subscription';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, silence } from '../support/mock-redis';
 
@@ -53,7 +54,12 @@ function opened(owns: readonly Connection[], options: object = {}, client: objec
   // What a client inherits stays: it may emit events.
   const plain = Object.assign(client, { ...mockRedis(), socketEpoch: 1, isOpen: true, duplicate, ...client });
   const onWarning = (warning: LockWarning) => warnings.push(warning);
-  const defaults = { connection: undefined, isSharded: false, timeout: 5_000, onWarning };
+  const published: string[] = [];
+  const publish = async (_: boolean, channel: string, message: string) => published.push(`${channel} ${message}`);
+  const defaults = {
+    ...{ connection: undefined, isSharded: false, timeout: 5_000, isCountable: true, id: 'us' },
+    ...{ publish, onWarning },
+  };
   const subscriber = new Subscriber(plain as RedisClient, { ...defaults, ...options });
   const woken: string[] = [];
   /** A subscription that somebody listens to. */
@@ -597,4 +603,87 @@ it('A subscriber that is closed before its first command is sent makes no connec
   await subscriber.close();
   await time.advance(10_000);
   expect([duplicate.mock.calls.length, reasons()]).toEqual([0, []]);
+});
+
+/** Waits until a proof has been published, and answered. */
+async function proved(subscriber: Subscriber, channel = 'x'): Promise<void> {
+  const proof = subscriber.proofOf(channel, 'lock');
+  proof.join();
+  await time.advance(300);
+  proof.leave();
+}
+
+it('A registry publishes to itself on one channel for all plain ones, and on one for each sharded one', async () => {
+  const answered = async () => undefined;
+  for (const isSharded of [false, true]) {
+    const published: unknown[][] = [];
+    const publish = async (...sent: unknown[]) => published.push(sent);
+    const { subscriber } = opened([connection({ sSubscribe: answered, sUnsubscribe: answered })], {
+      isSharded,
+      publish,
+    });
+    expect(subscriber.proofOf('x', 'lock') === subscriber.proofOf('y', 'lock')).toBe(!isSharded);
+    await proved(subscriber);
+    expect(published).toEqual([[isSharded, 'x:@us', '1', 'lock']]);
+    await subscriber.close();
+  }
+});
+
+it('A connection for messages over which none arrives is made anew at most every five seconds, with one warning', async () => {
+  const owns = [connection(), connection(), connection()];
+  const { subscriber, listen, duplicate, reasons } = opened(owns, { publish: async () => 1 });
+  await listen('x');
+  const proof = subscriber.proofOf('x', 'lock');
+  proof.join();
+  await time.advance(1_255);
+  expect([duplicate.mock.calls.length, owns[0]?.told.at(-1), proof.isDeaf]).toEqual([2, 'destroy', true]);
+  await time.advance(4_900);
+  expect(duplicate).toHaveBeenCalledTimes(2);
+  await time.advance(5_000);
+  expect(duplicate).toHaveBeenCalledTimes(3);
+  proof.leave();
+  await subscriber.close();
+  expect([reasons(), time.pending]).toEqual([['a message of this registry to itself does not arrive'], 0]);
+});
+
+it('A connection of our own whose messages arrive, and which the server of the commands does not count, is made anew less and less often', async () => {
+  const owns = Array.from({ length: 5 }, () => connection());
+  const last = () => owns.findLast(({ listeners }) => listeners.has('x:@us'));
+  const publish = async (_: boolean, channel: string, message: string) => {
+    queueMicrotask(() => last()?.listeners.get(channel)?.(message));
+    return 0;
+  };
+  const { subscriber, listen, duplicate, reasons } = opened(owns, { publish });
+  await listen('x');
+  expect(subscriber.isCounted).toBe(true);
+  const proof = subscriber.proofOf('x', 'lock');
+  proof.join();
+  const made: number[] = [];
+  for (const ms of [300, 5_000, 4_000, 8_000, 3_000]) {
+    await time.advance(ms);
+    made.push(duplicate.mock.calls.length);
+  }
+  expect([made, subscriber.isCounted, proof.isDeaf, reasons()]).toEqual([[1, 2, 3, 3, 4], false, false, []]);
+  proof.leave();
+});
+
+it('Where PUBLISH in a script counts no listener, a message that arrives is enough', async () => {
+  const own = connection();
+  const publish = async (_: boolean, channel: string, message: string) => {
+    queueMicrotask(() => own.listeners.get(channel)?.(message));
+    return 0;
+  };
+  const { subscriber, listen, duplicate } = opened([own], { publish, isCountable: false });
+  await listen('x');
+  await proved(subscriber);
+  expect([duplicate.mock.calls.length, subscriber.isCounted]).toEqual([1, true]);
+});
+
+it('A client with connections of its own for messages makes these anew', async () => {
+  const renewConnections = jest.fn();
+  const client = Object.assign(connection(), { renewConnections });
+  const { subscriber, listen } = listeningItself(client);
+  const subscription = await listen('x');
+  expect([subscriber.renew(), subscriber.renew(), renewConnections.mock.calls.length]).toEqual([true, false, 1]);
+  expect(subscription.isOver).toBe(false);
 });

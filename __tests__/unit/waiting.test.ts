@@ -10,8 +10,11 @@ const time = FakeClock.install();
 function start({ listens = true } = {}) {
   const subscriber = new FakeSubscriber();
   const waiting = new Waiting(
-    ['c', 'd'],
-    (message) => (message === 'free' ? 'release' : message === 'left' ? 'left to pollers' : undefined),
+    {
+      lock: 'k',
+      channels: ['c', 'd'],
+      meaningOf: (message) => (message === 'free' ? 'release' : message === 'left' ? 'left to pollers' : undefined),
+    },
     listens ? (subscriber as unknown as Subscriber) : undefined,
     100,
   );

@@ -157,9 +157,10 @@ export class RedisFixture {
     return this.admin.exists(this.namesOf(key).lock).then((count) => count === 1);
   }
 
-  /** Channels of the current test that have subscribers. */
+  /** Channels of the locks of the current test that have subscribers, without those on which a registry hears itself. */
   async channels(): Promise<string[]> {
-    return (await this.admin.pubSubChannels(`*${this.registryKey}*`)).sort();
+    const channels = await this.admin.pubSubChannels(`*${this.registryKey}*`);
+    return channels.filter((channel) => !channel.includes(':@')).sort();
   }
 
   /** Connections that have subscribed to a channel. */
@@ -175,6 +176,11 @@ export class RedisFixture {
   /** Executions of one command. */
   calls(command: string): Promise<number> {
     return callsOf(this.admin, command);
+  }
+
+  /** Attempts that were refused: each asks how long the key of the holder lives. */
+  refusals(): Promise<number> {
+    return this.calls('pttl');
   }
 
   /** Requests of all registries to the server. */

@@ -27,12 +27,12 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     const { registry } = await fixture.process();
     const { lock, channel } = fixture.namesOf('key');
     const { waiting } = await fixture.waitBehindOther(registry);
-    const before = await fixture.requests();
+    const before = await fixture.refusals();
     for (const body of ['', 'key', fixture.namesOf('other').lock, `${lock} `, lock.toUpperCase(), '{"not":"ours"}']) {
       expect(await fixture.admin.publish(channel, body)).toBe(1);
     }
     await fixture.untilIdle();
-    expect(await fixture.requests()).toBe(before);
+    expect(await fixture.refusals()).toBe(before);
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
   });
@@ -102,10 +102,10 @@ describePrivate("In the messages of Spring Integration's RedisLockRegistry", () 
     const { lock, channel, legacyChannel } = fixture.namesOf('key');
     const { waiting } = await fixture.waitBehindOther(registry, 2);
     expect(await fixture.channels()).toEqual([legacyChannel, channel].sort());
-    const before = await fixture.requests();
+    const before = await fixture.refusals();
     await fixture.admin.publish(legacyChannel, fixture.namesOf('other').lock);
     await fixture.untilIdle();
-    expect(await fixture.requests()).toBe(before);
+    expect(await fixture.refusals()).toBe(before);
     // The waiter enters without a poll.
     await fixture.admin.unlink(lock);
     const published = performance.now();

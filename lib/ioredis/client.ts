@@ -159,6 +159,8 @@ const OPTIONS = {
   enableOfflineQueue: true,
   maxRetriesPerRequest: null,
   commandTimeout: undefined,
+  // ms for which ioredis keeps a process alive that has disconnected a socket that is closed already.
+  disconnectTimeout: 1,
 };
 
 /**
@@ -172,6 +174,7 @@ export class OwnConnection extends Channels {
   #connecting: Promise<void> | undefined;
   #lastError: unknown;
   #isDestroyed = false;
+  readonly endsAtOnce = true;
   /** Connections so far. */
   socketEpoch = 0;
 

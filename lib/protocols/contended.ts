@@ -24,7 +24,8 @@ import { inspectorOf } from './inspector';
 import type { Protocols, RegistryParts } from './registry-parts';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './shared-with-pollers';
 import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
-import { Waiting } from './waiting';
+import { LONGEST_SLEEP, type Waited, Waiting } from './waiting';
+import { WantedMark } from './wanted';
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
@@ -64,6 +65,7 @@ class ContendedProtocol implements LockProtocol {
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
+  #mark: WantedMark | undefined;
 
   /** `subscriber`: `undefined`: waiters poll, as they do where it cannot listen. */
   constructor(names: LockNames, parts: RegistryParts, format: ScriptedFormat, subscriber: Subscriber | undefined) {
@@ -104,6 +106,7 @@ class ContendedProtocol implements LockProtocol {
       const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
+        this.#mark?.acquired();
         this.#acquiredAt = Math.floor(sentAt);
         this.#lazySharing?.acquired(sentAt);
       } else {
@@ -128,12 +131,19 @@ class ContendedProtocol implements LockProtocol {
   #newWaiting(): Waiting {
     const format = this.#format;
     const names = this.#names;
-    const { idleBetweenTries } = this.#parts.settings;
-    const meaningOf = (message: string) => format.meaningOf(message, names);
+    const { redis, settings, id } = this.#parts;
+    const { idleBetweenTries } = settings;
+    const key = this.#subscriber && names.companionOrNone('wanted');
+    if (key !== undefined) this.#mark = new WantedMark(redis, key, id, LONGEST_SLEEP * idleBetweenTries);
+    const waited: Waited = {
+      lock: names.lock,
+      channels: format.channels(names),
+      meaningOf: (message) => format.meaningOf(message, names),
+      mark: this.#mark,
+    };
     // The holder may have lost the lock, by a command or a forced unlock.
     const onMessage = () => this.holder?.confirmSoon();
-    const channels = format.channels(names);
-    return new Waiting(channels, meaningOf, this.#subscriber, idleBetweenTries, this.#pollers, onMessage);
+    return new Waiting(waited, this.#subscriber, idleBetweenTries, this.#pollers, onMessage);
   }
 
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
@@ -156,7 +166,7 @@ class ContendedProtocol implements LockProtocol {
     const format = this.#format;
     const hintsBefore = this.#waiting?.hints ?? 0;
     return (reply) => {
-      const { found, listeners } = format.givenBackIn(script, reply);
+      const { found, listeners, pollInterval } = format.givenBackIn(script, reply);
       if (listeners === LISTENERS.refused) this.#parts.warnNotificationRefused();
       if (found !== 'released' || script === format.scripts.KEEP) return found;
       const answeredAt = clock.now();
@@ -170,7 +180,7 @@ class ContendedProtocol implements LockProtocol {
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
       const sharing = others > 0 ? this.#sharing : this.#lazySharing;
-      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd });
+      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
       return found;
     };
   }
@@ -196,14 +206,17 @@ class ContendedProtocol implements LockProtocol {
     const { redis, settings } = this.#parts;
     if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
     const isSliceOver = this.#sharing.isSliceOver(now);
-    // Who listens can be asked, in the same script.
-    if (isSliceOver && !(this.#areHeard && format.countsListeners)) {
-      return this.release(owner, timeout, undefined, now, true);
-    }
+    // Others can be found, in the same script: those that listen, and those that have left a mark.
+    const mark = this.#areHeard && format.countsListeners ? names.companionOrNone('wanted') : undefined;
+    if (isSliceOver && mark === undefined) return this.release(owner, timeout, undefined, now, true);
+    const keys = format.keys(names);
     const args = [owner, String(ttl)];
-    if (isSliceOver || format.isFencing) args.push(String(format.tokensFor(callers)));
+    if (format.isFencing) args.push(String(format.tokensFor(callers)));
+    else if (isSliceOver) args.push('');
     if (isSliceOver) {
-      args.push(String(this.#waiting?.ownListeners ?? 0), format.deleteCommand, ...format.notification(names));
+      keys.push(mark as string);
+      args.push(String(this.#waiting?.ownListeners ?? 0), this.#parts.id, format.deleteCommand);
+      args.push(...format.notification(names));
     }
     const { CONFIRM_OR_RELEASE: script } = format.scripts;
     const readRelease = this.#readRelease(script, now, true);
@@ -212,7 +225,7 @@ class ContendedProtocol implements LockProtocol {
       if (isSliceOver) this.#sharing.acquired(now);
       return { until: reliableUntil(now, ttl), ...format.tokensIn(script, reply) };
     };
-    return redis.run(script, format.keys(names), args, timeout, read, now);
+    return redis.run(script, keys, args, timeout, read, now);
   }
 
   get travel(): Travel {

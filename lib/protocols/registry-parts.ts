@@ -1,10 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import type { RegistrySettings } from '../api/options';
 import { warn } from '../api/warnings';
 import type { LockInspector } from '../core/backend';
 import type { LockProtocol } from '../core/protocol';
 import type { LockNames } from '../redis/names';
+import { PUBLISH } from '../redis/proof';
 import type { Redis } from '../redis/redis';
-import { Subscriber } from '../redis/subscriber';
+import { Subscriber, type SubscriberOptions } from '../redis/subscriber';
+import { numberIn } from './format/replies';
 import { type Pauses, Pollers } from './shared-with-pollers';
 
 /** One lock type: called once for each registry. */
@@ -24,6 +27,8 @@ export interface Protocols {
 export class RegistryParts {
   readonly redis: Redis;
   readonly settings: RegistrySettings;
+  /** Tells what this registry leaves in Redis, and publishes to itself, from that of others. */
+  readonly id = randomUUID();
   readonly #subscribers = new Map<boolean, Subscriber>();
   readonly #pauses: Pauses = new Set();
   #hasWarned = false;
@@ -38,7 +43,12 @@ export class RegistryParts {
     const known = this.#subscribers.get(isSharded);
     if (known !== undefined) return known;
     const { subscriber: connection, commandTimeout: timeout, onWarning } = this.settings;
-    const options = { connection, isSharded, orPlain, timeout, onWarning };
+    const publish: SubscriberOptions['publish'] = (sharded, channel, message, lock) => {
+      const read = (reply: unknown): number => numberIn(PUBLISH, reply, reply);
+      return this.redis.run(PUBLISH, [lock], [sharded ? 'SPUBLISH' : 'PUBLISH', channel, message], timeout, read);
+    };
+    const isCountable = isSharded || !this.redis.isCluster;
+    const options = { connection, isSharded, orPlain, timeout, isCountable, id: this.id, publish, onWarning };
     const subscriber = new Subscriber(this.redis.client, options);
     this.#subscribers.set(isSharded, subscriber);
     return subscriber;

@@ -1,7 +1,8 @@
 import type { Results, ResultWatch } from '../core/backend';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
-import type { Subscriber, Subscription } from '../redis/subscriber';
+import type { Subscriber } from '../redis/subscriber';
+import type { Subscription } from '../redis/subscription';
 import { numberIn, textIn } from './format/replies';
 import { LONGEST_SLEEP } from './waiting';
 

@@ -1,5 +1,6 @@
 import type { Wait } from '../core/wait';
 import { clock } from '../internal/clock';
+import { LONGEST_PAUSE } from './shared-with-pollers';
 import type { Waiting } from './waiting';
 
 /** A release by this process. Times are on the monotonic clock, in ms. */
@@ -13,6 +14,8 @@ interface OwnRelease {
   readonly hintsBefore: number;
   /** Local callers were waiting: the lock was released because the slice was over. */
   readonly atSliceEnd: boolean;
+  /** ms between two polls of another process that no message reaches; 0: none is known. */
+  readonly pollInterval: number;
 }
 
 /**
@@ -20,6 +23,9 @@ interface OwnRelease {
  * and then gives others a chance. One object for each lock. Times are whole ms: fractions would cost 16 bytes each.
  */
 export type Sharing = TimeSlice | YieldToListeners;
+
+/** How long a free lock is left to processes that poll: this many of their intervals. */
+const PAUSE_FOR_POLLERS = 1.1;
 
 /** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
 const TIMER_EARLY = 2;
@@ -126,7 +132,7 @@ export class TimeSlice {
 
   released({ answeredAt, atSliceEnd }: OwnRelease): void {
     if (!atSliceEnd) return;
-    this.#standBackUntil = Math.ceil(answeredAt + 1.1 * this.#idleBetweenTries);
+    this.#standBackUntil = Math.ceil(answeredAt + PAUSE_FOR_POLLERS * this.#idleBetweenTries);
     this.#isUncontested = true;
     this.#sees('this process', answeredAt);
   }
@@ -231,7 +237,10 @@ export class YieldToListeners {
     const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_TURNS : 0);
     const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
     const since = Math.max(release.answeredAt, waiting?.hintedAt ?? 0);
-    return Math.min(steps * step, LONGEST_STAND_BACK) - (now - since);
+    const forListeners = Math.min(steps * step, LONGEST_STAND_BACK) - (now - since);
+    // Within one interval, a process that polls has tried.
+    const forPollers = Math.min(PAUSE_FOR_POLLERS * release.pollInterval, LONGEST_PAUSE) - (now - release.answeredAt);
+    return Math.max(forListeners, forPollers);
   }
 
   /** ms after a release in which others may have their slices. */

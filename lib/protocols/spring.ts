@@ -23,10 +23,10 @@ local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${messa
 local legacy = ${message === undefined} and ARGV[${channel + 1}] and redis.pcall('PUBLISH', ARGV[${channel}], KEYS[1]) or 0
 heard = type(heard) == 'number' and type(legacy) == 'number' and heard + math.min(legacy, 2) or ${LISTENERS.refused}`;
 
-/** What `mint` needs, where there is a fence. */
-const BEFORE_MINT = `
-local last = KEYS[2] and redis.call('GET', KEYS[2])
-local time = KEYS[2] and redis.call('TIME')`;
+/** What `mint` needs, where there is a fence: `isFencing` in Lua. */
+const beforeMint = (isFencing: string) => `
+local last = ${isFencing} and redis.call('GET', KEYS[2])
+local time = ${isFencing} and redis.call('TIME')`;
 
 /** See `OwnerFormat`. */
 export const STRING = {
@@ -47,7 +47,7 @@ local set = not KEYS[2] and redis.pcall('SET', lock, owner, 'NX', 'PX', ttl)
 if set and not set.err then return 1 end
 local holder = redis.call('GET', lock)
 if holder and holder ~= owner then return { redis.call('PTTL', lock), holder } end
-${BEFORE_MINT}
+${beforeMint('KEYS[2]')}
 if not holder then
   redis.call('SET', lock, owner, 'PX', ttl)
 else ${PROLONG}
@@ -58,9 +58,9 @@ ${mint('KEYS[2]')}`,
   ...STRING,
   publish,
   leftToPollers: 'left to pollers',
-  beforeTokens: BEFORE_MINT,
+  beforeTokens: beforeMint('most'),
   tokens: `
-if not KEYS[2] then return 1 end
+if not most then return 1 end
 ${mintBlock('KEYS[2]', 'most')}`,
 });
 

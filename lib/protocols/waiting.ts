@@ -1,11 +1,23 @@
 import { NOT_GRANTED, type NotGranted, type Refusal } from '../core/protocol';
 import type { Wait } from '../core/wait';
 import { clock } from '../internal/clock';
-import type { Subscriber, Subscription } from '../redis/subscriber';
+import type { Proof } from '../redis/proof';
+import type { Subscriber } from '../redis/subscriber';
+import type { Subscription } from '../redis/subscription';
 import type { Pollers } from './shared-with-pollers';
+import type { WantedMark } from './wanted';
 
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
+
+/** How a lock is waited for: its name and channels, and what a message says. */
+export interface Waited {
+  readonly lock: string;
+  readonly channels: readonly string[];
+  meaningOf(message: string): Meaning;
+  /** The mark by which a busy process finds this one; `undefined`: it finds it otherwise. */
+  readonly mark?: WantedMark | undefined;
+}
 
 /** What a message on a lock's channels is about, if it is about this lock. */
 export type Meaning = 'release' | 'left to pollers' | undefined;
@@ -17,8 +29,7 @@ export type Meaning = 'release' | 'left to pollers' | undefined;
  * works with every Redis. One object for each lock.
  */
 export class Waiting {
-  readonly #channels: readonly string[];
-  readonly #meaningOf: (message: string) => Meaning;
+  readonly #waited: Waited;
   readonly #subscriber: Subscriber | undefined;
   readonly #idleBetweenTries: number;
   readonly #pollers: Pollers | undefined;
@@ -33,15 +44,13 @@ export class Waiting {
 
   /** `onRelease` is called for each message about a release, also about one of this process. */
   constructor(
-    channels: readonly string[],
-    meaningOf: (message: string) => Meaning,
+    waited: Waited,
     subscriber: Subscriber | undefined,
     idleBetweenTries: number,
     pollers?: Pollers,
     onRelease: () => void = () => undefined,
   ) {
-    this.#channels = channels;
-    this.#meaningOf = meaningOf;
+    this.#waited = waited;
     this.#subscriber = subscriber;
     this.#idleBetweenTries = idleBetweenTries;
     this.#pollers = pollers;
@@ -54,7 +63,7 @@ export class Waiting {
 
   /** Listeners that a release is published to, and that are certainly those of this process. */
   get ownListeners(): number {
-    return this.isSubscribed && this.#subscriber?.isCounted ? this.#channels.length : 0;
+    return this.isSubscribed && this.#subscriber?.isCounted ? this.#waited.channels.length : 0;
   }
 
   /** The waiting caller makes an attempt now, as after a message. */
@@ -80,23 +89,36 @@ export class Waiting {
     this.#subscribe();
     const subscription = this.#subscription;
     const wasSubscribed = this.isSubscribed && refusal.hintsBefore !== undefined;
-    const usual = wasSubscribed && !this.#isDeaf(holder) ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
+    const proof = subscription && this.#proof;
+    const areHeard = wasSubscribed && !this.#missesMessages(holder) && proof?.isDeaf !== true;
+    const usual = areHeard ? idleBetweenTries * LONGEST_SLEEP : idleBetweenTries;
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
-    if (subscription === undefined) {
-      await wait.sleep(pause);
-      return NOT_GRANTED;
-    }
-    subscription.join();
+    const { mark } = this.#waited;
+    mark?.begin(areHeard ? 0 : idleBetweenTries);
+    subscription?.join();
+    proof?.join();
     try {
+      if (subscription === undefined) await wait.sleep(pause);
       // Messages sent before the subscription opened are lost, so attempt again once it is open.
-      if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
+      else if (wasSubscribed ? this.hints === refusal.hintsBefore : !subscription.isOpen) {
         await wait.suspend<void>(pause, (resume) => subscription.onWake(resume));
       }
     } finally {
-      subscription.leave();
+      proof?.leave();
+      subscription?.leave();
+      mark?.end();
     }
     return NOT_GRANTED;
+  }
+
+  get #proof(): Proof | undefined {
+    return this.#subscriber?.proofOf(this.#waited.channels[0] as string, this.#waited.lock);
+  }
+
+  /** No message arrives, as far as is known. */
+  get isDeaf(): boolean {
+    return this.#last?.isDeaf === true || this.#proof?.isDeaf === true;
   }
 
   /**
@@ -104,7 +126,7 @@ export class Waiting {
    * alive. So until the next message this process polls as one without messages does. Else it would meet a lock that is
    * busy among others by chance only, every ten intervals.
    */
-  #isDeaf(holder: string | undefined): boolean {
+  #missesMessages(holder: string | undefined): boolean {
     const { hints } = this;
     const last = this.#last?.hints === hints ? this.#last : undefined;
     const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
@@ -115,7 +137,7 @@ export class Waiting {
 
   #subscribe(): void {
     if (this.#subscription?.isOver === false) return;
-    this.#subscription = this.#subscriber?.subscribe(this.#channels, (message) => this.#received(message));
+    this.#subscription = this.#subscriber?.subscribe(this.#waited.channels, (message) => this.#received(message));
     this.#subscription?.onWake(() => {
       this.hints++;
       this.hintedAt = clock.now();
@@ -123,7 +145,7 @@ export class Waiting {
   }
 
   #received(message: string): void {
-    const meaning = this.#meaningOf(message);
+    const meaning = this.#waited.meaningOf(message);
     if (meaning === 'release') {
       this.#onRelease();
       this.#pollers?.announcedRelease();

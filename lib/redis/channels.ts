@@ -177,6 +177,11 @@ export abstract class PlacedChannels extends Channels {
     return this.#missing.size === 0;
   }
 
+  /** No message arrives, though the connections seem to be open: others take their place. */
+  renewConnections(): void {
+    for (const place of [...this.#places.values()]) this.#lost(place);
+  }
+
   protected hasConnection(address: string): boolean {
     return this.#places.has(address);
   }

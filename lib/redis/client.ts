@@ -95,6 +95,8 @@ export interface OwnConnection {
   unref?(): void;
   /** `false` once it is closed for good. */
   readonly isOpen?: boolean;
+  /** `destroy` ends it in any state. Of node-redis, a socket stays open that connects after `destroy`. */
+  readonly endsAtOnce?: boolean;
 }
 
 /** Never throws: with redis 5, a connection that is closed already does. */

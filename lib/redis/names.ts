@@ -1,5 +1,5 @@
 /** The suffixes of the keys and channels that belong to a lock. */
-const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once'] as const;
+const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'wanted'] as const;
 type Companion = (typeof COMPANIONS)[number];
 
 const COMPANION_NAME = new RegExp(`^\\{[^}]+\\}:(${COMPANIONS.join('|')})(:|$)`);
@@ -40,6 +40,12 @@ export class LockNames {
     if (tag !== undefined) return `{${tag}}:${suffix}:${lock}`;
     if (/[{}]/.test(lock)) throw noHashTag(lock);
     return `{${lock}}:${suffix}`;
+  }
+
+  /** What `companion` returns; `undefined` where it throws. */
+  companionOrNone(suffix: Companion): string | undefined {
+    const { lock } = this;
+    return hashTag(lock) === undefined && /[{}]/.test(lock) ? undefined : this.companion(suffix);
   }
 }
 

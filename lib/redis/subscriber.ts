@@ -1,21 +1,20 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { backgroundPause, clock, inBackground } from '../internal/clock';
-import { States } from '../internal/states';
-import { WakeTimer } from '../internal/timers';
+import { Backoff } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
 import { onHandOff } from './hand-offs';
-
-/** ms that a subscription stays without listeners: it spares a caller that waits again soon two requests. */
-const LINGER = 1_000;
+import { Proof } from './proof';
+import { Channel, Subscription } from './subscription';
 
 /** ms until a connection that failed is tried again. */
 const RETRY_AFTER = 10_000;
 
-/** ms; a connection is made anew at most this often. */
+/** ms; a connection is made anew at most this often; and one that leads to another server again and again, in the end. */
 const RENEWED_AT_MOST = 5_000;
+const ELSEWHERE_AT_MOST = 300_000;
 
 /** ms that `close` waits for channels of the caller's connection to be unsubscribed. */
 const CLOSING = 1_000;
@@ -44,9 +43,9 @@ interface MessageConnection {
   readonly listening: Promise<RedisSubscriber>;
   /**
    * Says whether it is connected now, and (one with connections for its channels) whether these are; a client that does not
-   * say so counts as connected.
+   * say so counts as connected. Where it has connections of its own, it can make them anew.
    */
-  readonly client: { readonly isReady?: boolean; readonly isListening?: boolean };
+  readonly client: { readonly isReady?: boolean; readonly isListening?: boolean; renewConnections?(): void };
   /** Closes a connection of our own; of a client, ends what listens to its events. */
   close(): void;
 }
@@ -60,106 +59,7 @@ export function isSubscriber(value: unknown): value is RedisSubscriber {
   return typeof subscribe === 'function' && typeof unsubscribe === 'function' && defineCommand === undefined;
 }
 
-/** The life of a subscription: its states, what ends each of them, and what may follow. */
-const STATES = new States('subscription', {
-  /** Redis has not confirmed every channel: waiters poll. */
-  opening: ['open', 'over'],
-  /** Messages come, also after a reconnect. Ends without listeners for a while, or with its connection. */
-  open: ['over'],
-  /** No message comes any more. */
-  over: [],
-});
-
-/** The subscription of one lock to its channels. The lock's protocol owns it. It outlasts its listeners by a moment. */
-export class Subscription {
-  readonly channels: readonly string[];
-  /** Called with every message on one of the channels. */
-  readonly onMessage: (message: string) => void;
-  #state: keyof typeof STATES.following = 'opening';
-  #listeners = 0;
-  #lingersUntil = 0;
-  /** One timer stays while listeners come and go: one for each would cost more than the rest. */
-  readonly #lingering = new WakeTimer(() => this.#lingered(), false);
-  readonly #end: (subscription: Subscription) => void;
-  readonly #wakers = new Set<() => void>();
-
-  /** `end` is called when the subscription has had no listeners for a while. */
-  constructor(
-    channels: readonly string[],
-    onMessage: (message: string) => void,
-    end: (subscription: Subscription) => void,
-  ) {
-    this.channels = channels;
-    this.onMessage = onMessage;
-    this.#end = end;
-  }
-
-  /** Somebody listens, until `leave`. */
-  join(): void {
-    this.#listeners++;
-  }
-
-  leave(): void {
-    if (--this.#listeners > 0 || this.isOver) return;
-    this.#lingersUntil = clock.now() + LINGER;
-    this.#lingering.by(this.#lingersUntil);
-  }
-
-  #lingered(): void {
-    if (this.#listeners > 0) return;
-    if (clock.now() < this.#lingersUntil) this.#lingering.by(this.#lingersUntil);
-    else this.#end(this);
-  }
-
-  /** Calls `waker` at every `wake`. Returns the function that stops it. */
-  onWake(waker: () => void): () => void {
-    this.#wakers.add(waker);
-    return () => this.#wakers.delete(waker);
-  }
-
-  /** Something happened, or a message may have been missed. */
-  wake(): void {
-    for (const waker of [...this.#wakers]) waker();
-  }
-
-  get isOpen(): boolean {
-    return this.#state === 'open';
-  }
-
-  get isOver(): boolean {
-    return this.#state === 'over';
-  }
-
-  /** Called by the subscriber when the channels are confirmed: what was published before was missed. */
-  opened(): void {
-    this.#state = STATES.become.open(this.#state);
-    this.wake();
-  }
-
-  /** Called by the subscriber when it ends the subscription. */
-  over(): void {
-    if (!this.isOver) this.#state = STATES.become.over(this.#state);
-    this.#lingering.cancel();
-  }
-}
-
-/** A channel, and the subscriptions that get its messages. */
-class Channel {
-  readonly users = new Set<Subscription>();
-  /** `undefined`: nobody knows. Where an unsubscribe failed with its connection, node-redis subscribes again on the next one. */
-  isSubscribed: boolean | undefined = false;
-  /** Where it was subscribed. */
-  connection!: RedisSubscriber;
-  /** The last command about it. */
-  traffic: Promise<void> = Promise.resolve();
-
-  // `unknown` since node-redis' type allows buffers. No listener of ours asks for them.
-  readonly deliver = (message: unknown): void => {
-    for (const { onMessage } of [...this.users]) onMessage(String(message));
-  };
-}
-
-interface SubscriberOptions {
+export interface SubscriberOptions {
   /** A pub/sub connection of the caller's. */
   readonly connection: RedisSubscriber | undefined;
   /** Sharded channels, on a cluster: inside a script only SPUBLISH can say how many listen. */
@@ -168,6 +68,12 @@ interface SubscriberOptions {
   readonly orPlain?: boolean;
   /** ms after which a connection that has not answered is reported. */
   readonly timeout: number;
+  /** PUBLISH in a script counts this connection. On a cluster it does not, for a channel that is not sharded. */
+  readonly isCountable: boolean;
+  /** Tells this registry's channels for proofs from those of others. */
+  readonly id: string;
+  /** Publishes by a script, at the server of this lock. Resolves to the connections that got it. */
+  publish(isSharded: boolean, channel: string, message: string, lock: string): Promise<number>;
   readonly onWarning: WarningListener;
 }
 
@@ -186,6 +92,12 @@ export class Subscriber {
   #connection: MessageConnection | undefined;
   #unavailableUntil = Number.NEGATIVE_INFINITY;
   #renewedAt = Number.NEGATIVE_INFINITY;
+  /** Those that run, by channel; without sharded channels there is one, under ''. */
+  readonly #proofs = new Map<string, Proof>();
+  /** Messages arrive on a connection that the server of the commands does not count. */
+  #isElsewhere = false;
+  readonly #elsewhere = new Backoff(RENEWED_AT_MOST, ELSEWHERE_AT_MOST);
+  #movesAfter = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
   #isClosed = false;
 
@@ -205,7 +117,7 @@ export class Subscriber {
   /** The server counts the connection for this registry, and for no other one of this process. */
   get isCounted(): boolean {
     const { users, client } = this.#connection ?? {};
-    return users?.size === 1 && client?.isReady !== false && client?.isListening !== false;
+    return !this.#isElsewhere && users?.size === 1 && client?.isReady !== false && client?.isListening !== false;
   }
 
   /**
@@ -223,6 +135,52 @@ export class Subscriber {
   }
 
   /**
+   * The proof that messages on this channel of a lock arrive. Those of a plain connection arrive on one channel or on none;
+   * each sharded channel may have a connection of its own.
+   */
+  proofOf(channel: string, lock: string): Proof {
+    const id = this.#isSharded ? channel : '';
+    const known = this.#proofs.get(id);
+    if (known !== undefined) return known;
+    const own = `${channel}:@${this.#options.id}`;
+    const proof = new Proof({
+      isConnected: () => [...this.#subscriptions].some(({ isOpen }) => isOpen),
+      subscribe: (onMessage) => this.subscribe([own], onMessage),
+      publish: async (message) => {
+        const count = await this.#options.publish(this.#isSharded, own, message, lock);
+        return this.#options.isCountable ? count : -1;
+      },
+      deaf: (cause) => {
+        this.#warn(cause);
+        return this.renew();
+      },
+      heard: (isCounted) => this.#heard(isCounted),
+      idle: () => {
+        if (id !== '' && !proof.isDeaf) this.#proofs.delete(id);
+      },
+    });
+    this.#proofs.set(id, proof);
+    return proof;
+  }
+
+  /** Our own connection, made anew, leads to the server that is the master by now; that of the caller is the caller's. */
+  #heard(isCounted: boolean): void {
+    this.#isElsewhere = !isCounted;
+    if (isCounted) {
+      this.#elsewhere.reset();
+      return;
+    }
+    if (this.#options.connection !== undefined) {
+      const where = 'it is connected to another server than the client, perhaps to a replica';
+      this.#warn(new Error(where), 'Messages of the option "subscriber" come late or not at all');
+    }
+    const now = clock.now();
+    if (this.#connection?.isOwn !== true || now < this.#movesAfter) return;
+    this.#movesAfter = now + this.#elsewhere.next();
+    this.renew();
+  }
+
+  /**
    * No message arrives though the connection seems to be open: it is made anew. Of a client that was given, every channel
    * is unsubscribed, and subscribed again. False when that was done lately: it did not help.
    */
@@ -230,13 +188,17 @@ export class Subscriber {
     const now = clock.now();
     if (this.#isClosed || now - this.#renewedAt < RENEWED_AT_MOST) return false;
     this.#renewedAt = now;
-    this.#endAll();
+    const { client } = this.#connection ?? {};
+    if (client?.renewConnections === undefined) this.#endAll();
+    else client.renewConnections();
     return true;
   }
 
   /** Leaves no channel subscribed, and closes the connection if it is our own. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    for (const proof of this.#proofs.values()) proof.close();
+    this.#proofs.clear();
     if (this.#connection?.isOwn) return this.#endAll();
     const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
     await Promise.race([ended, backgroundPause(CLOSING)]);
@@ -404,8 +366,8 @@ export class Subscriber {
     const close = (): void => {
       stopHandOffs();
       stopWatching();
-      // node-redis leaves a socket open that connects after `destroy`: its next event ends it.
-      if (own.isReady !== false) void destroy(own);
+      // Else its next event ends it.
+      if (own.endsAtOnce || own.isReady !== false) void destroy(own);
     };
     const users = new Set([this]);
     const connection: MessageConnection = { isOwn: true, users, listening: connect(), client: own, close };
@@ -471,13 +433,10 @@ export class Subscriber {
     connection?.close();
   }
 
-  #warn(cause: unknown): void {
+  #warn(cause: unknown, what = 'Waiting for locks falls back to polling'): void {
     if (this.#hasWarned || this.#isClosed) return;
     this.#hasWarned = true;
-    warn(this.#options.onWarning, {
-      code: 'SUBSCRIBER_UNAVAILABLE',
-      message: `Waiting for locks falls back to polling: ${messageOf(cause)}`,
-      cause,
-    });
+    const message = `${what}: ${messageOf(cause)}`;
+    warn(this.#options.onWarning, { code: 'SUBSCRIBER_UNAVAILABLE', message, cause });
   }
 }

@@ -1,7 +1,7 @@
 import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
-import type { Subscription } from '../../redis/subscriber';
+import type { Subscription } from '../../redis/subscription';
 import type { FairFormat, QueueReply } from './fair-format';
 import type { FairProtocol } from './fair-protocol';
 import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './fair-scripts';

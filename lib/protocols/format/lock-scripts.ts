@@ -34,8 +34,8 @@ interface OwnerFormat {
   /** The message that a lock is left to pollers. */
   readonly leftToPollers: string;
   /**
-   * Returns the next fencing tokens, or 1 without fencing. `most`: the most that are of use. What it needs is read
-   * before anything is written.
+   * Returns the next fencing tokens, or 1 without fencing. `most`: the most that are of use; nil without fencing. What it
+   * needs is read before anything is written.
    */
   readonly beforeTokens: string;
   readonly tokens: string;
@@ -96,12 +96,14 @@ return { life }`,
     ),
 
     /**
-     * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others.
+     * Confirms a hold for the next caller of its process. With `listeners of our own`, releases it if there are others, or
+     * the mark of another process that waits.
      *
-     * ARGV: owner, ttl in ms [, the most tokens that are of use [, listeners of our own, command that deletes,
-     * notification]]
+     * KEYS: as above; with `listeners of our own` the last one is the mark
+     * ARGV: owner, ttl in ms [, the most tokens that are of use, '' without fencing [, listeners of our own, who leaves our
+     * marks, command that deletes, notification]]
      * Returns 1, or with a fence the next tokens (see `mint`), when the key is the owner's and lives for the ttl at
-     * least; else { what RELEASE returns, listeners }.
+     * least; else { what RELEASE returns, listeners [, ms between two polls of a waiter that no message reaches, or 0] }.
      */
     CONFIRM_OR_RELEASE: new LockScript(
       `confirm or release (${name})`,
@@ -110,11 +112,14 @@ if state then return { state == 'expired' and 0 or -1, 0 } end
 local ttl, most, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 ${format.beforeTokens}
 if ownListeners then
-  ${publish(6)}
+  local mark = redis.pcall('GET', KEYS[#KEYS])
+  local waiter, pollInterval = string.match(type(mark) == 'string' and mark or '', '^(.*) (%d+)$')
+  local isWanted = waiter and waiter ~= ARGV[5]
+  ${publish(7)}
   -- Where the number of listeners is not known, others may listen.
-  if heard < 0 or heard > ownListeners then
-    ${deleteBy('ARGV[5]')}
-    return { deleted, heard }
+  if heard < 0 or heard > ownListeners or isWanted then
+    ${deleteBy('ARGV[6]')}
+    return { deleted, heard, isWanted and tonumber(pollInterval) or 0 }
   end
 end
 -- Out of memory: see script-parts.ts.
@@ -171,7 +176,7 @@ return 1`,
     ADOPT: new LockScript(
       `adopt (${name})`,
       `${examineToGive(format)}
-local most = 1
+local most = KEYS[2] and 1
 ${format.beforeTokens}
 if isGiven then
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), left))

@@ -65,10 +65,14 @@ export abstract class ScriptedFormat {
     return foundIn(script, reply, value);
   }
 
-  /** Reads the reply of a script that gives a lock back: what it found, and how many connections it notified. */
-  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number } {
-    const [value, listeners = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 2) : [reply];
-    return { found: this.foundIn(script, reply, value), listeners: numberIn(script, reply, listeners) };
+  /**
+   * Reads the reply of a script that gives a lock back: what it found, how many connections it notified, and the ms between
+   * two polls of a waiter that no message reaches, 0 where there is none.
+   */
+  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number; pollInterval: number } {
+    const [value, listeners = 0, pollInterval = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 3) : [reply];
+    const numbers = [listeners, pollInterval].map((one) => numberIn(script, reply, one)) as [number, number];
+    return { found: this.foundIn(script, reply, value), listeners: numbers[0], pollInterval: numbers[1] };
   }
 
   /** Calls `settle` once, and never throws. */

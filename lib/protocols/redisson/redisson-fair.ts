@@ -12,7 +12,7 @@ import { HASH_HELD, keepArguments } from '../format/script-parts';
 import { inspectorOf } from '../inspector';
 import type { LockTypeDefinition, RegistryParts } from '../registry-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../shared-with-pollers';
-import { Waiting } from '../waiting';
+import { type Waited, Waiting } from '../waiting';
 import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS } from './redisson';
 import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './redisson-fair-scripts';
 
@@ -120,10 +120,13 @@ export class RedissonFairProtocol implements LockProtocol {
   wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts } = this.#services;
     const names = this.#names;
-    const channels = format.channels(names).map((channel) => `${channel}:${ticket}`);
-    const meaningOf = (message: string) => format.meaningOf(message, names);
+    const waited: Waited = {
+      lock: names.lock,
+      channels: format.channels(names).map((channel) => `${channel}:${ticket}`),
+      meaningOf: (message) => format.meaningOf(message, names),
+    };
     const subscriber = parts.subscriber(format.isSharded, true);
-    this.#waiting ??= new Waiting(channels, meaningOf, subscriber, parts.settings.idleBetweenTries, this.#pollers);
+    this.#waiting ??= new Waiting(waited, subscriber, parts.settings.idleBetweenTries, this.#pollers);
     return this.#waiting.wait(refusal, wait);
   }
 

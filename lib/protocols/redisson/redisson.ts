@@ -69,7 +69,7 @@ return KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEY
   beforeTokens: '',
   // What INCR does, once for each caller.
   tokens: `
-if not KEYS[2] then return 1 end
+if not most then return 1 end
 local first = redis.call('INCRBY', KEYS[2], most) - most + 1
 return string.format(most > 1 and '%.0f %.0f' or '%.0f', first, most)`,
 });

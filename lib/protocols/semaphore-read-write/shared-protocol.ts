@@ -187,7 +187,8 @@ class SharedProtocol implements LockProtocol {
       return 'release';
     };
     const { idleBetweenTries } = this.#parts.settings;
-    return new Waiting([this.#names.channel], meaningOf, this.#parts.subscriber(false, true), idleBetweenTries);
+    const { channel, lock } = this.#names;
+    return new Waiting({ lock, channels: [channel], meaningOf }, this.#parts.subscriber(false, true), idleBetweenTries);
   }
 
   /** `ending`: the owner whose lease ends, or ''. */
@@ -212,7 +213,8 @@ class SharedProtocol implements LockProtocol {
     const number = numberOf(permits, hold);
     const givenAt = permits?.givenAt ?? sentAt;
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
-    const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0;
+    // What no message says to this process, it would find late.
+    const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0 || this.#waiting?.isDeaf === true;
     const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
     const position = [waits ? this.#arrival : '', hold.waited()];
