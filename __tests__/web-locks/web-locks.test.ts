@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
@@ -156,6 +156,93 @@ function apply(open: Open): void {
     await Promise.all(requests);
   });
 
+  /** `S1 X1`: a shared request, and after it an exclusive one. Resolves to the order in which they have the lock. */
+  async function granted(plan: string, from: (label: string) => WebLocks, made: () => unknown): Promise<string> {
+    const order: string[] = [];
+    const requests: Promise<void>[] = [];
+    for (const label of plan.split(' ')) {
+      const mode = label.startsWith('S') ? 'shared' : 'exclusive';
+      const hold = async () => {
+        order.push(label);
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      };
+      requests.push(from(label).request('a', { mode }, hold));
+      await made();
+    }
+    await Promise.all(requests);
+    return order.join(' ');
+  }
+
+  it.each(['S1 X1 S2', 'X1 S1 X2', 'X1 X2 S1', 'S1 S2 X1 X2 S3 X3 S4'])(
+    'grants the requests of a registry in the order in which they are made: %s',
+    async (plan) => {
+      const [locks] = await managers();
+      expect(
+        await granted(
+          plan,
+          () => locks,
+          () => undefined,
+        ),
+      ).toBe(plan); // in one turn of the event loop
+      const pause = () => new Promise((resolve) => setImmediate(resolve));
+      expect(await granted(plan, () => locks, pause)).toBe(plan);
+      const first = holder();
+      const held = locks.request('a', first.callback);
+      await until(() => first.locks.length === 1);
+      const waiting = granted(plan, () => locks, pause);
+      await until(async () => (await locks.query()).pending.length === plan.split(' ').length);
+      first.end();
+      expect(await waiting).toBe(plan);
+      await held;
+      const more = webLocks(registries?.[0] as BackedLockRegistry); // as of another module of the process
+      expect(
+        await granted(
+          plan,
+          (label) => (label.endsWith('1') ? locks : more),
+          () => undefined,
+        ),
+      ).toBe(plan);
+    },
+  );
+
+  it('lets the requests behind one go on when it leaves, be it in front of them or among them', async () => {
+    const [locks] = await managers();
+    const [readers, never] = [holder(), holder()];
+    const shared = { mode: 'shared' } as const;
+    const requests = [locks.request('a', shared, readers.callback)];
+    await until(() => readers.locks.length === 1);
+    const [one, two] = [new AbortController(), new AbortController()];
+    const waiting = [one, two].map(({ signal }) => locks.request('a', { signal }, never.callback));
+    const rejected = Promise.all(
+      waiting.map((request) => expect(request).rejects.toMatchObject({ name: 'AbortError' })),
+    );
+    requests.push(locks.request('a', shared, readers.callback));
+    expect(await locks.request('a', { ...shared, ifAvailable: true }, (lock) => lock)).toBeNull();
+    two.abort();
+    one.abort();
+    await rejected;
+    await until(() => readers.locks.length === 2);
+    readers.end();
+    await Promise.all(requests);
+    expect(never.locks).toEqual([]);
+  });
+
+  it('with ifAvailable comes after requests that were made before, also where these have no lock yet', async () => {
+    const [locks] = await managers();
+    const options = { ifAvailable: true };
+    const isThere = (lock: WebLock | null) => lock !== null;
+    const exclusive = locks.request('a', () => undefined);
+    expect(await locks.request('a', { ...options, mode: 'shared' }, isThere)).toBe(false);
+    await exclusive;
+    const reader = holder();
+    const request = locks.request('a', { mode: 'shared' }, reader.callback);
+    expect(await locks.request('a', options, isThere)).toBe(false);
+    await until(() => reader.locks.length === 1);
+    reader.end();
+    await request;
+    expect(await locks.request('a', options, isThere)).toBe(true);
+  });
+
   it('with ifAvailable calls back at once: with the lock, or with null, whose result and error count too', async () => {
     const [one, other] = await managers();
     const first = holder();
@@ -256,6 +343,50 @@ describe('The Web Locks API over locks in memory', () => {
 });
 
 describeReal('The Web Locks API over Redis', () => apply(onRedis));
+
+describe('A line of requests of the Web Locks API', () => {
+  it('ends with an error for all when Redis is silent: none waits until those before it have failed one by one', async () => {
+    jest.useFakeTimers();
+    try {
+      const registry = new InMemoryLockRegistry({ unavailableAfter: 1_000 });
+      const locks = webLocks(registry);
+      registry.locks.goSilent();
+      let failed = 0;
+      for (let index = 0; index < 20; index++) {
+        const mode = index % 2 === 0 ? 'shared' : 'exclusive';
+        void locks
+          .request('a', { mode }, () => undefined)
+          .catch(({ name }: Error) => {
+            if (name === 'CannotAcquireLockError') failed++;
+          });
+      }
+      await jest.advanceTimersByTimeAsync(900);
+      expect(failed).toBe(0);
+      await jest.advanceTimersByTimeAsync(200);
+      expect(failed).toBe(1); // those behind it ask together from now on
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(failed).toBe(20);
+      await registry.close({ timeout: 0 });
+    } finally {
+      jest.useRealTimers();
+    }
+  });
+
+  it('ends with the registry, whose error all of it have', async () => {
+    const registry = new InMemoryLockRegistry();
+    const locks = webLocks(registry);
+    const reader = holder();
+    const held = locks.request('a', { mode: 'shared' }, reader.callback);
+    await until(() => reader.locks.length === 1);
+    const modes = ['exclusive', 'shared', 'exclusive'] as const;
+    const waiting = modes.map((mode) => locks.request('a', { mode }, () => 'entered'));
+    const rejected = waiting.map((request) => expect(request).rejects.toMatchObject({ name: 'RegistryClosedError' }));
+    const closed = registry.close();
+    await Promise.all(rejected);
+    reader.end();
+    await Promise.all([closed, held]);
+  });
+});
 
 describe('A lost lock of the Web Locks API', () => {
   it('rejects the request after its callback, unless that has failed', async () => {

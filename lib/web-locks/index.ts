@@ -1,4 +1,5 @@
-import type { Lease } from '../api/distributed-lock';
+import type { DistributedLock, Lease } from '../api/distributed-lock';
+import { CannotAcquireLockError } from '../api/errors';
 import { abortSignal, assertRegistry, callback as checkCallback, expected } from '../internal/validation';
 import type { LockRegistry } from '../registry/lock-registry';
 
@@ -50,6 +51,66 @@ export interface WebLocks {
   query(): Promise<{ held: WebLockInfo[]; pending: WebLockInfo[] }>;
 }
 
+/**
+ * The requests of a name that have no lock yet. They ask for it in the order in which they were made, as the
+ * specification has it: those of one mode together, and those of the other mode when these were granted, or have left.
+ * The read/write lock by itself lets readers pass a writer of their process.
+ */
+class Line {
+  /** Those that ask for the lock, and their mode. */
+  readonly #asking = new Set<WebLockInfo>();
+  #mode: WebLockMode = 'exclusive';
+  /** Those behind them, in their order: each with what begins its turn. */
+  readonly #behind = new Map<WebLockInfo, () => void>();
+
+  get isEmpty(): boolean {
+    return this.#asking.size === 0 && this.#behind.size === 0;
+  }
+
+  /** Whether a request that was made now could have the lock before one of these is granted. */
+  letsIn(mode: WebLockMode): boolean {
+    return this.isEmpty || (mode === 'shared' && this.#mode === 'shared' && this.#behind.size === 0);
+  }
+
+  /** Resolves when the request may ask, or has left. */
+  join(info: WebLockInfo): Promise<void> {
+    return new Promise((resolve) => {
+      this.#behind.set(info, resolve);
+      this.#next();
+    });
+  }
+
+  /** It was granted, or is not made any more. */
+  leave(info: WebLockInfo): void {
+    this.#behind.get(info)?.();
+    this.#behind.delete(info);
+    this.#asking.delete(info);
+    this.#next();
+  }
+
+  /** All ask at once: where Redis does not answer, none waits for the end of another one's wait. */
+  dissolve(): void {
+    for (const info of this.#behind.keys()) this.#ask(info);
+  }
+
+  #next(): void {
+    for (const info of this.#behind.keys()) {
+      if (this.#asking.size > 0 && info.mode !== this.#mode) return;
+      this.#ask(info);
+    }
+  }
+
+  #ask(info: WebLockInfo): void {
+    this.#mode = info.mode;
+    this.#asking.add(info);
+    this.#behind.get(info)?.();
+    this.#behind.delete(info);
+  }
+}
+
+/** The lines of a registry, by name. */
+const linesOf = new WeakMap<LockRegistry, Map<string, Line>>();
+
 function notSupported(message: string): DOMException {
   return new DOMException(message, 'NotSupportedError');
 }
@@ -67,6 +128,30 @@ export function webLocks(registry: LockRegistry): WebLocks {
   const { id: clientId = '' } = registry as { id?: string };
   const held = new Set<WebLockInfo>();
   const pending = new Set<WebLockInfo>();
+  const lines = linesOf.get(registry) ?? new Map<string, Line>();
+  linesOf.set(registry, lines);
+
+  /** Waits for the requests of the name that were made before. */
+  async function lockInTurn(lock: DistributedLock, info: WebLockInfo, signal: AbortSignal | undefined) {
+    const { name } = info;
+    const line = lines.get(name) ?? new Line();
+    lines.set(name, line);
+    const leave = () => {
+      line.leave(info);
+      if (line.isEmpty && lines.get(name) === line) lines.delete(name);
+    };
+    signal?.addEventListener('abort', leave);
+    try {
+      await line.join(info);
+      return await lock.lock({ signal });
+    } catch (error) {
+      if (error instanceof CannotAcquireLockError) line.dissolve();
+      throw error;
+    } finally {
+      signal?.removeEventListener('abort', leave);
+      leave();
+    }
+  }
 
   async function request(name: string, options: WebLockOptions, callback: (lock: WebLock | null) => unknown) {
     // On the web platform, too, `null` is no options, and a function is an object.
@@ -88,7 +173,8 @@ export function webLocks(registry: LockRegistry): WebLocks {
     pending.add(info);
     let lease: Lease | null;
     try {
-      lease = await (ifAvailable ? lock.tryLock() : lock.lock({ signal }));
+      if (!ifAvailable) lease = await lockInTurn(lock, info, signal);
+      else lease = await ((lines.get(name)?.letsIn(mode) ?? true) ? lock.tryLock() : null);
     } finally {
       pending.delete(info);
     }
