@@ -38,6 +38,9 @@ describe.each([
   });
 });
 
+/** With both, an instance of one server answers nothing after a lost connection. */
+const STUCK_ALONE = { enableAutoPipelining: true, redisOptions: { autoResendUnfulfilledCommands: false } };
+
 describe.each(eachPackage)('fromIoredis with %s', (_name, { single, cluster }) => {
   it.each<[string, RegExp, () => Ioredis]>([
     ['keyPrefix', /keyPrefix, got "app:".*registryKey/, () => single({ lazyConnect: true, keyPrefix: 'app:' })],
@@ -52,10 +55,24 @@ describe.each(eachPackage)('fromIoredis with %s', (_name, { single, cluster }) =
       /stringNumbers/,
       () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, redisOptions: { stringNumbers: true } }),
     ],
+    [
+      'enableAutoPipelining with autoResendUnfulfilledCommands: false',
+      /one of enableAutoPipelining and autoResendUnfulfilledCommands: false, got both/,
+      () => single({ lazyConnect: true, enableAutoPipelining: true, autoResendUnfulfilledCommands: false }),
+    ],
   ])('fromIoredis refuses the option %s, and says what to do', (_option, message, make) => {
     const instance = make();
     const error = expect.objectContaining({ name: 'TypeError', message: expect.stringMatching(message) });
     expect(() => fromIoredis(instance)).toThrow(error);
+    instance.disconnect();
+  });
+
+  it.each<[string, () => Ioredis]>([
+    ['alone', () => single({ lazyConnect: true, enableAutoPipelining: true })],
+    ['of a cluster', () => cluster([{ host: 'localhost', port: 1 }], { lazyConnect: true, ...STUCK_ALONE })],
+  ])('fromIoredis takes the option enableAutoPipelining %s', (_which, make) => {
+    const instance = make();
+    expect(fromIoredis(instance)).toHaveProperty('evalSha');
     instance.disconnect();
   });
 });

@@ -22,7 +22,8 @@ const clients = new WeakMap<Ioredis, RedisClient>();
  * Makes the client that `RedisLockRegistry` needs of an instance of ioredis (5 or 6) or iovalkey: `Redis` (one server,
  * or the master that sentinels name) or `Cluster`. Pub/sub and `minReplicas` get connections of their own, with the
  * options of the instance. The instance stays the caller's: it is neither changed nor closed.
- * @throws TypeError when it is no such instance, or has the option `keyPrefix`, `stringNumbers` or `monitor`.
+ * @throws TypeError when it is no such instance, or has the option `keyPrefix`, `stringNumbers` or `monitor`; or
+ * `enableAutoPipelining` together with `autoResendUnfulfilledCommands: false`.
  * @example
  * const registry = new RedisLockRegistry(fromIoredis(redis), { registryKey: 'orders', lockType: 'pub-sub' });
  */
@@ -36,6 +37,7 @@ export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscrib
   }
   const { options } = redis;
   refuse({ ...options.redisOptions, ...options });
+  if (!redis.isCluster) refuseStuckPipelines(options);
   const client = redis.isCluster
     ? new ClusterClient(redis as ClusterIoredis)
     : new SingleClient(redis as SingleIoredis);
@@ -54,6 +56,16 @@ function refuse({ keyPrefix, stringNumbers, monitor }: IoredisOptions): void {
   }
   if (monitor === true)
     throw new TypeError('Expected an instance of ioredis that sends commands, got one that monitors');
+}
+
+/**
+ * With both options ioredis never settles a pipeline whose connection was lost, and sends no other one before it has
+ * settled: no command of the instance is answered any more. A node of a cluster is a new instance for each connection.
+ */
+function refuseStuckPipelines({ enableAutoPipelining, autoResendUnfulfilledCommands }: IoredisOptions): void {
+  if (enableAutoPipelining !== true || autoResendUnfulfilledCommands !== false) return;
+  const both = 'enableAutoPipelining and autoResendUnfulfilledCommands: false';
+  throw new TypeError(`Expected an instance of ioredis with one of ${both}, got both: it could hang for good`);
 }
 
 function isIoredis(value: unknown): value is SingleIoredis | ClusterIoredis {
