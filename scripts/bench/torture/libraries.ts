@@ -38,7 +38,8 @@ function ours(lockType: 'spin' | 'pub-sub' | 'fair', minReplicas = 0): Entry {
       return {
         async lock(key) {
           const lease = await registry.obtain(key).tryLock({ waitTime: WAIT });
-          return lease && { remaining: () => lease.remaining, release: () => lease.unlock() };
+          const isTold = () => lease?.signal.aborted === true;
+          return lease && { remaining: () => lease.remaining, isTold, release: () => lease.unlock() };
         },
       };
     },
@@ -80,12 +81,16 @@ export const LIBRARIES: Readonly<Record<string, Entry>> = {
     async open(address) {
       const { Mutex } = await import('redis-semaphore');
       const client = await ioRedis(address);
-      const options = { lockTimeout: TTL, acquireTimeout: WAIT, onLockLost: () => undefined };
       return {
         async lock(key) {
-          const mutex = new Mutex(client, key, options);
+          let isLost = false;
+          const onLockLost = () => {
+            isLost = true;
+          };
+          const mutex = new Mutex(client, key, { lockTimeout: TTL, acquireTimeout: WAIT, onLockLost });
           if (!(await mutex.tryAcquire())) return null;
-          return { remaining: () => (mutex.isAcquired ? undefined : 0), release: () => mutex.release() };
+          const remaining = () => (mutex.isAcquired ? undefined : 0);
+          return { remaining, isTold: () => isLost, release: () => mutex.release() };
         },
       };
     },

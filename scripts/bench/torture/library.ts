@@ -2,6 +2,8 @@
 export interface Held {
   /** ms for which the library says that it may be relied on; `undefined`: it says yes and names no end; 0: it says no. */
   remaining(): number | undefined | Promise<number | undefined>;
+  /** Whether the library has said by itself, by a signal or an event, that the lock is lost. Without it, it says nothing. */
+  isTold?(): boolean;
   release(): Promise<unknown>;
 }
 
@@ -25,7 +27,8 @@ export function heldWhile(use: (task: (signal: AbortSignal) => Promise<void>) =>
           end();
           return running;
         };
-        resolve({ remaining: () => (signal.aborted ? 0 : undefined), release });
+        const isTold = () => signal.aborted;
+        resolve({ remaining: () => (isTold() ? 0 : undefined), isTold, release });
       });
     const running = use(task);
     running.catch(reject);

@@ -12,17 +12,20 @@ import { FaultyProxy } from '../../../support/proxy';
 import { withSection } from '../../../support/sections';
 import { HEALTHY } from '../../../support/soak/settings';
 import { cache, prepareWorker } from '../prepare';
+import { terminalTable } from '../report';
 import { inflict, type Victim } from './faults';
 import { LIBRARIES } from './libraries';
 import { TTL, WAIT } from './library';
 import { Pair } from './pair';
 import { buildPeer } from './peers';
 import { type Row, sectionsOf, tableOf } from './report';
+import { answerOf, type Silence } from './silence';
 import { verdictOf } from './verdict';
 import type { FromWorker, ToWorker, WorkerSettings } from './worker';
 
 const DOCS = join(__dirname, '..', '..', '..', 'docs');
 const WORKER = join(cache, 'torture.js');
+const SILENCE = join(cache, 'silence.js');
 
 const PROCESSES = 5;
 const CALLERS = 10;
@@ -36,6 +39,7 @@ const USAGE = `npm run torture -- [options]
   --seed N         of the faults (1)
   --only NAME      ${Object.keys(LIBRARIES).join('; ')}; may be repeated (all, one after the other)
   --html FOLDER    where Porcupine draws the first history that it rejects of each
+  --silence        no other fault: Redis is frozen under a holder. When does the library of it say that the lease is lost?
   --page           writes what came of it into docs/trust.md`;
 
 /** They end with this process. */
@@ -98,14 +102,42 @@ async function torture({ library, program, seed }: Named, seconds: number, folde
   }
 }
 
+async function silence(library: string): Promise<Silence> {
+  const child = fork(SILENCE, [library], { detached: true });
+  children.add(child);
+  try {
+    const ended = once(child, 'exit').then(() => Promise.reject(new Error(`The process of ${library} ended`)));
+    const [answer] = (await Promise.race([once(child, 'message'), ended])) as [Silence];
+    return answer;
+  } finally {
+    signalAll(child, 'SIGKILL');
+    children.delete(child);
+  }
+}
+
+/** Of the libraries of other languages none says anything by itself. */
+async function silences(names: readonly string[]): Promise<void> {
+  prepareWorker(join('torture', 'silence.ts'), SILENCE);
+  const rows: string[][] = [];
+  for (const name of names.filter((one) => LIBRARIES[one]?.peer === undefined))
+    rows.push([name, answerOf(await silence(name))]);
+  console.log(terminalTable(['library', `a lease of ${TTL} ms, Redis frozen: the loss is signalled`], rows));
+}
+
 async function main(): Promise<number> {
   const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
   const only = { type: 'string', multiple: true } as const;
-  const { values } = parseArgs({ options: { seconds: text, seed: text, only, html: text, page: flag, help: flag } });
+  const { values } = parseArgs({
+    options: { seconds: text, seed: text, only, html: text, page: flag, silence: flag, help: flag },
+  });
   const wanted = Object.entries(LIBRARIES).filter(([name]) => values.only?.includes(name) ?? true);
   if (values.help || wanted.length < (values.only?.length ?? 0)) {
     console.log(USAGE);
     return values.help ? 0 : 2;
+  }
+  if (values.silence) {
+    await silences(wanted.map(([name]) => name));
+    return 0;
   }
   prepareWorker(join('torture', 'worker.ts'), WORKER);
   const root = mkdtempSync(join(tmpdir(), 'torture-'));
