@@ -121,6 +121,20 @@ function apply(open: Open): void {
     },
   );
 
+  it.each([
+    ['{}', 'RangeError'],
+    ['a{b', 'RangeError'],
+    ['a}b', 'RangeError'],
+    ['\ud800', 'TypeError'],
+    ['', 'TypeError'],
+  ])('refuses the name %p, which the specification allows, with a %s', async (name, error) => {
+    const [locks] = await managers();
+    for (const options of [{}, { ifAvailable: true }]) {
+      await expect(locks.request(name, options, () => undefined)).rejects.toMatchObject({ name: error });
+    }
+    expect(await locks.query()).toEqual({ held: [], pending: [] });
+  });
+
   it('lets exclusive requests of a name have the lock one after the other, in their order', async () => {
     const [one, other] = await managers();
     const [first, second] = [holder(), holder()];
