@@ -39,12 +39,13 @@ export interface Programs {
  */
 export class ProgramFolder {
   readonly path: string;
-  readonly #redis: { readonly host: string; readonly port: number };
+  /** Where the programs find Redis. */
+  readonly redis: { readonly host: string; readonly port: number };
 
   private constructor(name: string, server: RedisServer | undefined) {
     const address = server?.address ?? { host: 'none', port: 0 };
     if ('path' in address) throw new Error('The programs need a Redis on TCP: start it with `port: true`');
-    this.#redis = address;
+    this.redis = address;
     // Inside the project, so that the programs find its packages.
     this.path = join(__dirname, '.blocks', name);
   }
@@ -97,7 +98,7 @@ export class ProgramFolder {
 
   /** Writes the program as JavaScript that Node 20 runs, and returns its path. JavaScript stays as it stands on its page. */
   async script({ page, line, code, language }: Program): Promise<string> {
-    const source = withRedis(code, this.#redis);
+    const source = withRedis(code, this.redis);
     const path = join(this.path, `${fileName(page, line)}.js`);
     await writeFile(path, language === 'js' ? source : asJavaScript(source));
     return path;
