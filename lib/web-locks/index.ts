@@ -53,8 +53,8 @@ export interface WebLocks {
 
 /**
  * The requests of a name that have no lock yet. They ask for it in the order in which they were made, as the
- * specification has it: those of one mode together, and those of the other mode when these were granted, or have left.
- * The read/write lock by itself lets readers pass a writer of their process.
+ * specification says: those of one mode together, and the next ones when these were granted, or have left. The
+ * read/write lock alone lets readers pass a writer of their process.
  */
 class Line {
   /** Those that ask for the lock, and their mode. */
@@ -117,7 +117,8 @@ function notSupported(message: string): DOMException {
 
 /**
  * The Web Locks API (`navigator.locks`) over all processes that share the registry's Redis. Each name is a read/write
- * lock of the registry. A nested request of the same name waits, as there.
+ * lock of the registry. Requests of one registry have it in their order, and a nested request of the same name waits, as
+ * there.
  * @throws TypeError when it is no registry.
  * @example
  * const locks = webLocks(registry);
