@@ -232,6 +232,8 @@ function apply(open: Open): void {
     );
     requests.push(locks.request('a', shared, readers.callback));
     expect(await locks.request('a', { ...shared, ifAvailable: true }, (lock) => lock)).toBeNull();
+    const early = { ...shared, signal: AbortSignal.abort('early') };
+    await expect(locks.request('a', early, never.callback)).rejects.toBe('early'); // and does not wait for its turn
     two.abort();
     one.abort();
     await rejected;

@@ -143,7 +143,7 @@ export function webLocks(registry: LockRegistry): WebLocks {
     };
     signal?.addEventListener('abort', leave);
     try {
-      await line.join(info);
+      if (!signal?.aborted) await line.join(info);
       return await lock.lock({ signal });
     } catch (error) {
       if (error instanceof CannotAcquireLockError) line.dissolve();
