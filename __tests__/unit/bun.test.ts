@@ -77,7 +77,10 @@ it('A cluster is refused by its first redirection, at once', async () => {
 it("A client of Bun's is without a connection when it has lost one, and not before it has made the first", async () => {
   class Lazy extends RedisClientOfBun {
     override connected = false;
+    isRefused = true;
     override async send(): Promise<unknown> {
+      if (this.isRefused) throw new Error('Connection closed');
+      await Promise.resolve();
       this.connected = true;
       return 'PONG';
     }
@@ -85,7 +88,12 @@ it("A client of Bun's is without a connection when it has lost one, and not befo
   const redis = new Lazy();
   const client = fromBun(redis);
   expect(client.isReady).toBe(true);
-  await client.eval('return redis.call("PING")');
+  await expect(client.eval('return redis.call("PING")')).rejects.toThrow('Connection closed');
+  expect(client.isReady).toBe(true);
+  redis.isRefused = false;
+  const first = client.eval('return redis.call("PING")');
+  expect(client.isReady).toBe(true);
+  await first;
   expect(client.isReady).toBe(true);
   redis.connected = false;
   expect(client.isReady).toBe(false);
@@ -105,10 +113,14 @@ const open = async (failure: Error) => {
 };
 
 it('A SUBSCRIBE that fails takes no other channel with it when the server refuses it: the connection stays', async () => {
-  const { redis, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
+  const { redis, client, received } = await open(answer('NOPERM this user has no permissions to access the channel'));
   expect(redis.made.map(({ isClosed }) => isClosed)).toEqual([false]);
   redis.made[0]?.listeners.get('one')?.('released', 'one');
   expect(received).toEqual(['released']);
+  // Nor those that come after it.
+  await client.subscribe('three', () => undefined);
+  await client.subscribe('two', () => undefined);
+  expect(redis.made.map(({ listeners }) => [...listeners.keys()])).toEqual([['one', 'three', 'two']]);
 });
 
 it('A SUBSCRIBE that fails takes no other channel with it when the connection fails: the others are subscribed on a new one', async () => {
@@ -136,6 +148,7 @@ it.each(['onclose', 'onconnect'] as const)(
         await Promise.resolve();
         running.push(`-${channel}`);
       },
+      unsubscribe: async (channel: string) => running.push(`left ${channel}`),
     });
     const client = fromBun(redis);
     const [heard, left] = [jest.fn(), jest.fn()];
@@ -143,12 +156,15 @@ it.each(['onclose', 'onconnect'] as const)(
     client.off?.('ready', left);
     await Promise.all(['one', 'two'].map((channel) => client.subscribe(channel, () => undefined)));
     expect(running).toEqual(['connected', '+one', '-one', '+two', '-two']);
+    const again = client.subscribe('three', () => undefined);
+    await Promise.all([again, client.unsubscribe('one'), client.subscribe('one', () => undefined)]);
+    expect(running.slice(5)).toEqual(['+three', '-three', 'left one', '+one', '-one']);
     redis.made.push(new RedisClientOfBun());
     (first as Record<typeof lost, () => void>)[lost]();
     await until(() => redis.made[1]?.listeners.has('two') && heard.mock.calls.length > 0);
     expect(left).not.toHaveBeenCalled();
     expect(redis.made[0]?.isClosed).toBe(true);
-    for (const channel of ['one', 'two']) await client.unsubscribe(channel);
+    for (const channel of ['one', 'two', 'three']) await client.unsubscribe(channel);
   },
 );
 

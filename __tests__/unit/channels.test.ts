@@ -251,6 +251,17 @@ it('A channel that nobody wants any more is not tried again, and leaves no timer
   expect(client.happened()).toBe('');
 });
 
+it('A channel is tried again after its connection was lost, also when all have left during an earlier try', async () => {
+  await client.subscribe('x', one);
+  client.lose.get('a')?.();
+  await client.unsubscribe('x');
+  await client.subscribe('y', one);
+  client.happened();
+  client.lose.get('a')?.();
+  await time.advance(1_000);
+  expect(client.happened()).toBe('close a, connect a, retry y first, a: +y, restored');
+});
+
 it('A channel is tried again also where timers are numbers, as in the fake timers of an application', async () => {
   const set = clock.setTimeout;
   clock.setTimeout = (callback, ms) => set(callback, ms) && (1 as unknown as NodeJS.Timeout);

@@ -119,6 +119,27 @@ it('A connection of our own to ioredis keeps no process alive, and says when it 
   expect([failed.mock.calls.length, own.isOpen]).toEqual([1, false]);
 });
 
+it('A connection of our own to ioredis is ready again when its channels are confirmed: what was published before was missed', async () => {
+  const original = instance();
+  const own = new OwnConnection(original as unknown as SingleIoredis);
+  const [redis] = original.copies as [Copy];
+  redis.becomes('ready');
+  await own.sSubscribe('channel', () => undefined);
+  const ready = jest.fn();
+  own.on('ready', ready);
+  await time.advance(0);
+  ready.mockClear();
+  const confirmed = lateReply();
+  redis.ssubscribe.mockReturnValue(confirmed.promise);
+  redis.emit('close');
+  redis.becomes('ready');
+  await time.advance(100);
+  expect(ready).not.toHaveBeenCalled();
+  confirmed.resolve(1);
+  await time.advance(0);
+  expect(ready).toHaveBeenCalledTimes(1);
+});
+
 it('A connection of our own to ioredis has none of the options that would fail its commands, or send them twice', () => {
   const original = instance();
   new OwnConnection(original as unknown as SingleIoredis, { readOnly: false });

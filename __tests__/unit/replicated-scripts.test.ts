@@ -115,6 +115,22 @@ it('An acquisition with minReplicas goes over a connection of our own without ha
   expect(line.holdsBack(run('e') as unknown as ScriptCommand, time.now)).toBe(false);
 });
 
+it('An acquisition with minReplicas that is written during a WAIT has one of its own: the first says nothing of it (P1)', async () => {
+  const waits = [lateReply(), lateReply()] as const;
+  const own = ownClient();
+  for (const { promise } of waits) own.wait.mockReturnValueOnce(promise);
+  const { run } = opened(plainClient(own));
+  const first = run('a');
+  expect(await first.outcome()).toEqual([]);
+  const second = run('b');
+  expect(await second.outcome()).toEqual([]);
+  expect(own.wait).toHaveBeenCalledTimes(2);
+  waits[0].resolve(1);
+  expect([await first.outcome(), await second.outcome()]).toEqual([[GRANTED], []]);
+  waits[1].resolve(0);
+  expect(await second.outcome()).toEqual([expect.objectContaining({ name: 'NotReplicatedError' })]);
+});
+
 it('An acquisition with minReplicas that goes out is no answer to those before it', async () => {
   const { run, line } = opened(plainClient(ownClient({ evalSha: silence })));
   const since = time.now;
