@@ -1,6 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { dashboard } from '../../lib/dashboard';
 import { Activity } from '../../lib/dashboard/activity';
+import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -34,6 +35,22 @@ it('The page forgets the calls of two minutes ago, though nobody has called sinc
   expect(activity.busiest()).toMatchObject([{ calls: 1 }]);
   await time.advance(61_000);
   expect(activity.busiest()).toEqual([]);
+});
+
+it('The page keeps nothing of what has ended: leases, sections, and calls (P8)', async () => {
+  activity = new Activity();
+  const { registry } = createRegistry(mockRedis());
+  const lock = registry.obtain('key');
+  const section = async (): Promise<WeakRef<object>> => {
+    const lease = await lock.lock();
+    await lease.unlock();
+    return new WeakRef(lease);
+  };
+  const ended = await section();
+  await lock.run(() => lock.run(() => expect(activity.held.size).toBe(1)));
+  await lock.run(() => undefined);
+  await untilCollected(ended);
+  expect([activity.held.size, activity.waits().size]).toEqual([0, 0]);
 });
 
 it('The page remembers a bounded number of the registries of its process', async () => {
