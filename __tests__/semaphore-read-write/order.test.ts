@@ -48,6 +48,35 @@ function orderOfCalls(pair: () => Promise<Pair>): void {
     expect(order).toEqual(['first', 'second', 'third', 'fourth', 'fifth']);
   });
 
+  it.each(['is unlocked', 'ends by its ttl'])(
+    'Readers that wait come before a writer that called earlier, when the lease of a writer %s',
+    async (ends) => {
+      const [one, other] = await pair();
+      const [here, there] = [one.readWrite('key'), other.readWrite('key')];
+      const order: string[] = [];
+      const writing = await here.write.lock({ ttl: ends === 'is unlocked' ? 60_000 : 5 * APART });
+      const later = enter(there.write, 'writer', order);
+      await queued(there.write, 1);
+      const reading = [here, there].map(({ read }) => enter(read, 'reader', order));
+      await queued(there.read, 3);
+      if (ends === 'is unlocked') await writing.unlock();
+      await Promise.all([later, ...reading]);
+      expect(order).toEqual(['reader', 'reader', 'writer']);
+    },
+  );
+
+  it('A reader whose lease ends by its ttl does not harm another one in its process, which unlocks when it hears of that', async () => {
+    const [registry] = await pair();
+    const { read, write } = registry.readWrite('key');
+    const [long, short] = [await read.lock({ ttl: 60_000 }), await read.lock({ ttl: APART })];
+    const unlocking = new Promise<void>((resolve, reject) => {
+      short.signal.addEventListener('abort', () => void long.unlock().then(resolve, reject));
+    });
+    await unlocking;
+    await expect(short.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
+    expect(await write.tryRun(() => 'entered', { waitTime: 5_000 })).toMatchObject({ ran: true });
+  });
+
   it('A reader that waited in its process comes before a writer that called later', async () => {
     const [one, other] = await pair();
     const [here, there] = [one.readWrite('key'), other.readWrite('key')];

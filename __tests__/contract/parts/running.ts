@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import { LockLostError, LockTimeoutError } from '../../../lib';
-import { until } from '../../support/until';
+import { until, WAIT_LIMIT } from '../../support/until';
 import type { LockFixture } from '../lock-fixture';
 
 export function running(fixture: LockFixture): void {
@@ -27,6 +27,28 @@ export function running(fixture: LockFixture): void {
     await expect(registry.run('key', throwing)).rejects.toBe(error);
     await expect(registry.run('key', async () => throwing())).rejects.toBe(error);
     await expect(registry.run('key', () => Promise.reject('not even an Error'))).rejects.toBe('not even an Error');
+    expect(await fixture.isInRedis('key')).toBe(false);
+  });
+
+  it('A lock whose tasks have thrown is not in use: it makes room for others', async () => {
+    const registry = fixture.registry({ cacheCapacity: 2 });
+    for (const key of ['a', 'b', 'c', 'd']) {
+      await expect(registry.run(key, () => Promise.reject(new Error('of the task')))).rejects.toThrow('of the task');
+    }
+    expect(registry.size).toBe(2);
+  });
+
+  it('Nested calls that wait for their turn when the lease of their run is unlocked all get the lock, one by one', async () => {
+    const lock = fixture.registry().obtain('key');
+    const order: string[] = [];
+    await lock.run(async (lease) => {
+      const inside = await lock.lock();
+      const behind = ['first', 'second'].map((name) => lock.run(() => order.push(name), { waitTime: WAIT_LIMIT }));
+      await lease.unlock();
+      await inside.unlock();
+      await Promise.all(behind);
+    });
+    expect(order).toEqual(['first', 'second']);
     expect(await fixture.isInRedis('key')).toBe(false);
   });
 
