@@ -282,6 +282,10 @@ it('The channels of a connection that was lost are subscribed again over one, an
   over?.();
   await time.advance(1_000);
   expect(client.happened(4)).toBe('close a, connect a, retry x first, a: +x, a: +y, a: +z, restored');
+  // And once more when that one is lost.
+  client.lose.get('a')?.();
+  await time.advance(1_000);
+  expect(client.happened()).toBe('close a, connect a, retry x first, a: +x, a: +y, a: +z, restored');
 });
 
 it('The channels of a client are counted while each of them is subscribed', async () => {
@@ -307,6 +311,19 @@ it('The channels of a client are counted while each of them is subscribed', asyn
   areSubscribed.push(client.isListening);
   await client.unsubscribe('x');
   expect(areSubscribed).toEqual([false, true, false, true, false, true]);
+});
+
+it('A channel that nobody wants any more is no missing one, though its subscription is refused after that', async () => {
+  await client.subscribe('x', one);
+  await client.subscribe('y', two);
+  const late = lateReply();
+  client.subscribed = async ({ name }) => (name === 'x' ? late.promise : undefined);
+  client.lose.get('a')?.();
+  await time.advance(50);
+  await client.unsubscribe('x', one);
+  late.reject(SERVER_ANSWER);
+  await time.advance(1_000);
+  expect([client.isListening, time.pending]).toEqual([true, 0]);
 });
 
 it('The channels of a connection stay when those of another one are lost', async () => {

@@ -115,7 +115,9 @@ describe('An attempt', () => {
   it('An attempt may be in Redis after an error of a client that was closed while it was in flight', async () => {
     for (const isStamped of [true, false]) {
       const hold = holdOf();
+      connection.isClientClosed = false;
       if (isStamped) hold.stamp();
+      connection.isClientClosed = true;
       hold.attempts.failed(closed, Promise.reject(closed));
       expect(flagsOf(hold)).toBe(DOUBT);
     }

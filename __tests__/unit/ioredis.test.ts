@@ -55,6 +55,14 @@ it('A command that ioredis has queued is not rejected by the failure of a reconn
   redis.emit('ready');
   reply.resolve(1);
   expect(await queued).toBe(1);
+  // What was issued over each connection is rejected with that one.
+  redis.call.mockImplementation(silence);
+  for (const _ of ['the second', 'the third']) {
+    const cut = expect(client.eval('return 1', { keys: ['key'] })).rejects.toThrow('connection was lost');
+    redis.emit('close');
+    await cut;
+    redis.emit('ready');
+  }
   // Older versions know the keys only of commands in small letters.
   expect(redis.call.mock.calls[0]?.[0]).toBe('eval');
 });
@@ -113,10 +121,11 @@ it('A connection of our own to ioredis keeps no process alive, and says when it 
   const connected = own.connect();
   redis.emit('connect');
   expect([stream.unref.mock.calls.length, own.socketEpoch, own.isOpen]).toEqual([1, 1, true]);
+  for (const text of ['the first error', 'the last error']) redis.emit('error', new Error(text));
   redis.status = 'end';
   redis.emit('end');
-  await expect(connected).rejects.toThrow('the connection was closed');
-  expect([failed.mock.calls.length, own.isOpen]).toEqual([1, false]);
+  await expect(connected).rejects.toThrow('the last error');
+  expect([failed.mock.calls.length, own.isOpen]).toEqual([3, false]);
 });
 
 it('A connection of our own to ioredis is ready again when its channels are confirmed: what was published before was missed', async () => {
@@ -199,8 +208,11 @@ it('A cluster of ioredis hears once of each node that lost its connection, also 
   cluster.masters.push(b);
   cluster.emit('+node', b);
   for (const node of [a, a, b, b]) node.emit('close');
+  expect(heard).toHaveBeenCalledTimes(2);
+  // Each of them connects, and is lost again.
+  for (const event of ['ready', 'close', 'close']) for (const node of [a, b]) node.emit(event);
   client.off('node-lost', heard);
-  expect([heard.mock.calls.length, ...[a, b, cluster].flatMap((one) => one.eventNames())]).toEqual([2]);
+  expect([heard.mock.calls.length, ...[a, b, cluster].flatMap((one) => one.eventNames())]).toEqual([4]);
 });
 
 it('An error of a node of a cluster of ioredis is of the past when a node has connected', () => {

@@ -104,6 +104,23 @@ it('The way to Redis says whether its client is closed, connects again unasked, 
   expect(ways.map((one) => one.slotOf('a'))).toEqual([undefined, undefined, hashSlot('a')]);
 });
 
+it('The way to Redis keeps no count of what has failed: later calls are not held back for it', async () => {
+  const one = plain();
+  const redis = redisOf(one);
+  one.evalSha.mockRejectedValue(CUT);
+  for (let i = 0; i < 200; i++) await expect(run(redis, 'a')).rejects.toBe(CUT);
+  one.evalSha.mockRejectedValueOnce(new Error('LOADING Redis is loading'));
+  await expect(run(redis, 'a')).rejects.toThrow('LOADING');
+  expect(redis.unansweredSince('a')).toBeUndefined();
+  one.evalSha.mockImplementation(silence);
+  void run(redis, 'a').catch(() => undefined);
+  await time.advance(501);
+  one.evalSha.mockClear();
+  void run(redis, 'a').catch(() => undefined);
+  await time.advance(0);
+  expect(one.evalSha).toHaveBeenCalledTimes(1);
+});
+
 it('The way to Redis over a pool is cut when none of its clients is connected, and its last error counts until then', async () => {
   const member = client();
   const one = pool(member);

@@ -385,6 +385,8 @@ it('On a cluster, an acquisition goes to the master of its key, and to the node 
   expect(await run().outcome()).toEqual([GRANTED]);
   // ASKING is about one command: it does not go before an EVALSHA that may be answered by NOSCRIPT.
   expect([sentOver(b), b.eval.mock.calls.length, b.sendCommand.mock.calls]).toEqual([1, 1, [[['ASKING']]]]);
+  const [asking, asked] = [b.sendCommand, b.eval].map(({ mock }) => mock.invocationCallOrder[0] as number);
+  expect(asking).toBeLessThan(asked as number);
   ConnectionMonitor.of(client).onReconnect(() => undefined);
   client.emit('disconnect');
   await time.advance(0);

@@ -34,6 +34,23 @@ it('One of the calls that are held back goes out after a second, and then after 
   expect(pauses.map((ms) => Math.round(ms / 1_000))).toEqual([0, 1, 2, 4, 5]);
 });
 
+it('Calls that were held back go out once each, also over a client that fails them at once', async () => {
+  const sent: ScriptCommand[] = [];
+  line = new Line(new Silence(true), (calls) => {
+    for (const one of calls) {
+      sent.push(one);
+      line.asked(1, time.now);
+      line.settled(1, time.now, new Error('The client is closed'));
+    }
+  });
+  line.asked(200, time.now);
+  await time.advance(600);
+  const held = [call(), call()];
+  for (const one of held) expect(line.holdsBack(one, time.now)).toBe(true);
+  line.settled(1, time.now);
+  expect(sent).toEqual(held);
+});
+
 it('An answer after a lost one counts as late as if it were that to what was lost', async () => {
   const silence = new Silence(false);
   const own = new Line(silence, () => undefined);

@@ -25,21 +25,29 @@ it('A list over a closed client of valkey-glide says so, as every other call', a
 it('A client of valkey-glide is without a connection when the process has none, where that count has counted it', async () => {
   using time = new FakeClock();
   let connections = 0;
+  let isConnected = false;
+  const getStatistics = jest.fn(() => ({ total_connections: String(connections) }));
   const client = fromGlide({
-    customCommand: async (_words: string[], options?: object) => JSON.stringify(options),
+    getStatistics,
+    customCommand: async (_words: string[], options?: object) => {
+      await Promise.resolve();
+      if (!isConnected) [isConnected, connections] = [true, 1];
+      return JSON.stringify(options);
+    },
     invokeScript: () => undefined,
     close: () => undefined,
-    getStatistics: () => ({ total_connections: String(connections) }),
   } as Glide);
   const ping = () => client.eval('return redis.call("PING")');
   // It connects with its first command.
   expect(client.isReady).toBe(true);
-  connections = 1;
   // Strings, whatever the application's own replies are.
   expect(await ping()).toBe('{"decoder":1}');
   expect(client.isReady).toBe(true);
   connections = 0;
   expect(client.isReady).toBe(false);
+  getStatistics.mockClear();
+  await ping();
+  expect(getStatistics).not.toHaveBeenCalled();
   // Redis answers: so the count is wrong.
   await time.advance(1_000);
   await ping();
