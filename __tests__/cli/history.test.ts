@@ -168,5 +168,9 @@ describe('What `watch` saw', () => {
     // It read the remaining time when it began, and the last answer came a second later.
     history.update([{ ...held('key', a), remaining: 9_000 }], 2_000, 1_000);
     expect(history.seen(2_000).map(({ renewed }) => renewed)).toEqual([null]);
+    // So did this one, which read it at its end; and then the next look comes soon.
+    history.update([{ ...held('key', b), remaining: 10_000 }], 9_000, 3_000);
+    history.update([{ ...held('key', b), remaining: 9_500 }], 9_500, 9_400);
+    expect(history.seen(9_500).map(({ renewed }) => renewed)).toEqual([null]);
   });
 });

@@ -2,7 +2,6 @@ import { expect, it } from '@jest/globals';
 import { LockLostError } from '../../lib';
 import { dashboard } from '../../lib/dashboard';
 import { describePrivate } from '../support/private-redis';
-import { callsOf } from '../support/server-load';
 import { until } from '../support/until';
 import { skip, TestedPage, TOKEN, type View } from './tested-page';
 
@@ -110,11 +109,41 @@ describePrivate('The page shows', () => {
     expect((await tested.view()).problem).toMatch(/no way to ask each server/);
   });
 
-  it('with one look for all that ask in a second', async () => {
-    const looks = () => callsOf(tested.client, 'time');
-    const before = await looks();
+  it('the problem, where a look has failed; and the locks, and their server, with the first look after that', async () => {
+    let isFailing = false;
+    let version = '7.0.1';
+    const sendCommand = (command: string[]) => {
+      if (isFailing) throw new Error('no such command');
+      return command[0] === 'INFO' ? Promise.resolve(`redis_version:${version}`) : tested.client.sendCommand(command);
+    };
+    const client = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
+    tested.create({ registryKey: 'again' }, client);
+    const { lock } = await tested.held('key', { registryKey: 'again' });
+    expect(await tested.view()).toMatchObject({ problem: null, rows: [{ lock }], server: 'Redis 7.0.1' });
+    isFailing = true;
+    skip(1_000);
+    expect((await tested.view()).problem).toMatch(/no such command$/);
+    skip(1_000);
+    expect(await tested.view()).toMatchObject({ problem: 'no such command', rows: [{ lock }] });
+    [isFailing, version] = [false, '8.0.2'];
+    skip(1_000);
+    expect(await tested.view()).toMatchObject({ problem: null, rows: [{ lock }], server: 'Redis 8.0.2' });
+  });
+
+  it.each(['answers', 'fails'])('with one look for all that ask in a second, where it %s', async (how) => {
+    let looks = 0;
+    const sendCommand = async (command: string[]) => {
+      if (command[0] === 'TIME') looks++;
+      if (command[0] === 'TIME' && how === 'fails') throw new Error('LOADING Redis is loading');
+      return tested.client.sendCommand(command);
+    };
+    tested.create({}, Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } }));
     await Promise.all(Array.from({ length: 20 }, () => tested.view()));
-    expect((await looks()) - before).toBe(1);
+    await tested.view();
+    expect(looks).toBe(1);
+    skip(1_000);
+    await tested.view();
+    expect(looks).toBe(2);
   });
 
   it('a look that took long again only after twice that time', async () => {

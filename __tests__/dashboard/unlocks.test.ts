@@ -4,7 +4,7 @@ import { mockRedis } from '../support/mock-redis';
 import { describePrivate } from '../support/private-redis';
 import { callsOf } from '../support/server-load';
 import { until } from '../support/until';
-import { TestedPage } from './tested-page';
+import { skip, TestedPage } from './tested-page';
 
 describePrivate('The page unlocks by force', () => {
   const tested = new TestedPage();
@@ -47,6 +47,28 @@ describePrivate('The page unlocks by force', () => {
     goOn();
     expect((await next).rows.filter((row) => row.lock === lock)).toEqual([]);
     await before;
+  });
+
+  it('and shows that it is free, though somebody has looked while it was being unlocked', async () => {
+    let isUnlocking = false;
+    const looking = async (command: string[]) => {
+      if (isUnlocking && command[0]?.startsWith('EVAL')) {
+        isUnlocking = false;
+        skip(1_000);
+        expect((await tested.view()).rows.map((row) => row.lock)).toContain(lock);
+      }
+      return tested.client.sendCommand(command);
+    };
+    tested.create(
+      { actions: true },
+      Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: looking } }),
+    );
+    const { lock, owner } = await tested.held('key');
+    await tested.view();
+    isUnlocking = true;
+    expect((await tested.unlock(lock, owner)).status).toBe(200);
+    expect(isUnlocking).toBe(false);
+    expect((await tested.view()).rows.map((row) => row.lock)).not.toContain(lock);
   });
 
   it('and names the holder whose owner value was given, where a semaphore has several', async () => {
