@@ -57,6 +57,24 @@ it('The number of permits of a caller counts where nobody waits, though another 
   expect(ask('d', { permits: { count: 9, at: 1 } })).not.toBe('granted');
 });
 
+it('A larger number of permits lets in those that wait, and not only the caller that gave it', () => {
+  const { ask, granted } = stored('semaphore');
+  for (const ticket of 'ab') ask(ticket, { permits: { count: 1, at: 1 } });
+  expect(ask('c', { permits: { count: 3, at: 2 } })).toBe('granted');
+  expect(granted).toEqual(['b']);
+});
+
+it('A lock in memory that somebody else was given by hand goes to the next caller when that time ends', () => {
+  const { ask, granted, lock } = stored();
+  ask('a', { ttl: 60_000 });
+  ask('b');
+  lock.give('somebody else', 500);
+  jest.advanceTimersByTime(499);
+  expect(granted).toEqual([]);
+  jest.advanceTimersByTime(1);
+  expect(granted).toEqual(['b']);
+});
+
 it('A lease in memory that is detached, or adopted, twice stays what it is', () => {
   const { ask, lock } = stored();
   ask('a');
@@ -114,12 +132,18 @@ it('A registry in memory that is closed in a silence leaves no timer, and what i
   expect(jest.getTimerCount()).toBe(0);
 });
 
-it('A request in memory that was answered after a silence leaves no listener', async () => {
+it('A request in memory that was answered after a silence leaves no listener and no timer, and the next silence does not repeat it', async () => {
   const locks = new InMemoryLocks();
   const closed = new AbortController();
+  const execute = jest.fn(() => 'answer');
+  jest.clearAllTimers();
   locks.goSilent();
-  const sent = locks.send(() => 'answer', 1_000, closed.signal);
+  const sent = locks.send(execute, 1_000, closed.signal);
   locks.comeBack();
   expect(await sent).toBe('answer');
-  expect(getEventListeners(closed.signal, 'abort')).toEqual([]);
+  await jest.advanceTimersByTimeAsync(0);
+  expect([getEventListeners(closed.signal, 'abort'), jest.getTimerCount()]).toEqual([[], 0]);
+  locks.goSilent();
+  locks.comeBack();
+  expect(execute).toHaveBeenCalledTimes(1);
 });
