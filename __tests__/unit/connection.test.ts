@@ -5,7 +5,7 @@ import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
 import { ConnectionMonitor } from '../../lib/redis/connection';
 
-let client: EventEmitter & { readonly isReady?: boolean };
+let client: EventEmitter & { isReady?: boolean };
 let monitor: ConnectionMonitor;
 let heard: jest.Mock;
 let stop: () => void;
@@ -79,6 +79,19 @@ it('A connection is listened to until its last listener has left, and has the li
   monitor.onReconnect(third)();
   channel('node-redis:connection:handoff').publish({});
   expect([client.eventNames(), monitor.interruptions]).toEqual([['error'], 0]);
+});
+
+it('A connection has no error of before it was listened to again, unless it is down still', () => {
+  const errorAfter = (isReady: boolean): unknown => {
+    client.isReady = false;
+    client.emit('error', 'refused');
+    stop();
+    client.isReady = isReady;
+    if (isReady) client.emit('ready');
+    stop = monitor.onReconnect(heard);
+    return monitor.lastError;
+  };
+  expect([errorAfter(true), errorAfter(false), errorAfter(true)]).toEqual([undefined, 'refused', undefined]);
 });
 
 it.each([

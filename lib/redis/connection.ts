@@ -104,6 +104,8 @@ export class ConnectionMonitor {
   /** Returns the function that stops it. */
   #attach(): () => void {
     const client = this.#client;
+    // Nobody may have listened when the client connected after it.
+    if (client.isReady) this.lastError = undefined;
     if (client instanceof EventEmitter && !this.#keepsOne) {
       this.#keepsOne = client.eventNames().length === 0 && client.listenerCount('error') > 0;
       // errorMonitor is no listener of `error`: an error that the application does not handle still ends its process.
