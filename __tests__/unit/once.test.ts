@@ -3,10 +3,12 @@ import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals
 import { CannotAcquireLockError, type Lease } from '../../lib';
 import type { Results } from '../../lib/core/backend';
 import type { RedisLock } from '../../lib/core/lock';
+import { Scope } from '../../lib/core/scope';
 import { Once } from '../../lib/once/once';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { gated, KEPT, onceContract } from '../once/once-contract';
 import { pairsInMemory } from '../semaphore-read-write/shared-fixture';
+import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 
@@ -136,6 +138,15 @@ describe('Once with locks in memory', () => {
     };
     await expect(one.once('key', task, KEPT)).rejects.toMatchObject({ name: 'NotLockOwnerError' });
     expect(later).toBe('own');
+  });
+
+  it('A registry keeps nothing of a task of once that has ended (P8)', async () => {
+    const [one] = pairs();
+    const scopes: WeakRef<object>[] = [];
+    const task = () => void scopes.push(new WeakRef(Scope.current() as Scope));
+    for (const key of ['key', 'other']) await one.once(key, task, KEPT);
+    await untilCollected(scopes[0] as WeakRef<object>);
+    expect(scopes).toHaveLength(2);
   });
 
   it('A result of once that was kept before its lock was lost is that of its callers', async () => {
