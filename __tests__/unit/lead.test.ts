@@ -110,6 +110,16 @@ it('A process that could not reach Redis stands again a second later, for as lon
   expect(asked).toEqual([0, 1_000, 2_000]);
 });
 
+it('A process that has led and cannot reach Redis after its loss stands again too', async () => {
+  const losing = () => {
+    refusals = [unreachable(), unreachable()];
+    losses[0]?.abort();
+    throw loss('key', 'stolen');
+  };
+  expect(await time.settled(leading(undefined, losing, () => 5))).toEqual({ after: 2_000, value: 5 });
+  expect(asked).toEqual([0, 0, 1_000, 2_000]);
+});
+
 it('A process that pauses before it stands again leaves at once by its signal', async () => {
   refusals = [unreachable()];
   const ended = time.settled(leading({ signal: stop.signal }));
