@@ -73,13 +73,14 @@ describePrivate('The command of redis-locks run', () => {
     expect(interruptions()).toBe(2);
   });
 
-  it('a signal ends the wait, and leaves nothing behind', async () => {
-    const holder = await hold([], 'read end');
-    const waiting = start('run', 'nightly', '--', 'true');
+  it.each(['spin', 'fair'])('a signal ends the wait, and leaves nothing behind: %s', async (type) => {
+    const holder = await hold(['--type', type], 'read end');
+    const waiting = start('run', 'nightly', '--type', type, '--', 'true');
     await until(async () => /^db0:/m.test(String(await send('INFO', 'keyspace'))), LIMIT);
     await until(async () => (String(await send('CLIENT', 'LIST')).match(/cmd=evalsha/g) ?? []).length > 1, LIMIT);
     waiting.child.kill('SIGTERM');
     expect(await waiting.ended).toBe(143);
+    expect(await send('KEYS', '*:queue')).toEqual([]);
     holder.child.stdin?.end('\n');
     expect(await holder.ended).toBe(0);
     expect(await isHeld()).toBe(false);
