@@ -302,7 +302,13 @@ describe('A hold', () => {
     time.now += 3_000;
     hold.loseIfDue();
     await hold.reading;
-    expect([hold.isHeld, hold.keyUntil]).toEqual([true, 9_000]);
+    expect([hold.isHeld, hold.keyUntil, hold.reading]).toEqual([true, 9_000, undefined]);
+    // The answer to the next one has not arrived at the next deadline.
+    hold.renewInBackground(1_000, time.now, hold.drift);
+    time.now = 9_000;
+    hold.loseIfDue();
+    await hold.reading;
+    expect([hold.isHeld, hold.reading, log.at(-1)]).toEqual([false, undefined, 'lost: unconfirmed']);
   });
 
   it('A hold tells its lease of a renewal when it counts', () => {
