@@ -4,6 +4,7 @@ import { type Lease, LockError, type LostMessage, NotLockOwnerError, type Renewe
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { lastsFor, lateReply, mockRedis, nextReply, renewed, silence, stolen } from '../support/mock-redis';
+import { published } from '../support/published';
 import { createRegistry } from '../support/test-registry';
 
 const time = FakeClock.install();
@@ -47,6 +48,17 @@ it.each(['renewed', 'gone'])(
     await expect(renewing).rejects.toThrow(NotLockOwnerError);
   },
 );
+
+it('The section of a lease ends once, also where its unlock finds that the lock was lost before', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const ended = await published('hold', async () => {
+    const lease = await lock.lock();
+    redis.evalSha.mockResolvedValueOnce(stolen);
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError', reason: 'stolen' });
+    await lease.unlock();
+  });
+  expect(ended).toHaveLength(1);
+});
 
 it('A lease counts the answer to a renewal that comes after its timeout', async () => {
   const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();
