@@ -134,13 +134,23 @@ export const MUTATIONS = {
     finding: 'a caller of once that has waited for the lock runs the task, though its result is there',
     simulation: ['spin', 'pub-sub'],
     replacements: [
-      ['      if (there !== undefined) return there;\n      // All callers', '      void there;\n      // All callers'],
+      ['    if (there !== undefined) return there;\n    // Its caller', '    void there;\n    // Its caller'],
     ],
   },
   'task-of-nobody': {
-    finding: 'the callers of once have left when the lock is theirs, and the task runs',
+    finding: 'a caller of once has left when the lock is there, and its task runs',
     simulation: ['spin', 'fair'],
-    replacements: [['flight.waiting.signal.throwIfAborted();', '']],
+    replacements: [['    waiting.signal.throwIfAborted();\n', '']],
+  },
+  'error-of-a-caller-that-left': {
+    finding: 'a task of once fails after its caller has left, and rejects the callers that wait',
+    simulation: ['spin', 'fair'],
+    replacements: [['if (!hasLeft && isOfAll(', 'if (isOfAll(']],
+  },
+  'forgotten-result-kept': {
+    finding: 'a result of once is kept whose task began before forget()',
+    simulation: ['spin', 'redisson'],
+    replacements: [['if mark and mark ~= ARGV[3] then return 0 end\n', '']],
   },
   'forgotten-result-given': {
     finding: 'a caller of once gets a result that its process has forgotten before it called',

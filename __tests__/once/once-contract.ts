@@ -1,5 +1,7 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, NotLockOwnerError } from '../../lib';
 import type { Pair } from '../semaphore-read-write/shared-fixture';
@@ -108,6 +110,146 @@ export function onceContract(pair: () => Promise<Pair>): void {
     await lease.unlock();
     expect(await other.once('key', () => 2, KEPT)).toBe(2);
     expect(task).not.toHaveBeenCalled();
+  });
+
+  it.each(['waitTime', 'signal'])(
+    'A caller of once that has left by its %s leaves the lock to the next one, which runs what it gave itself',
+    async (by) => {
+      const lease = await other.obtain('key').lock();
+      const ran: string[] = [];
+      const controller = new AbortController();
+      const of = (name: string, keepFor: number) => {
+        const serialize = (result: string) => `${result}, written by ${name}`;
+        const task = () => {
+          ran.push(name);
+          return name;
+        };
+        return [task, { keepFor, serialize, deserialize: String }] as const;
+      };
+      const [task, given] = of('one', 60_000);
+      const leaving = { ...given, ...(by === 'signal' ? { signal: controller.signal } : { waitTime: WAIT }) };
+      const left = one.once('key', task, leaving).catch((error: Error) => error);
+      const staying = ['two', 'three'].map((name) => one.once('key', ...of(name, 50)));
+      await sleep(20);
+      controller.abort(new Error('enough'));
+      expect(await left).toBeInstanceOf(by === 'signal' ? Error : LockTimeoutError);
+      await lease.unlock();
+      expect(await Promise.all(staying)).toEqual(Array(2).fill('two, written by two'));
+      expect(ran).toEqual(['two']);
+      // Kept as long as the caller said whose task ran.
+      await until(async () => (await one.once('key', ...of('four', 50))) === 'four, written by four');
+    },
+  );
+
+  it('Many callers of once that leave together leave the lock to the one that stays', async () => {
+    const lease = await other.obtain('key').lock();
+    const controller = new AbortController();
+    const leaving = Array.from({ length: 20 }, (_, i) =>
+      one.once('key', () => `left ${i}`, { ...KEPT, signal: controller.signal }),
+    );
+    const left = Promise.allSettled(leaving);
+    const staying = one.once('key', () => 'stays', KEPT);
+    await sleep(20);
+    controller.abort(new Error('enough'));
+    expect((await left).map(({ status }) => status)).toEqual(Array(20).fill('rejected'));
+    await lease.unlock();
+    expect(await staying).toBe('stays');
+  });
+
+  it('A task of once that fails since its caller has left rejects none of the others, whose own runs', async () => {
+    const controller = new AbortController();
+    const { signal } = controller;
+    const task = jest.fn(
+      () => new Promise<string>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    );
+    const left = one.once('key', task, { ...KEPT, signal }).catch((error: Error) => error.message);
+    await until(() => task.mock.calls.length > 0);
+    const staying = ['two', 'three'].map((name) => one.once('key', () => name, KEPT));
+    controller.abort(new Error('enough'));
+    expect(await left).toBe('enough');
+    expect(await Promise.all(staying)).toEqual(['two', 'two']);
+  });
+
+  it('A task of once that succeeds though its caller has left is that of the others', async () => {
+    const controller = new AbortController();
+    const { task, open } = gated('done');
+    const left = one.once('key', task, { ...KEPT, signal: controller.signal }).catch((error: Error) => error.message);
+    await until(() => task.mock.calls.length > 0);
+    const staying = one.once('key', () => 'again', KEPT);
+    controller.abort(new Error('enough'));
+    expect(await left).toBe('enough');
+    open();
+    expect(await staying).toBe('done');
+  });
+
+  it('A task of once runs in the async context of its own caller, and in no scope of one that has left', async () => {
+    const context = new AsyncLocalStorage<string>();
+    const lease = await other.obtain('key').lock();
+    const controller = new AbortController();
+    const { task: inside, open } = gated('inside');
+    const left = one.run('around', async () => {
+      const call = context.run('one', () => one.once('key', () => 'one', { ...KEPT, signal: controller.signal }));
+      await call.catch(() => undefined);
+      return inside();
+    });
+    await until(() => one.obtain('around').isAcquiredInThisProcess);
+    const task = async () => [context.getStore(), (await one.tryRun('around', () => 'entered')).ran];
+    const staying = context.run('two', () => one.once('key', task, KEPT));
+    controller.abort(new Error('enough'));
+    await until(() => inside.mock.calls.length > 0);
+    await lease.unlock();
+    expect(await staying).toEqual(['two', false]);
+    open();
+    await left;
+  });
+
+  it.each(['here', 'elsewhere'])(
+    'A result of once that is forgotten %s while its task runs is for its caller alone',
+    async (where) => {
+      const { task, open } = gated('old');
+      const first = one.once('key', task, KEPT);
+      await until(() => task.mock.calls.length > 0);
+      const joined = one.once('key', () => 'joined', KEPT);
+      expect(await (where === 'here' ? one : other).forget('key')).toBe(false);
+      const later = [one, other].map((registry) => registry.once('key', () => 'new', KEPT));
+      open();
+      expect(await first).toBe('old');
+      const rest = await Promise.all([joined, ...later]);
+      expect(rest).not.toContain('old');
+      expect(new Set(rest).size).toBe(1);
+      expect(await other.once('key', () => 'newest', KEPT)).toBe(rest[0]);
+    },
+  );
+
+  it('A result of once whose task began after the last forget() is kept, whoever had the lock then', async () => {
+    await one.run('key', async () => {
+      await other.forget('key');
+      await other.forget('key');
+    });
+    expect(await one.once('key', () => 'kept', KEPT)).toBe('kept');
+    expect(await other.once('key', () => 'again', KEPT)).toBe('kept');
+    await other.forget('key');
+    expect(await one.once('key', () => 'new', KEPT)).toBe('new');
+    expect(await other.once('key', () => 'again', KEPT)).toBe('new');
+  });
+
+  it('A result of once that cannot be read rejects with its key and the remedy, and without its text', async () => {
+    await one.once('key', () => '<secret>', { ...KEPT, serialize: String, deserialize: String });
+    const why = 'another `serialize` may have made it. forget("key") removes it';
+    for (const registry of [one, other]) {
+      const error = await registry.once('key', () => 1, KEPT).catch((reason: Error) => reason);
+      expect(error).toMatchObject({ name: 'TypeError', message: `The result of once("key") is not JSON: ${why}` });
+      expect(inspect(error)).not.toContain('secret');
+    }
+    const cause = new Error('no date');
+    const deserialize = () => Promise.reject(cause);
+    await expect(other.once('key', () => 1, { ...KEPT, deserialize })).rejects.toMatchObject({
+      name: 'TypeError',
+      message: `The result of once("key") was refused by \`deserialize\`: ${why}`,
+      cause,
+    });
+    expect(await other.forget('key')).toBe(true);
+    expect(await one.once('key', () => 1, KEPT)).toBe(1);
   });
 
   it('A result of once is kept under its lock: a task that has unlocked its lease is told so', async () => {

@@ -35,6 +35,33 @@ describeReal.each(DISTINCT_TYPES)('Once with locks of type %s', (lockType) => {
     expect(await first).toBe('result');
   });
 
+  it('A result of once whose key is of another type is named in the error, and can be forgotten', async () => {
+    const [one] = await fixture.pair({ lockType });
+    const name = `{${fixture.registryKey}:key}:once`;
+    await fixture.client.hSet(name, 'a', 'b');
+    const error = await one.once('key', () => 1, KEPT).catch((reason: Error) => reason);
+    expect(error).toMatchObject({
+      name: 'CannotAcquireLockError',
+      message: expect.stringContaining('The result of "key" could not be read: WRONGTYPE It is a lock of type'),
+    });
+    expect(String(error)).toContain(`used as a result of once, in "${name}", here. forget("key") removes it`);
+    expect(await one.forget('key')).toBe(true);
+    expect(await one.once('key', () => 1, KEPT)).toBe(1);
+  });
+
+  it('A mark of forget() is left only while the lock is held, expires, and is gone when the next result is kept', async () => {
+    const [one, other] = await fixture.pair({ lockType });
+    const name = `{${fixture.registryKey}:key}:evals:forgotten`;
+    await one.forget('key');
+    expect(await fixture.client.exists(name)).toBe(0);
+    await one.run('key', () => other.forget('key'));
+    expect(await fixture.client.pTTL(name)).toBeGreaterThan(80_000_000);
+    expect(await one.once('key', () => other.forget('key').then(() => 'forgotten'), KEPT)).toBe('forgotten');
+    expect(await fixture.client.exists(name)).toBe(1);
+    expect(await one.once('key', () => 'kept', KEPT)).toBe('kept');
+    expect(await fixture.client.exists(name)).toBe(0);
+  });
+
   it('A key with a result of once is no lock, has an expiry, and is told to those that wait', async () => {
     const [one] = await fixture.pair({ lockType });
     const name = `{${fixture.registryKey}:key}:once`;

@@ -189,6 +189,7 @@ describePrivate(PAGE, () => {
     expect(one?.result).toBe(other?.result);
     expect(await one?.registry.forget(key)).toBe(true);
     const lease = await one?.registry.obtain(key).lock();
+    expect(await other?.registry.forget(key)).toBe(false);
     const next = other?.registry.run(key, () => undefined);
     await sleep(20);
     await lease?.unlock();

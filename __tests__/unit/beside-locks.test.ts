@@ -213,9 +213,26 @@ describe('A result', () => {
     };
     expect(await answer(results.read('n', 200), null)).toBeUndefined();
     expect(await answer(results.read('n', 200), 7)).toBe('7');
-    expect(await answer(results.forget('n', 200), 1)).toBe(true);
-    expect(await answer(results.forget('n', 200), 0)).toBe(false);
-    expect(redis.news).toEqual(['read a result', 'read a result', 'forget a result', 'forget a result']);
+    const keys = { result: 'n', forgotten: 'm', lock: 'l' };
+    const forget = async (reply: number) => {
+      const forgetting = results.forget(keys, 'mark', 200);
+      expect(redis.last).toMatchObject({ keys: ['n', 'm', 'l'], args: ['mark', '86400000'], timeout: 200 });
+      redis.last.reply(reply);
+      return forgetting;
+    };
+    expect(await forget(1)).toBe(true);
+    expect(await forget(0)).toBe(false);
+    const begin = async (reply: unknown) => {
+      const beginning = results.begin(keys, 200);
+      expect(redis.last).toMatchObject({ keys: ['n', 'm'], args: [], timeout: 200 });
+      redis.last.reply(reply);
+      return beginning;
+    };
+    expect(await begin([null, null])).toEqual({ text: undefined, mark: '' });
+    expect(await begin(['text', 'mark'])).toEqual({ text: 'text', mark: 'mark' });
+    const forgot = 'forget a result | mark | 86400000';
+    const begun = 'begin a result';
+    expect(redis.news).toEqual(['read a result', 'read a result', forgot, forgot, begun, begun]);
   });
 
   it('A result is read again after a pause, which is longer while messages come', () => {

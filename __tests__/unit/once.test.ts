@@ -12,6 +12,12 @@ import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 
+/** Results that are read like this, also under the lock. */
+function resultsOf(read: (name: string, timeout: number) => Promise<string | undefined>, more: object = {}): Results {
+  const begin: Results['begin'] = async ({ result }, timeout) => ({ text: await read(result, timeout), mark: '' });
+  return { read, begin, ...more } as never;
+}
+
 describe('Once whose results are slow', () => {
   const reads: ((text: string | undefined) => void)[] = [];
   const forget = jest.fn(() => Promise.resolve(true));
@@ -20,11 +26,8 @@ describe('Once whose results are slow', () => {
   beforeEach(() => {
     reads.length = 0;
     registry = new InMemoryLockRegistry({ locks: new InMemoryLocks() });
-    const results = {
-      read: () => new Promise<string | undefined>((resolve) => reads.push(resolve)),
-      forget,
-    };
-    once = new Once(results as never as Results, 1_000);
+    const read = () => new Promise<string | undefined>((resolve) => reads.push(resolve));
+    once = new Once(resultsOf(read, { forget }), 1_000);
   });
 
   const lock = () => registry.obtain('key') as RedisLock;
@@ -184,7 +187,7 @@ describe('Once whose time is that of a test', () => {
     let reads = 0;
     const read = async () => (reads++ < answers ? undefined : new Promise<undefined>(() => undefined));
     const watch = () => ({ pause: 100, on: () => () => undefined });
-    const once = new Once({ read, watch } as unknown as Results, 1_000);
+    const once = new Once(resultsOf(read, { watch }), 1_000);
     if (asked === 'the lock again') await other.obtain('key').lock();
     if (asked === 'the lock') locks.goSilent();
     const call = time.settled(once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 400 }));
@@ -215,7 +218,7 @@ describe('Once whose time is that of a test', () => {
   it('What once asks has 50 ms to be answered, however short the waitTime', async () => {
     let answer = (_text: string): void => undefined;
     const read = () => new Promise<string>((resolve) => (answer = resolve));
-    const once = new Once({ read } as unknown as Results, 1_000);
+    const once = new Once(resultsOf(read), 1_000);
     const [one] = pairs();
     const call = once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 20 });
     const kept = expect(call).resolves.toBe('kept');
@@ -224,14 +227,85 @@ describe('Once whose time is that of a test', () => {
     await kept;
   });
 
-  it('A caller of once whose result cannot be read rejects with the reason', async () => {
-    const read = () => Promise.reject(new Error('no answer'));
-    const once = new Once({ read } as unknown as Results, 1_000);
-    const [one] = pairs();
-    await expect(once.once(one.obtain('key') as RedisLock, () => 1, KEPT)).rejects.toMatchObject({
-      name: 'CannotAcquireLockError',
-      message: 'Lock "key" could not be acquired: the client failed: no answer',
+  const asked = ['the result', 'the result under the lock'];
+
+  it.each(asked)('A caller of once asks again for %s after a failure that passes', async (what) => {
+    const failures = what === 'the result' ? [1, 2] : [2, 3];
+    const read = jest.fn(async () => {
+      if (failures.includes(read.mock.calls.length)) throw new Error('Socket closed unexpectedly');
+      return undefined;
     });
+    const [one] = pairs();
+    const call = time.settled(new Once(resultsOf(read), 1_000).once(one.obtain('key') as RedisLock, () => 1, KEPT));
+    expect((await call)?.value).toBe(1);
+    expect(read).toHaveBeenCalledTimes(4);
+  });
+
+  it.each(asked)(
+    'A caller of once for which %s was not read in unavailableAfter rejects with the reason',
+    async (what) => {
+      let reads = 0;
+      const read = async () => {
+        if (reads++ === 0 && what !== 'the result') return undefined;
+        throw new Error('no answer');
+      };
+      const once = new Once(resultsOf(read), 1_000);
+      const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks(), unavailableAfter: 3_000 });
+      const startedAt = time.now;
+      const failed = await time.settled(once.once(registry.obtain('key') as RedisLock, () => 1, KEPT));
+      expect(failed?.error).toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: 'The result of "key" could not be read: the client failed: no answer',
+      });
+      expect(time.now - startedAt).toBeGreaterThan(1_900);
+      expect(time.now - startedAt).toBeLessThanOrEqual(3_000);
+    },
+  );
+
+  it('A caller of once whose result is not read yet rejects when its registry is closed', async () => {
+    const once = new Once(
+      resultsOf(() => new Promise(() => undefined)),
+      1_000,
+    );
+    const [one] = pairs();
+    const lock = one.obtain('key') as RedisLock;
+    const calls = [1, 2].map(() => time.settled(once.once(lock, () => 1, KEPT)));
+    await time.advance(0);
+    await one.close();
+    for (const call of calls) expect((await call)?.error).toMatchObject({ name: 'RegistryClosedError' });
+  });
+
+  it('A caller of once that came later than the leader goes on by itself when Redis was unavailable for that one', async () => {
+    const startedAt = time.now;
+    const read = async () => {
+      if (time.now - startedAt < 3_500) throw new Error('no answer');
+      return undefined;
+    };
+    const once = new Once(resultsOf(read), 1_000);
+    const registry = new InMemoryLockRegistry({ locks: new InMemoryLocks(), unavailableAfter: 3_000 });
+    const call = (name: string) =>
+      once.once(registry.obtain('key') as RedisLock, () => name, KEPT).then(String, String);
+    const first = [call('one'), call('two')];
+    await time.advance(2_000);
+    const last = call('three');
+    await time.advance(3_000);
+    const failure = 'CannotAcquireLockError: The result of "key" could not be read: the client failed: no answer';
+    expect(await Promise.all(first)).toEqual([failure, failure]);
+    expect(await last).toBe('three');
+  });
+
+  it('A caller of once whose result Redis refuses to read rejects at once, with all that have joined it', async () => {
+    const read = jest.fn(() => Promise.reject(new Error('NOPERM no rights')));
+    const once = new Once(resultsOf(read), 1_000);
+    const [one] = pairs();
+    const calls = [1, 2, 3].map(() => once.once(one.obtain('key') as RedisLock, () => 1, KEPT));
+    for (const call of calls) {
+      await expect(call).rejects.toMatchObject({
+        name: 'CannotAcquireLockError',
+        message: 'The result of "key" could not be read: NOPERM no rights',
+      });
+    }
+    expect(read).toHaveBeenCalledTimes(1);
   });
 
   it.each<[string, 'never' | 'later' | 'meanwhile', number[]]>([
@@ -256,7 +330,7 @@ describe('Once whose time is that of a test', () => {
       wakers.add(wake);
       return () => wakers.delete(wake);
     };
-    const once = new Once({ read, watch: () => ({ pause: 100, on }) } as unknown as Results, 1_000);
+    const once = new Once(resultsOf(read, { watch: () => ({ pause: 100, on }) }), 1_000);
     const lease = await other.obtain('key').lock();
     const task = jest.fn(() => 'mine');
     const call = time.settled(once.once(one.obtain('key') as RedisLock, task, KEPT));
@@ -273,7 +347,7 @@ describe('Once whose time is that of a test', () => {
     const [one, other] = pairs();
     const read = jest.fn(async () => undefined);
     const watch = () => ({ pause: 100, on: () => () => undefined });
-    const once = new Once({ read, watch } as unknown as Results, 1_000);
+    const once = new Once(resultsOf(read, { watch }), 1_000);
     const lease = await other.obtain('key').lock();
     const { task, open } = gated('done');
     const call = once.once(one.obtain('key') as RedisLock, task, KEPT);
@@ -292,7 +366,7 @@ describe('Once whose time is that of a test', () => {
     const [one, other] = pairs();
     const read = jest.fn(async () => undefined);
     const watch = () => ({ pause: 100, on: () => () => undefined });
-    const once = new Once({ read, watch } as unknown as Results, 1_000);
+    const once = new Once(resultsOf(read, { watch }), 1_000);
     const lease = await other.obtain('key').lock();
     const failure = new Error('of the task');
     const task = () => Promise.reject(failure);

@@ -50,7 +50,7 @@ it.each([
   ['lock of several keys', lockBoth, 'Lock "a" could not be acquired'],
   ['inspect', inspect, 'Lock "key" could not be inspected'],
   ['forceUnlock', forceUnlock, 'It is not known whether lock "key" was unlocked by force'],
-  ['once', once, 'Lock "key" could not be acquired'],
+  ['once', once, 'The result of "key" could not be read'],
   ['forget', forget, 'The result of "key" may not be forgotten'],
 ])('A call that failed says why where Redis was silent and the client has an error: %s', async (_, call, what) => {
   redis.emit('error', REFUSED);

@@ -93,12 +93,13 @@ it('A lock in memory is free when its ttl has ended, and not before', () => {
 
 it('A result in memory is there as long as it is kept, and can be forgotten once', () => {
   const { results } = new InMemoryLocks();
-  for (const name of ['kept', 'forgotten']) results.keep(name, 'text', 500);
-  expect([results.forget('forgotten'), results.forget('forgotten')]).toEqual([true, false]);
+  for (const name of ['kept', 'forgotten']) expect(results.keep(name, 'text', 500, '')).toBe(true);
+  const forget = (result: string) => results.forget({ result, forgotten: 'mark', lock: 'lock' }, 'mark', false);
+  expect([forget('forgotten'), forget('forgotten')]).toEqual([true, false]);
   jest.advanceTimersByTime(499);
   expect(results.read('kept')).toBe('text');
   jest.advanceTimersByTime(1);
-  expect([results.forget('kept'), results.read('kept')]).toEqual([false, undefined]);
+  expect([forget('kept'), results.read('kept')]).toEqual([false, undefined]);
 });
 
 it('Locks in memory that are silent refuse at once what a closed registry asks, and have no timer for it', async () => {

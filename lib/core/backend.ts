@@ -48,12 +48,22 @@ export interface ResultWatch {
   on(wake: () => void): () => void;
 }
 
-/** The results of `once`, by their names. Timeouts are in ms. */
+/** The names of what belongs to one result of `once`. */
+export interface ResultKeys {
+  readonly result: string;
+  /** The mark of the last `forget` that found the lock held: a task may have begun before it. */
+  readonly forgotten: string;
+  readonly lock: string;
+}
+
+/** The results of `once`. Timeouts are in ms. */
 export interface Results {
   /** `undefined`: there is none. */
   read(name: string, timeout: number): Promise<string | undefined>;
-  /** Resolves to whether there was one. */
-  forget(name: string, timeout: number): Promise<boolean>;
+  /** For a task that is to run under the lock: the result, and the mark of the last `forget`, or ''. */
+  begin(keys: ResultKeys, timeout: number): Promise<{ readonly text: string | undefined; readonly mark: string }>;
+  /** Resolves to whether there was one. `mark`: one that was never used before. */
+  forget(keys: ResultKeys, mark: string, timeout: number): Promise<boolean>;
   watch(name: string): ResultWatch;
 }
 

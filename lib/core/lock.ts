@@ -146,16 +146,12 @@ export class RedisLock implements DistributedLock {
 
   async run<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<T> {
     callback('task', task);
-    const request = lockRequest(options, this, Number.POSITIVE_INFINITY);
-    const lease = await this.enter(request, true);
-    if (lease === null) throw this.timeoutError(request);
-    return this.runHere(lease, task);
+    return this.runWithin(undefined, task, lockRequest(options, this, Number.POSITIVE_INFINITY));
   }
 
   async tryRun<T>(task: (lease: Lease) => T | PromiseLike<T>, options?: LockOptions): Promise<TryRunResult<T>> {
     callback('task', task);
-    const lease = await this.enter(lockRequest(options, this, 0), true);
-    return lease === null ? { ran: false } : { ran: true, value: await this.runHere(lease, task) };
+    return this.tryRunWithin(undefined, task, lockRequest(options, this, 0));
   }
 
   async unlock(): Promise<void> {
@@ -518,6 +514,27 @@ export class RedisLock implements DistributedLock {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     this.#callers++;
     return new Call(this, this.openProtocol(), request, wait).run();
+  }
+
+  /** @internal As `run`. `around`: see `enter`. */
+  async runWithin<T>(
+    around: Wait | undefined,
+    task: (lease: Lease) => T | PromiseLike<T>,
+    request: LockRequest,
+  ): Promise<T> {
+    const lease = await this.enter(request, true, around);
+    if (lease === null) throw this.timeoutError(request);
+    return this.runHere(lease, task);
+  }
+
+  /** @internal As `tryRun`. `around`: see `enter`. */
+  async tryRunWithin<T>(
+    around: Wait | undefined,
+    task: (lease: Lease) => T | PromiseLike<T>,
+    request: LockRequest,
+  ): Promise<TryRunResult<T>> {
+    const lease = await this.enter(request, true, around);
+    return lease === null ? { ran: false } : { ran: true, value: await this.runHere(lease, task) };
   }
 
   // Its leases

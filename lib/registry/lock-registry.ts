@@ -124,9 +124,11 @@ export abstract class LockRegistry implements LockSource {
   /**
    * The result of a task that one caller of all processes runs, under the lock of this key; the others get its result. It
    * is kept for `keepFor` ms, and only if the lock was held to the end of the task. An error of the task rejects the
-   * callers of this process, and is not kept: the next caller runs its own task.
+   * callers of this process, and is not kept: the next caller runs its own task. So does the next one that waits when a
+   * caller leaves before its task has begun, or when the task fails after its caller has left.
    * @throws TypeError or RangeError when the key or an option is not valid, or the result has no text, or one of over
    *   1 MiB.
+   * @throws TypeError when a result is kept that cannot be read: `forget` removes it.
    * @throws `signal.reason`, and RegistryClosedError when the registry is closed.
    * @throws LockTimeoutError when there is no result within `waitTime`, and somebody has the lock.
    * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.
@@ -142,7 +144,8 @@ export abstract class LockRegistry implements LockSource {
   }
 
   /**
-   * Removes the result that `once` has kept. A task that runs goes on, and its result is kept.
+   * Removes the result that `once` has kept. The result of a task that began before is not kept either: only the caller
+   * of that task gets it, and those that wait with it run their own.
    * @returns whether there was one
    * @throws CannotAcquireLockError when Redis failed or was silent.
    */

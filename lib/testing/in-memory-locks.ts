@@ -224,12 +224,11 @@ function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
         throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
       }
     },
-    run(names, owner, { keys: [name = ''], args: [text = '', keepFor] }, timeout) {
+    run(names, owner, { keys: [name = ''], args: [text = '', keepFor, mark = ''] }, timeout) {
       return send(() => {
         const holder = locks.find(names.lock).state.owner;
         if (holder !== owner) return { held: false, state: holder === undefined ? 'expired' : 'stolen' };
-        locks.results.keep(name, text, Number(keepFor));
-        return { held: true, reply: 1 };
+        return { held: true, reply: locks.results.keep(name, text, Number(keepFor), mark) ? 1 : 0 };
       }, timeout);
     },
   };
@@ -303,7 +302,9 @@ export function inMemoryBackend(
     heldScripts,
     results: {
       read: (name, timeout) => send(() => results.read(name), timeout),
-      forget: (name, timeout) => send(() => results.forget(name), timeout),
+      begin: ({ result }, timeout) => send(() => results.begin(result), timeout),
+      forget: (keys, mark, timeout) =>
+        send(() => results.forget(keys, mark, locks.find(keys.lock).state.owner !== undefined), timeout),
       watch: (name) => results.watch(name),
     },
     shared: { inspector: inspectorOf(anyShared), open, heldScripts: () => heldScripts },

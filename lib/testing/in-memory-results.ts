@@ -1,15 +1,20 @@
-import type { ResultWatch } from '../core/backend';
+import type { ResultKeys, ResultWatch } from '../core/backend';
 import { clock } from '../internal/clock';
 
 /** The results of `once` in memory, by the names that they have in Redis. */
 export class InMemoryResults {
   readonly #kept = new Map<string, { readonly text: string; readonly until: number }>();
+  /** For each result that was forgotten while its lock was held. */
+  readonly #marks = new Map<string, string>();
   readonly #watching = new Map<string, Set<() => void>>();
 
-  /** `keepFor` in ms. */
-  keep(name: string, text: string, keepFor: number): void {
+  /** `keepFor` in ms, `mark` as of `begin`. Returns whether it is kept. */
+  keep(name: string, text: string, keepFor: number, mark: string): boolean {
+    if (![undefined, mark].includes(this.#marks.get(name))) return false;
+    this.#marks.delete(name);
     this.#kept.set(name, { text, until: clock.now() + keepFor });
     for (const wake of [...(this.#watching.get(name) ?? [])]) wake();
+    return true;
   }
 
   read(name: string): string | undefined {
@@ -18,8 +23,13 @@ export class InMemoryResults {
     return this.#kept.get(name)?.text;
   }
 
-  forget(name: string): boolean {
-    return this.read(name) !== undefined && this.#kept.delete(name);
+  begin(name: string): { readonly text: string | undefined; readonly mark: string } {
+    return { text: this.read(name), mark: this.#marks.get(name) ?? '' };
+  }
+
+  forget({ result }: ResultKeys, mark: string, isHeld: boolean): boolean {
+    if (isHeld) this.#marks.set(result, mark);
+    return this.read(result) !== undefined && this.#kept.delete(result);
   }
 
   watch(name: string): ResultWatch {

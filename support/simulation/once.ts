@@ -34,6 +34,8 @@ interface Call {
 /** One time that the task ran, or runs. Its result is its number. */
 interface Run {
   readonly host: Host;
+  /** The caller whose task it is. */
+  readonly call: Call;
   readonly lease: OwnedLease;
   readonly begunAt: number;
   /** When the task ended; `undefined`: it runs. */
@@ -62,6 +64,8 @@ export class OnceCallers {
   readonly #kept: Kept[] = [];
   /** When a process last knew that the result was forgotten. */
   readonly #forgottenAt = new Map<Host, number>();
+  /** When the last `forget` was called that Redis has confirmed. */
+  #forgottenSince = Number.NEGATIVE_INFINITY;
   /** When each process last had the lock, in Redis. */
   readonly #ownedAt = new Map<Host, number>();
   #begun = 0;
@@ -115,7 +119,9 @@ export class OnceCallers {
     if (isKept) last.until = timeline.now;
     if (text === undefined) return;
     this.#kept.push({ run: Number(text), from: timeline.now, until: Number.POSITIVE_INFINITY });
-    const { lease, host } = this.#runs[Number(text)] as Run;
+    const { lease, host, begunAt } = this.#runs[Number(text)] as Run;
+    if (begunAt < this.#forgottenSince && !server.isSetBack)
+      this.#report(`the result of ${host.process.name} is kept, whose task began before it was forgotten`);
     if (owner !== lease.owner)
       this.#report(`the result of ${host.process.name} is kept, and ${owner ?? 'nobody'} has its lock`);
   }
@@ -175,7 +181,8 @@ export class OnceCallers {
       const result = await host.registry.once(ONCE_KEY, (lease) => this.#run(name, call, lease), options);
       this.#note(name, `has the result of run ${result}`);
       this.#settled(call);
-      if (!this.#kept.some(({ run, until }) => run === result && until >= since))
+      const isOwn = this.#runs[result]?.call === call;
+      if (!isOwn && !this.#kept.some(({ run, until }) => run === result && until >= since))
         this.#report(`${name} has the result of run ${result}, which was not in Redis while it waited`);
     } catch (error) {
       this.#note(name, String(error));
@@ -184,10 +191,12 @@ export class OnceCallers {
     }
   }
 
-  async #run(name: string, { host, plan }: Call, lease: Lease): Promise<number> {
+  async #run(name: string, call: Call, lease: Lease): Promise<number> {
+    const { host, plan } = call;
     const { timeline } = this.#world;
     const run: Run = {
       host,
+      call,
       lease: lease as OwnedLease,
       begunAt: timeline.now,
       endedAt: undefined,
@@ -201,7 +210,7 @@ export class OnceCallers {
     lease.signal.addEventListener('abort', () => {
       run.failedAt = timeline.now;
     });
-    if (!this.isWaiting(host)) this.#report(`${name} runs its task, and all callers of its process have left`);
+    if (!this.#pending.has(call)) this.#report(`${name} runs its task, and has left`);
     const kept = this.#kept.at(-1);
     const isThere = kept !== undefined && kept.until === Number.POSITIVE_INFINITY;
     if (isThere && !open.isExcused && lease.remaining > 0)
@@ -220,11 +229,13 @@ export class OnceCallers {
   async #forget(host: Host): Promise<void> {
     if (host.closing !== 'no') return;
     const name = host.process.name;
+    const since = this.#world.timeline.now;
     host.counts.calls++;
     this.#note(name, 'forgets the result');
     try {
       await host.registry.forget(ONCE_KEY);
       this.#forgottenAt.set(host, this.#world.timeline.now);
+      this.#forgottenSince = Math.max(this.#forgottenSince, since);
       this.#note(name, 'has forgotten the result');
     } catch (error) {
       this.#note(name, String(error));
@@ -267,6 +278,13 @@ export class OnceCallers {
     const hasFailed = this.#runs.some((run) => run.host === host && run.failedAt >= startedAt);
     if (error instanceof Error && error.message === 'task failed') {
       if (!hasFailed) this.#report(`${name} is told that its task has failed, which has not`);
+      const isOfOneThatStayed = this.#runs.some(
+        (run) =>
+          run.failedAt >= startedAt &&
+          run.host === host &&
+          run.failedAt <= (run.call.abortedAt ?? Number.POSITIVE_INFINITY),
+      );
+      if (hasFailed && !isOfOneThatStayed) this.#report(`${name} is told of a task whose caller had left`);
     } else if (error instanceof LockTimeoutError) {
       if (timeline.now - startedAt < (plan.waitTime ?? Number.POSITIVE_INFINITY) * 0.999 - 2)
         this.#report(`${name} is told that its wait is over after ${timeline.now - startedAt} ms`);
