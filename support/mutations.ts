@@ -140,7 +140,9 @@ export const MUTATIONS = {
   'task-of-nobody': {
     finding: 'a caller of once has left when the lock is there, and its task runs',
     simulation: ['spin', 'fair'],
-    replacements: [['    waiting.signal.throwIfAborted();\n', '']],
+    replacements: [
+      ['    attempt?.waiting.abort();\n    // Those that leave at the same time', '    // Those that leave at the same time'],
+    ],
   },
   'error-of-a-caller-that-left': {
     finding: 'a task of once fails after its caller has left, and rejects the callers that wait',

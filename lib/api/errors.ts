@@ -1,3 +1,4 @@
+import { knownAcrossCopies } from '../internal/copies';
 import { inOneLine } from '../internal/validation';
 import type { LockLostReason } from './distributed-lock';
 import { holderOf, isDetached, isKept, isOwner } from './owner-name';
@@ -208,3 +209,4 @@ const NAMED = {
   RegistryClosedError,
 };
 for (const [name, type] of Object.entries(NAMED)) type.prototype.name = name;
+knownAcrossCopies(NAMED);

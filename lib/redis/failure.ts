@@ -1,5 +1,6 @@
 import { inspect } from 'node:util';
 import { Timer } from '../internal/clock';
+import { knownAcrossCopies } from '../internal/copies';
 
 /** In place of an answer about a lock that is free, and was not asked for: one before it is taken. */
 export const NOT_ASKED = Symbol('not asked');
@@ -191,6 +192,9 @@ export function reasonOf(error: unknown): string {
   const isOfRedis = isErrorReply(error) || OF_REDIS.some((type) => error instanceof type);
   return isOfRedis ? messageOf(error) : `the client failed: ${messageOf(error)}`;
 }
+
+// An adapter, or locks in memory, may be of another copy of the library than the registry.
+knownAcrossCopies({ CommandTimeoutError, NotSentError, LateGrantError, UnexpectedReplyError, ClientClosedError });
 
 const OF_REDIS = [CommandTimeoutError, LateGrantError, UnexpectedReplyError];
 

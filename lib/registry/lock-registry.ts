@@ -15,6 +15,7 @@ import type {
   SegmentedLockOptions,
   SemaphoreOptions,
 } from '../api/options';
+import { knownAcrossCopies } from '../internal/copies';
 import type { MultiLock } from '../multi/multi-lock';
 import { SegmentedLock } from '../segmented/segmented-lock';
 import { lead } from './lead';
@@ -180,3 +181,5 @@ export abstract class LockRegistry implements LockSource {
    */
   async close(_options?: CloseOptions): Promise<void> {}
 }
+
+knownAcrossCopies({ LockRegistry });

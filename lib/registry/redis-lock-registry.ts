@@ -4,6 +4,7 @@ import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, Segme
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
 import { Inspection } from '../core/inspection';
+import { knownAcrossCopies } from '../internal/copies';
 import {
   boolean,
   type Checks,
@@ -67,6 +68,8 @@ export class RedisLockRegistry extends BackedLockRegistry {
     return super.segmented(key, options);
   }
 }
+
+knownAcrossCopies({ RedisLockRegistry });
 
 const CHECKS: Checks<RedisLockRegistryOptions> = {
   ...registryChecks,

@@ -6,6 +6,7 @@ import { checkedLockOptions } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CapturedContext, Timer } from '../internal/clock';
+import { knownAcrossCopies } from '../internal/copies';
 import {
   type Check,
   type Checks,
@@ -297,6 +298,8 @@ export class SegmentedLock {
     return this.names[index] as string;
   }
 }
+
+knownAcrossCopies({ SegmentedLock });
 
 /**
  * The order in which each call tries the segments: random, except that segments that were busy or exhausted lately come

@@ -1,4 +1,5 @@
 import type { RegistryOptions } from '../api/options';
+import { knownAcrossCopies } from '../internal/copies';
 import { type Checks, checkedOptions, expected } from '../internal/validation';
 import { BackedLockRegistry } from '../registry/backed-lock-registry';
 import { registryChecks, registrySettings } from '../registry/settings';
@@ -46,6 +47,8 @@ export class InMemoryLockRegistry extends BackedLockRegistry {
     locks.use(registryKey);
   }
 }
+
+knownAcrossCopies({ InMemoryLocks, InMemoryLockRegistry });
 
 const CHECKS: Checks<InMemoryLockRegistryOptions> = { ...registryChecks, locks: checkedLocks };
 
