@@ -141,7 +141,10 @@ export const MUTATIONS = {
     finding: 'a caller of once has left when the lock is there, and its task runs',
     simulation: ['spin', 'fair'],
     replacements: [
-      ['    attempt?.waiting.abort();\n    // Those that leave at the same time', '    // Those that leave at the same time'],
+      [
+        '    attempt?.waiting.abort();\n    // Those that leave at the same time',
+        '    // Those that leave at the same time',
+      ],
     ],
   },
   'error-of-a-caller-that-left': {

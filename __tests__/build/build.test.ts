@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
+import { build } from 'esbuild';
 import manifest from '../../package.json';
 import { BUILT_PACKAGE, ifBuilt } from '../support/built-package';
 import { LOCK_TYPES } from '../support/lock-types';
@@ -133,4 +134,47 @@ ifBuilt(describePrivate)('The built library', () => {
       main();`);
     expect(outcomes).toEqual(LOCK_TYPES.map(() => ({ others: null, ran: 1, held: false })));
   });
+
+  /** The second program finds a server that knows all scripts, so that no NOSCRIPT says how its client reports an answer. */
+  it.each(['redis', 'ioredis', 'iovalkey'])(
+    'An application that is minified with %s has the error of its own script, and LeaseEvalError without an answer',
+    async (name) => {
+      const address = JSON.stringify(redis.address);
+      const make =
+        name === 'redis'
+          ? `require('redis').createClient({ socket: ${address} })`
+          : `new (require('${name}').default)({ ...${address}, autoResendUnfulfilledCommands: false })`;
+      const contents = `
+        const { LeaseEvalError, RedisLockRegistry } = require('${dist}');
+        const { fromIoredis } = require('${dist}/ioredis');
+        async function main() {
+          const client = ${make}.on('error', () => undefined);
+          await client.connect?.().catch(() => undefined);
+          const registry = new RedisLockRegistry('${name}' === 'redis' ? client : fromIoredis(client), { registryKey: '${name}', onWarning: () => undefined });
+          const said = (script) => registry.run('stock ' + process.pid, (lease) => lease.eval(script)).catch((error) => [error instanceof LeaseEvalError, error.message.slice(0, 8)]);
+          const sold = await said("return redis.error_reply('sold out')");
+          const losing = said("for i = 1, 5e7 do end");
+          setTimeout(() => '${name}' === 'redis' ? client.destroy() : client.stream.destroy(), 50);
+          console.log(JSON.stringify([sold, await losing]));
+          process.exit();
+        }
+        main();`;
+      const outfile = join(dist, `minified-${name}.js`);
+      await build({
+        stdin: { contents, resolveDir: __dirname },
+        bundle: true,
+        platform: 'node',
+        minify: true,
+        outfile,
+        logLevel: 'error',
+      });
+      const program = `require(${JSON.stringify(outfile)})`;
+      const outcome = [
+        [false, 'sold out'],
+        [true, 'The scri'],
+      ];
+      expect(await printedBy(program)).toEqual(outcome);
+      expect(await printedBy(program)).toEqual(outcome);
+    },
+  );
 });

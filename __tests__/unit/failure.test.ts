@@ -13,9 +13,11 @@ import {
   isServerAnswer,
   isUnknownCommand,
   LateGrantError,
+  mayBeErrorReply,
   mayHaveWritten,
   messageOf,
   NotSentError,
+  noteErrorReply,
   ReplyError,
   reasonOf,
   serverErrorCode,
@@ -208,4 +210,27 @@ it('A reply that is not there in time is a silence, and one that is there leaves
   expect(time.pending).toBe(0);
   const end = await time.settled(answered(new Promise(() => undefined), 100));
   expect(end).toMatchObject({ after: 100, error: { message: 'Redis did not answer within 100 ms' } });
+});
+
+it('A class of errors that a minifier has renamed is known from an answer of the server on, and no other is', () => {
+  class Base extends Error {}
+  class Reply extends Base {}
+  class Aborted extends Base {}
+  const [reply, aborted] = [new Reply('sold out'), new Aborted('sold out')];
+  expect([reply, aborted].map(isErrorReply)).toEqual([false, false]);
+  expect([reply, aborted].map(mayBeErrorReply)).toEqual([true, true]);
+  for (const nothing of [new Error('ERR no'), null, undefined, 'ERR no', Object.create(null), {}])
+    noteErrorReply(nothing);
+  noteErrorReply(new Reply('NOSCRIPT No matching script.'));
+  expect([reply, aborted, new Error('sold out'), new TypeError('no'), {}].map(isErrorReply)).toEqual([
+    true,
+    false,
+    false,
+    false,
+    false,
+  ]);
+  const ofSystem = Object.assign(new Aborted('read ECONNRESET'), { code: 'ECONNRESET' });
+  const known = [reply, ofSystem, new Error('text'), new Aborted('The client is closed'), new LateGrantError(1)];
+  const nothing = [undefined, null, 'text', Object.create(null), Object.assign(Object.create(null), { message: 'no' })];
+  expect([...known, ...nothing].filter(mayBeErrorReply)).toEqual([]);
 });

@@ -22,6 +22,30 @@ it('A list over a closed client of valkey-glide says so, as every other call', a
   await registry.close();
 });
 
+it('What a closed client of valkey-glide rejects with is no answer, whatever its class and its text', async () => {
+  class Minified extends Error {}
+  const failing = (message: string, isClosedMeanwhile: boolean) => {
+    const client = {
+      isClosed: false,
+      customCommand: () => {
+        client.isClosed = isClosedMeanwhile;
+        return Promise.reject(new Minified(message));
+      },
+      invokeScript: () => undefined,
+      close: () => undefined,
+    };
+    return fromGlide(client as Glide).eval('return 1');
+  };
+  const closed = { name: 'ClientClosedError' };
+  await expect(failing('Unable to execute requests; the client is closed. Please', false)).rejects.toMatchObject(
+    closed,
+  );
+  await expect(failing('going away', true)).rejects.toMatchObject(closed);
+  await expect(failing('going away', false)).rejects.toBeInstanceOf(Minified);
+  const answer = 'An error was signalled by the server: - ReadOnly: no';
+  await expect(failing(answer, true)).rejects.toThrow('READONLY no');
+});
+
 it('A client of valkey-glide is without a connection when the process has none, where that count has counted it', async () => {
   using time = new FakeClock();
   let connections = 0;

@@ -1,9 +1,13 @@
 import type { HeldResult, ScriptRunner } from '../core/backend';
+import { mayBeErrorReply } from '../redis/failure';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
 
 /** At most this many scripts are kept with their digest. */
 const CAPACITY = 100;
+
+/** ms in which Redis has to say what class of errors its answers are. */
+const LEARNING = 250;
 
 /*
  * A client may send a command again whose reply was lost. So each call has a number, and a mark beside the lock has
@@ -86,6 +90,9 @@ if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
       const allArgs = [...args, String(least), String(number), owner];
       try {
         return await redis.run(wrapped(script), allKeys, allArgs, timeout, read);
+      } catch (error) {
+        if (mayBeErrorReply(error)) await redis.learnErrorReplies(names.lock, Math.min(timeout, LEARNING));
+        throw error;
       } finally {
         waiting.delete(number);
         if (waiting.size === 0) waitedFor.delete(owner);

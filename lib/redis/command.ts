@@ -8,6 +8,7 @@ import {
   isNoScript,
   NOT_ASKED,
   NotSentError,
+  noteErrorReply,
   ReplyError,
   UnexpectedReplyError,
 } from './failure';
@@ -51,6 +52,7 @@ export function evaluate(
   const failed = (error: unknown): void => {
     line.settled(keys, sentAt, error);
     if (isText) known.delete(script);
+    if (isNoScript(error)) noteErrorReply(error);
     if (isNoScript(error) && command.isOver) missing.set(commands, (missing.get(commands) ?? new Set()).add(script));
     if (!isNoScript(error) || command.isOver || isText) command.fail(error);
     else evaluate(commands, command, line, isSecond || !known.has(script), true);

@@ -154,16 +154,42 @@ export class ReplyError extends Error {
   override readonly name = 'ReplyError';
 }
 
+/** The prototypes of errors with which clients have reported an answer of a server: a minifier changes the names of classes. */
+const REPLIES = new WeakSet<object>();
+
+/** The prototype of the class of an error. `undefined`: it is none of a client's, as that of all errors is. */
+function classOf(error: unknown): object | undefined {
+  const prototype = error !== null && typeof error === 'object' ? Object.getPrototypeOf(error) : null;
+  const parent = prototype && Object.getPrototypeOf(prototype);
+  return parent && Object.getPrototypeOf(parent) !== null ? prototype : undefined;
+}
+
+/** `error`: known to be an answer of the server. Others of its class are too, whatever their text. */
+export function noteErrorReply(error: unknown): void {
+  const noted = classOf(error);
+  if (noted !== undefined) REPLIES.add(noted);
+}
+
 /**
  * The server answered with an error, whatever its text: a script may return any. By the name of its class, as
- * node-redis (ErrorReply) and ioredis (ReplyError) have it.
+ * node-redis (ErrorReply) and ioredis (ReplyError) have it, or by what was noted of its class.
  */
 export function isErrorReply(error: unknown): boolean {
   for (let one = error; one !== null && typeof one === 'object'; one = Object.getPrototypeOf(one)) {
     if ([one.constructor?.name, (one as Error).name].some((name) => name === 'ErrorReply' || name === 'ReplyError'))
       return true;
   }
-  return isServerAnswer(error);
+  const noted = classOf(error);
+  return (noted !== undefined && REPLIES.has(noted)) || isServerAnswer(error);
+}
+
+/**
+ * The error may be an answer of the server, or the client's own: nothing is known of its class yet. That of the system has
+ * a code.
+ */
+export function mayBeErrorReply(error: unknown): boolean {
+  if (!isErrorLike(error) || classOf(error) === undefined || 'code' in error) return false;
+  return !(isErrorReply(error) || isClientClosed(error) || isOfRedis(error));
 }
 
 /** An Error of another realm, such as that of a test environment, is no instance of ours. */
@@ -189,8 +215,12 @@ export function messageOf(error: unknown): string {
 
 /** `messageOf`. An error that neither an answer of Redis nor its silence has made is the client's, and says so. */
 export function reasonOf(error: unknown): string {
-  const isOfRedis = isErrorReply(error) || OF_REDIS.some((type) => error instanceof type);
-  return isOfRedis ? messageOf(error) : `the client failed: ${messageOf(error)}`;
+  return isErrorReply(error) || isOfRedis(error) ? messageOf(error) : `the client failed: ${messageOf(error)}`;
+}
+
+/** We have made it of the silence of Redis, or of what it answered. */
+function isOfRedis(error: unknown): boolean {
+  return OF_REDIS.some((type) => error instanceof type);
 }
 
 // An adapter, or locks in memory, may be of another copy of the library than the registry.

@@ -4,7 +4,7 @@ import { commandsOf, type RedisClient, type RedisCommands } from './client';
 import { addressOf, hashSlot, isClusterClient, masterOf } from './cluster';
 import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
-import { isFinal, serverErrorCode } from './failure';
+import { answered, isFinal, isServerAnswer, noteErrorReply, serverErrorCode } from './failure';
 import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { isPool, PooledCommands } from './pool';
@@ -14,6 +14,9 @@ import { Line, LONG, SILENT_FOR, Silence } from './silence';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
+
+/** The digest of no script. */
+const NO_SCRIPT = '0'.repeat(40);
 
 /** Calls back before the client writes to its socket. */
 const SOON = Promise.resolve();
@@ -213,6 +216,19 @@ export class Redis implements Connection {
         asText,
       );
     });
+  }
+
+  /**
+   * Learns what class the client's errors have that are answers of the server, by the answer to a digest that no script has.
+   * Waits for that no longer than `timeout` ms. For the first error of a script's own: its text says nothing, and
+   * the server may have known all scripts.
+   */
+  async learnErrorReplies(key: string, timeout: number): Promise<void> {
+    try {
+      await answered(this.#commands.evalSha(NO_SCRIPT, { keys: [key], arguments: [] }), timeout);
+    } catch (error) {
+      if (isServerAnswer(error)) noteErrorReply(error);
+    }
   }
 
   #lineTo(key: string): Line {

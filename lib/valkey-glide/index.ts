@@ -107,12 +107,18 @@ const NAMED = /^An error was signalled by the server: - (\w+): (.*)$/s;
 /** `WRONGTYPE: Operation against a key holding the wrong kind of value` */
 const WITH_CODE = /^([A-Z]{3,}): (.*)$/s;
 
-/** The error as the server wrote it, code first, where it is an answer of the server. */
-function asServerError(error: unknown): unknown {
+/** What a call of a client that was closed before is rejected with. A minifier changes the name of its class. */
+const CLOSED = /\bthe client is closed\b/;
+
+/**
+ * The error as the server wrote it, code first, where it is an answer of the server. What is in flight when the client is
+ * closed gets any text, and no answer.
+ */
+function asServerError(error: unknown, { isClosed = false }: { readonly isClosed?: boolean }): unknown {
   if (!isErrorLike(error)) return error;
-  if (error.constructor.name === 'ClosingError') return new ClientClosedError(error.message);
   const [, name, text] = NAMED.exec(error.message) ?? [];
   if (name !== undefined) return new Error(`${CODES[name] ?? name.toUpperCase()} ${text}`, { cause: error });
+  if (isClosed || CLOSED.test(error.message)) return new ClientClosedError(error.message);
   const [, code, rest] = WITH_CODE.exec(error.message) ?? [];
   return code === undefined ? error : new Error(`${code} ${rest}`, { cause: error });
 }
@@ -156,7 +162,7 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
       this.#answered(clock.now());
       return reply;
     } catch (error) {
-      throw asServerError(error);
+      throw asServerError(error, this.#client);
     }
   }
 
@@ -189,7 +195,7 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
         const command = isSharded ? client.ssubscribe : client.subscribe;
         if (command === undefined) throw new Error(`this version of valkey-glide cannot subscribe to ${name} later`);
         await command.call(client, [name], CONFIRMING).catch((error) => {
-          throw asServerError(error);
+          throw asServerError(error, client as { readonly isClosed?: boolean });
         });
       },
       async unsubscribe({ name, isSharded }: Channel) {
