@@ -114,11 +114,40 @@ describePrivate('Inspecting', () => {
   it('Inspecting a key of another type, or a silent Redis, is an error that names the key', async () => {
     const { registry, nameOf } = createRegistry(clients[0], {});
     await clients[0].hSet(nameOf('key'), 'field', 'value');
-    await expect(registry.obtain('key').inspect()).rejects.toThrow(/"key".*WRONGTYPE/);
-    await expect(registry.obtain('key').forceUnlock()).rejects.toBeInstanceOf(LockInspectionError);
+    const isAHash = /WRONGTYPE It is .*hash, in Redis, and it is used as a lock of type spin here$/;
+    for (const asked of [registry.obtain('key').inspect(), registry.obtain('key').forceUnlock()]) {
+      const error = await asked.catch((reason) => reason);
+      expect(error).toBeInstanceOf(LockInspectionError);
+      expect(error.message).toMatch(isAHash);
+    }
+    const reading = registry.readWrite('key').read.inspect();
+    await expect(reading).rejects.toThrow(/hash, in Redis, and it is used as a read\/write lock here/);
     expect(await clients[0].exists(nameOf('key'))).toBe(1);
     const silent = createRegistry({ eval: silence, evalSha: silence }, { commandTimeout: 50 }).registry;
     await expect(silent.obtain('key').inspect()).rejects.toMatchObject({ code: 'ERR_LOCK_INSPECTION', key: 'key' });
+  });
+
+  it.each<[LockType, 'string' | 'hash']>([
+    ['spin', 'string'],
+    ['pub-sub', 'string'],
+    ['fair', 'string'],
+    ['redisson', 'hash'],
+    ['redisson-fair', 'hash'],
+  ])('A %s lock whose key has an empty value is held by another program: a %s', async (lockType, format) => {
+    const { registry, nameOf, warnings } = createRegistry(clients[0], { lockType, warnAfter: 50 });
+    const name = nameOf('key');
+    await (format === 'string' ? clients[0].set(name, '') : clients[0].hSet(name, '', '1'));
+    const lock = registry.obtain('key');
+    const state = { held: true, owner: '', name: undefined, isOurs: false, remaining: Number.POSITIVE_INFINITY };
+    expect(await lock.inspect()).toMatchObject(state);
+    const noLocks = `a value that is no lock's is there, and its key has no expiry`;
+    await expect(lock.lock({ waitTime: 300 })).rejects.toThrow(noLocks);
+    expect(warnings[0]?.message).toContain(noLocks);
+    const listed: string[] = [];
+    for await (const { key } of registry.list()) listed.push(key);
+    expect(listed).toEqual(['key']);
+    expect(await lock.forceUnlock()).toMatchObject(state);
+    await (await lock.lock()).unlock();
   });
 
   it('Inspecting finds, to unlock it by force, what is kept for its minHold by then', async () => {

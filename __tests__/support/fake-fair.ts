@@ -15,7 +15,7 @@ export const table = (more: Partial<Record<string, unknown>> = {}): unknown[] =>
     score: '7',
     owner: '',
     token: '',
-    holder: '',
+    holder: null,
     found: 1,
     refused: 0,
     unreachable: 0,

@@ -26,8 +26,13 @@ function inspectionOf(
     yield names;
   };
   const own = inspector((name) => answers[name]);
-  const backend = { connection: {}, inspector: own, shared: { inspector: inspector(() => shared) }, keys };
-  return new Inspection(backend as unknown as LockBackend, ID, 1_000);
+  const explainWrongType = async (error: Error, _: LockNames, usedAs: string) =>
+    new Error(`${error.message}, used as ${usedAs}`, { cause: error });
+  const backend = {
+    ...{ connection: {}, inspector: own, shared: { inspector: inspector(() => shared) }, keys },
+    explainWrongType,
+  };
+  return new Inspection(backend as unknown as LockBackend, ID, 1_000, 'a lock');
 }
 
 const names = new LockNames('', 'key');
@@ -78,4 +83,11 @@ it.each<[string, Answer, string | undefined]>([
   const inspecting = inspectionOf({ key: new Error(message) }, shared).inspect('key', names);
   if (failure === undefined) expect((await inspecting).owner).toBe(OWNER);
   else await expect(inspecting).rejects.toThrow(failure);
+});
+
+it('An inspection and a forced unlock of a key of another type say what the key is used as', async () => {
+  const inspection = inspectionOf({ key: new Error('WRONGTYPE a set') });
+  const said = ': WRONGTYPE a set, used as a lock';
+  await expect(inspection.inspect('key', names)).rejects.toThrow(`Lock "key" could not be inspected${said}`);
+  await expect(inspection.forceUnlock('key', names)).rejects.toThrow(`Lock "key" was not unlocked by force${said}`);
 });

@@ -156,7 +156,9 @@ it.each(['WRONGTYPE not this one', 'NOPERM this user has no permissions'])(
     const answerTwice = () =>
       redis.evalSha.mockRejectedValueOnce(new Error('WRONGTYPE no')).mockRejectedValueOnce(new Error(answer));
     answerTwice();
-    expect((await errorOf(inspect())).message).toBe('Lock "key" could not be inspected: WRONGTYPE no');
+    redis.evalSha.mockResolvedValueOnce('set');
+    const isASet = 'WRONGTYPE It is a key of type set in Redis, and it is used as a lock of type spin here';
+    expect((await errorOf(inspect())).message).toBe(`Lock "key" could not be inspected: ${isASet}`);
     answerTwice();
     expect(await list()).toMatchObject({ done: true });
   },

@@ -12,32 +12,41 @@ export class Inspection {
   readonly #registryId: string;
   /** ms */
   readonly #timeout: number;
+  /** What a key is used as here: for an error about a key that is something else. */
+  readonly #usedAs: string;
 
-  constructor(backend: LockBackend, registryId: string, timeout: number, inspector = backend.inspector) {
+  constructor(
+    backend: LockBackend,
+    registryId: string,
+    timeout: number,
+    usedAs: string,
+    inspector = backend.inspector,
+  ) {
     this.#backend = backend;
     this.#inspector = inspector;
     this.#registryId = registryId;
     this.#timeout = timeout;
+    this.#usedAs = usedAs;
   }
 
   /** An inspection of the locks of another kind. */
-  of(inspector: LockInspector): Inspection {
-    return new Inspection(this.#backend, this.#registryId, this.#timeout, inspector);
+  of(inspector: LockInspector, usedAs: string): Inspection {
+    return new Inspection(this.#backend, this.#registryId, this.#timeout, usedAs, inspector);
   }
 
   async inspect(key: string, names: LockNames): Promise<LockState> {
     try {
-      return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
+      return await this.#inspected(names);
     } catch (error) {
-      const { cause, reason } = this.#explain(error);
-      throw new LockInspectionError(`Lock "${key}" could not be inspected: ${reason}`, key, { cause });
+      throw this.#notInspected(key, await this.#withType(error, names));
     }
   }
 
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
     try {
       return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
-    } catch (error) {
+    } catch (failure) {
+      const error = await this.#withType(failure, names);
       const { cause, reason } = this.#explain(error);
       let message = `It is not known whether lock "${key}" was unlocked by force: ${reason}`;
       if (isNothingDone(error)) message = `Lock "${key}" was not unlocked by force: ${reason}`;
@@ -70,17 +79,31 @@ export class Inspection {
     return { cause, reason: reasonOf(cause) };
   }
 
+  async #inspected(names: LockNames): Promise<LockState> {
+    return this.#stateOf(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
+  }
+
+  #notInspected(key: string, error: unknown): LockInspectionError {
+    const { cause, reason } = this.#explain(error);
+    return new LockInspectionError(`Lock "${key}" could not be inspected: ${reason}`, key, { cause });
+  }
+
+  /** The error; of a key of another type, one that says what the key is. */
+  async #withType(error: unknown, names: LockNames): Promise<unknown> {
+    if (serverErrorCode(error) !== 'WRONGTYPE') return error;
+    return this.#backend.explainWrongType(error, names, this.#usedAs, this.#timeout);
+  }
+
   /** `undefined`: it is free by now, or it is no lock of this type. */
   async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
     try {
-      const state = await this.inspect(key, new LockNames(registryKey, key));
+      const state = await this.#inspected(new LockNames(registryKey, key));
       // Without a registryKey, every hash is looked at, and may be data of the application.
       return state.held && (registryKey !== '' || isOwner(state.owner ?? '')) ? { key, ...state } : undefined;
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.
-      const { cause = error } = error as Error;
-      if (cause instanceof RangeError || serverErrorCode(cause) === 'WRONGTYPE') return undefined;
-      throw error;
+      if (error instanceof RangeError || serverErrorCode(error) === 'WRONGTYPE') return undefined;
+      throw this.#notInspected(key, error);
     }
   }
 

@@ -107,11 +107,13 @@ interface Found extends Inspected {
 function read(script: Script, reply: unknown): Found {
   const [holder, pttl, token, waiting, holders, owners] = arrayIn(script, reply, 4, 6);
   const owner = textIn(script, reply, holder);
+  // Another program may have written an empty text: nobody gets the lock then. A key that is there has time left.
+  const isFree = owner === '' && remainingIn(script, reply, pttl) === 0;
   const count = numberIn(script, reply, waiting);
   if (!Number.isInteger(count) || count < -1) throw new UnexpectedReplyError(script.name, reply);
   return {
-    owner: owner === '' ? undefined : owner,
-    remaining: owner === '' ? 0 : remainingIn(script, reply, pttl),
+    owner: isFree ? undefined : owner,
+    remaining: isFree ? 0 : remainingIn(script, reply, pttl),
     fencingToken: token === '' ? undefined : numberIn(script, reply, token),
     waiting: count < 0 ? undefined : count,
     ...(holders === undefined ? {} : { holders: numberIn(script, reply, holders) }),

@@ -76,6 +76,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { connection } = backend;
     const { onWarning, warnAfter, warnHeldAfter } = settings;
     const inUse = () => ({ locks: this.#inUse, awaited: waits.awaited });
+    const usedAs = `a lock of type ${settings.lockType}`;
     const silence = new SilenceWarning(connection, inUse, onWarning);
     const waits = new OpenWaits(warnAfter, onWarning, connection);
     const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
@@ -85,10 +86,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     this.#services = {
       settings,
       connection,
-      inspection: new Inspection(backend, this.id, settings.commandTimeout),
+      inspection: new Inspection(backend, this.id, settings.commandTimeout, usedAs),
       nextOwner: ownersOf(this.id),
-      explainWrongType: (error, names, timeout) =>
-        backend.explainWrongType(error, names, `a lock of type ${settings.lockType}`, timeout),
+      explainWrongType: (error, names, timeout) => backend.explainWrongType(error, names, usedAs, timeout),
       warnNotReplicated: notReplicatedWarning(onWarning),
       watchdog,
       heldScripts: backend.heldScripts,

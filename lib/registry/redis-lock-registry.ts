@@ -137,7 +137,10 @@ export async function forceUnlockOf(
   const settings = { ...registrySettings({ registryKey: names.lock, lockType, onWarning }, lockType), registryKey };
   const backend = redisBackend(client, settings);
   try {
-    return await new Inspection(backend, '', settings.commandTimeout).forceUnlock(names.lock, names);
+    return await new Inspection(backend, '', settings.commandTimeout, `a lock of type ${lockType}`).forceUnlock(
+      names.lock,
+      names,
+    );
   } finally {
     await backend.close();
   }

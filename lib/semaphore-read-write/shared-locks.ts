@@ -303,7 +303,7 @@ export class SharedLocks {
     const services: LockServices = {
       ...this.#services,
       settings: { ...settings, lockType: kind },
-      inspection: inspection.of(shared.inspector),
+      inspection: inspection.of(shared.inspector, describeKind(kind)),
       explainWrongType: (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       heldScripts: shared.heldScripts(kind),

@@ -256,7 +256,7 @@ elseif not owner then
     notify(its, '${WANTED}')
   end
 end
-return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted), token or '', holder or '' }`,
+return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted), token or '', holder }`,
   true,
   isGranted,
 );
@@ -295,7 +295,7 @@ elseif its == process then
 end
 return {
   left or lifeLeft(), score or '', owner or outsider(holder, process, itsNoted), token or '',
-  holder or '', 1, 0, isUnreachable and 1 or 0
+  holder, 1, 0, isUnreachable and 1 or 0
 }`,
   true,
 );
@@ -391,7 +391,7 @@ if isOwners and (keepFor > 0 or pauseIn == 0) then
   -- Its process polls, and so learns when the key or the pause ends.
   first = redis.call('ZRANGE', queue, 0, 0)[1]
   if first then notify(processOf(first), lock) end
-  return { lifeLeft(), score or '', '', '', '', found, refused and 1 or 0, 0, pauseIn or nil }
+  return { lifeLeft(), score or '', '', '', false, found, refused and 1 or 0, 0, pauseIn or nil }
 end
 if isOwners or (not holder and pauseLeft() == 0) then
   granted, token, left = handOver(mine, isOwners and next, ttl, first, itsNoted)
@@ -405,7 +405,7 @@ end
 if granted == '' and found == 1 and not refused and not pauseIn then return { left, score or '' } end
 return {
   left or lifeLeft(), score or '', granted or '', token or '',
-  '', found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
+  false, found, refused and 1 or 0, 0, pauseIn and math.max(1, pauseIn) or nil
 }`;
 
 /**

@@ -26,9 +26,9 @@ export function textIn(script: Script, reply: unknown, value: unknown): string {
   return String(value);
 }
 
-/** Reads the owner in a refusal, which may be missing. */
+/** Reads the owner in a refusal, which may be missing. An empty text is the value of another program, and in the way. */
 export function ownerIn(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  return typeof value === 'string' ? value : undefined;
 }
 
 /** Reads how many ms a key has left, as PTTL returns it: -1 is a key without expiry. */

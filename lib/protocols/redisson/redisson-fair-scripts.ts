@@ -93,7 +93,7 @@ end`;
  *
  * ARGV: as above, where the owner is that of the position, then 1 to queue or 0, the owner that is to hold the lock
  * Returns 1, or with a token key the token, when the lock is the owner's; else { ms after which the lock may be for
- * another waiter, the owner that holds it or '', 1 when the owner was the first in the queue before }. These ms are the
+ * another waiter, the owner that holds it or nothing, 1 when the owner was the first in the queue before }. These ms are the
  * life of the holder's key or, when the lock is free, the time for which the first position is kept.
  */
 export const ACQUIRE = new LockScript(
@@ -139,7 +139,7 @@ if isFree then
   ${notify('head')}
   life = redis.call('ZSCORE', timeouts, head) - now
 end
-return { life, not isFree and redis.call('HKEYS', lock)[1] or '', head == owner and 1 or 0 }`,
+return { life, not isFree and redis.call('HKEYS', lock)[1], head == owner and 1 or 0 }`,
   true,
   isGrant,
 );

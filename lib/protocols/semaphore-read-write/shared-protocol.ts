@@ -236,7 +236,13 @@ class SharedProtocol implements LockProtocol {
         this.#leaseEnd = textIn(ENTER, reply, leaseEnd);
       }
       const remaining = remainingIn(ENTER, reply, pttl);
-      return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
+      return {
+        granted: false,
+        remaining,
+        owner: ownerIn(owner || undefined),
+        roundTrip: clock.now() - sentAt,
+        hintsBefore,
+      };
     };
     const keys = this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
     const args = [this.#kind, ticket, this.#names.channel, String(ttl), ...number, ...queueing, earlier, ending];
