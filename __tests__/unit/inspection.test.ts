@@ -91,3 +91,11 @@ it('An inspection and a forced unlock of a key of another type say what the key 
   await expect(inspection.inspect('key', names)).rejects.toThrow(`Lock "key" could not be inspected${said}`);
   await expect(inspection.forceUnlock('key', names)).rejects.toThrow(`Lock "key" was not unlocked by force${said}`);
 });
+
+it.each([
+  "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
+  'ERR ACL failure in script: User ops has no permissions to access one of the keys used as arguments',
+])('A key of another type is no shared lock where its user may not ask for one: %j', async (message) => {
+  const inspection = inspectionOf({ key: new Error('WRONGTYPE a set') }, new Error(message));
+  await expect(inspection.inspect('key', names)).rejects.toThrow('WRONGTYPE a set');
+});

@@ -1,7 +1,7 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
 import { acquiredAtIn, isOfRegistry, isOwner, nameIn } from '../api/owner-name';
-import { causeOf, isOfScript, reasonOf, serverErrorCode } from '../redis/failure';
+import { causeOf, isNoPermission, isOfScript, reasonOf, serverErrorCode } from '../redis/failure';
 import { LockNames, lockPrefix } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
 
@@ -136,7 +136,7 @@ export class Inspection {
 
 /** The key is of another type, or no shared lock has its name. A user without the right to ask has no shared locks. */
 function isNoSharedLock(failure: unknown): boolean {
-  return failure instanceof RangeError || ['WRONGTYPE', 'NOPERM'].includes(serverErrorCode(failure) ?? '');
+  return failure instanceof RangeError || serverErrorCode(failure) === 'WRONGTYPE' || isNoPermission(failure);
 }
 
 /**

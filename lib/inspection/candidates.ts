@@ -1,5 +1,5 @@
 import { SHARED_KINDS } from '../api/lock-types';
-import { serverErrorCode } from '../redis/failure';
+import { NO_PERMISSION, serverErrorCode } from '../redis/failure';
 import { Script } from '../redis/script';
 import type { Asked } from './servers';
 
@@ -50,12 +50,18 @@ local uuid = '^%x+%-%x+%-%x+%-%x+%-%x+'
 -- An owner value of this library, or one with this form.
 local function isOwner(value, form) return string.find(value, ours) or string.find(value, form) end
 local refused
+local noPermission = { '${NO_PERMISSION.join("', '")}' }
 local function ask(...)
   local answer = redis.pcall(...)
   if type(answer) ~= 'table' or not answer.err then return answer end
-  -- The second is what servers up to 7.0 say to a script.
-  local noRight = string.match(answer.err, 'NOPERM.*') or string.match(answer.err, 'The user executing .*')
-  if noRight then reply[3] = noRight else refused = answer end
+  for _, text in ipairs(noPermission) do
+    local at = string.find(answer.err, text, 1, true)
+    if at then
+      reply[3] = string.sub(answer.err, at)
+      return nil
+    end
+  end
+  refused = answer
   return nil
 end
 local mayBeLock = {

@@ -118,6 +118,17 @@ export function isFinal(error: unknown): boolean {
   return isClientClosed(error) || error instanceof UnexpectedReplyError;
 }
 
+/**
+ * In what a server says to a user without the right to a command, a key or a channel: alone; in a script, up to Redis
+ * 7.0; in a script, from Redis 7.2 and Valkey 8 on.
+ */
+export const NO_PERMISSION: readonly string[] = ['NOPERM ', 'The user executing ', 'ACL failure in script'];
+
+/** The user has not the right to what was sent, or to what a script sends. */
+export function isNoPermission(error: unknown): boolean {
+  return isErrorLike(error) && NO_PERMISSION.some((text) => error.message.includes(text));
+}
+
 /** The server refused to run a script: it has read its command, and no line of it was executed. */
 export function isNotExecuted(error: unknown): boolean {
   const refusal = /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i;
