@@ -31,6 +31,7 @@ function held(lock: string, ...owners: string[]): FoundLock {
     },
     ...{
       isSure: true,
+      isCertain: true,
       isKept: owner.startsWith('kept@'),
       owner,
       holder,

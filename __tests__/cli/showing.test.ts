@@ -9,7 +9,9 @@ import { ask, COMMAND, linesOf } from './command';
 
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
-const at = ({ address }: Node) => ({ REDIS_URL: `redis://${address.host}:${address.port}` });
+const at = ({ address }: Node, database = '') => ({
+  REDIS_URL: `redis://${address.host}:${address.port}${database}`,
+});
 
 describePrivate('What redis-locks shows', () => {
   let server: Node;
@@ -133,26 +135,33 @@ describePrivate('What redis-locks shows', () => {
       ask(['ls', '--longer-than', '1h'], env),
       ask(['ls', '--longer-than', '1h', '--waiting', '--match', 'key:*'], env),
     ]);
+    const database = /\nSearched on 127\.0\.0\.1:\d+, database 0\.\n$/;
     expect([long.stdout, awaitedLong.stdout]).toEqual([
-      expect.stringMatching(/^No lock in any registry is held for longer than 1h\.\n/),
+      expect.stringMatching(/^No lock in any registry is known to be held for longer than 1h\.\n/),
       expect.stringMatching(
         /^No lock that matches key:\* in any registry is held for longer than 1h and waited for\.\n/,
       ),
     ]);
+    expect([long.stdout, awaitedLong.stdout, none.stdout]).toEqual(Array(3).fill(expect.stringMatching(database)));
+    expect([long.exitCode, long.stderr]).toEqual([67, expect.stringMatching(/not known of java:order:1 for how long/)]);
+    expect([awaitedLong.exitCode, awaitedLong.stderr]).toEqual([0, '']);
+    // Of a lock of type spin, Redis does not say who waits.
+    expect(awaited.exitCode).toBe(67);
+    expect(awaited.stderr).toMatch(/not known of java:order:1, orders:kept, orders:order:1.* whether anybody waits/);
   });
 
   it('is the lock of that name, or the candidates where a key is that of several', async () => {
     const [one, several, missing] = await Promise.all([
       ask(['inspect', 'render'], env),
       ask(['inspect', 'order:1'], env),
-      ask(['inspect', 'user:1'], env),
+      ask(['inspect', 'user:2'], env),
     ]);
     expect([one.exitCode, several.exitCode, missing.exitCode]).toEqual([0, 0, 66]);
     expect(one.stdout).toMatch(
       /^lock +orders:render\nregistryKey +orders\nkind +semaphore 2\/2\n(.*\n)*waiting +1\nqueue +1\. web-1, for .*\n$/,
     );
     expect(several.stdout).toMatch(/java:order:1 +Spring \(Java\)\? +not shown.*\norders:order:1.*web-1/);
-    expect(missing.stderr).toBe('redis-locks: Nobody holds a lock "user:1" in any registry\n');
+    expect(missing.stderr).toBe('redis-locks: Nobody holds a lock "user:2" in any registry, database 0\n');
   });
 
   it('is released by its whole name, and by no name that several have', async () => {
@@ -210,8 +219,22 @@ describePrivate('A key that may be data of an application', () => {
     const asked = { ...env, REDIS_LOCKS_REGISTRY_KEY: 'idempotency' };
     const [found] = linesOf(await ask(['ls', '--json'], asked));
     expect(found).toMatchObject({ lock: NAME, isSure: true, owner: JAVA });
-    const released = await ask(['release', 'order:42', '--yes'], asked);
+    // It may be a session of the application all the same: the registryKey does not prove that it is a lock.
+    const refused = await ask(['release', 'order:42', '--yes'], asked);
+    expect([refused.exitCode, refused.stderr]).toEqual([64, expect.stringMatching(/may be data.*--may-be-data/)]);
+    expect(await isThere()).toBe(true);
+    const released = await ask(['release', 'order:42', '--yes', '--may-be-data'], asked);
     expect([released.exitCode, await isThere()]).toEqual([0, false]);
+  });
+
+  it.each<[proof: string, name: string, proving: string[]]>([
+    ['a fencing token', NAME, [`SET {${NAME}}:fence 7`]],
+    ['a queue', NAME, [`ZADD {${NAME}}:queue 1 web-1:${'A'.repeat(22)}:1`]],
+    ['a token of Redisson', 'cart:7', ['SET redisson_lock_token:{cart:7} 7']],
+  ])('is released as a lock of Java that has a companion: %s', async (_proof, name, proving) => {
+    for (const command of proving) await server.send(...command.split(' '));
+    const released = await ask(['release', name, '--yes'], env);
+    expect([released.exitCode, await isThere(name)]).toEqual([0, false]);
   });
 
   it.each([
@@ -246,6 +269,111 @@ describePrivate('A key that may be data of an application', () => {
       'redis-locks: waits for the lock "7", somebody holds it',
       'redis-locks: The lock "7" is not free, somebody holds it',
     ]);
+  });
+});
+
+describePrivate('What has the name of a lock and is none', () => {
+  let server: Node;
+  let env: { REDIS_URL: string };
+
+  beforeAll(async () => {
+    server = await untilTheEnd(Node.start());
+    env = at(server, '/3');
+    await server.send('SELECT', '3');
+  });
+
+  it.each([
+    ['string', 'SET orders:order:1 hunter2'],
+    ['string', 'SET orders:order:1 '],
+    ['string', `SET orders:order:1 ${JAVA}`],
+    ['hash', 'HSET orders:order:1 hunter2 hunter2'],
+    ['set', 'SADD orders:order:1 hunter2'],
+    ['list', 'RPUSH orders:order:1 hunter2'],
+    ['zset', 'ZADD orders:order:1 1 hunter2'],
+    ['stream', 'XADD orders:order:1 * hunter2 1'],
+  ])(
+    'is in the way, with its type and how to remove it, and nothing of its value: a %s by %j',
+    async (type, command) => {
+      await server.send('FLUSHALL');
+      await server.send(...command.split(' '));
+      const words = [
+        'inspect orders:order:1',
+        'inspect order:1',
+        'release order:1 --yes',
+        'inspect orders:order:1 --json',
+      ];
+      for (const asked of await Promise.all(words.map((line) => ask(line.split(' '), env)))) {
+        expect([asked.exitCode, asked.stderr]).toEqual([
+          65,
+          `redis-locks: "orders:order:1" is in the way: a ${type} without expiry, which is no lock's. While it is there, no lock of this name can be taken. To remove it: redis-cli -n 3 UNLINK orders:order:1\n`,
+        ]);
+      }
+      const json = await ask(['inspect', 'order:1', '--json'], env);
+      expect(linesOf(json)).toEqual([{ lock: 'orders:order:1', kind: 'in the way', keyType: type, remaining: null }]);
+      const ofRegistry = await ask(['inspect', 'order:1', '--registry-key', 'orders', '--json'], env);
+      expect(ofRegistry.stdout + ofRegistry.stderr).not.toMatch(/hunter2|Nobody/);
+      expect([ofRegistry.exitCode, ofRegistry.stderr !== '']).toEqual(type === 'string' ? [0, false] : [65, true]);
+    },
+  );
+
+  it('is said to expire, and to be a lock of another type than the one that was asked for', async () => {
+    await server.send('FLUSHALL');
+    await server.send('SET', 'a b', 'x', 'PX', '600000');
+    const expiring = await ask(['inspect', 'a b'], env);
+    expect(expiring.stderr).toMatch(/a string that expires in (10m0s|9m\d+s), .* UNLINK 'a b'\n$/);
+    await server.send('SET', 'orders:order:1', `web-1:${'A'.repeat(22)}:1`, 'PX', '600000');
+    const other = await ask(['inspect', 'orders:order:1', '--type', 'redisson'], env);
+    expect([other.exitCode, other.stderr]).toEqual([
+      65,
+      expect.stringMatching(/a string that .* is a lock, and not of type redisson: look without --type\n$/),
+    ]);
+  });
+
+  it('is nothing that belongs to a lock, or is left of one', async () => {
+    await server.send('FLUSHALL');
+    await server.send('SET', '{42}:fence:orders:{42}', '7');
+    await server.send('SET', 'redisson_lock_token:orders:{42}', '7');
+    await server.send('ZADD', 'orders:{42}', '-1', 'semaphore:held', '5', `semaphore:web-1:${'A'.repeat(22)}:1`);
+    for (const key of ['{42}', 'orders:{42}']) {
+      const asked = await ask(['inspect', key], env);
+      expect([asked.exitCode, asked.stderr]).toEqual([
+        66,
+        `redis-locks: Nobody holds a lock "${key}" in any registry, database 3\n`,
+      ]);
+    }
+  });
+
+  it('may be in another database, and the one that was searched is named', async () => {
+    await server.send('FLUSHALL');
+    await server.send('SET', 'orders:order:1', `web-1:${'A'.repeat(22)}:1`, 'PX', '600000');
+    const [list, one] = await Promise.all([ask(['ls'], at(server)), ask(['inspect', 'order:1'], at(server))]);
+    expect([list.exitCode, list.stdout]).toEqual([
+      0,
+      expect.stringMatching(/^No lock .*\nSearched on [\d.:]+, database 0 \(there are keys in database 3 too\)\.\n$/),
+    ]);
+    expect([one.exitCode, one.stderr]).toEqual([
+      66,
+      'redis-locks: Nobody holds a lock "order:1" in any registry, database 0 (there are keys in database 3 too)\n',
+    ]);
+  });
+});
+
+describePrivate('A holder whose clock is ahead of that of Redis', () => {
+  it('is shown as one that has the lock for a time that is not known', async () => {
+    const server = await untilTheEnd(Node.start());
+    const later = (Date.now() + 3_600_000) * 1_000;
+    await server.send('SET', 'orders:order:1', `web-1:${'A'.repeat(22)}:${later}`, 'PX', '600000');
+    const env = at(server);
+    const [list, long, json, one] = await Promise.all(
+      ['ls', 'ls --longer-than 1m', 'ls --json', 'inspect order:1'].map((words) => ask(words.split(' '), env)),
+    );
+    expect(list?.stdout).toMatch(/HELD .*\norders:order:1 +spin… +web-1 +\? /);
+    expect(long).toMatchObject({
+      exitCode: 67,
+      stderr: expect.stringMatching(/not known of orders:order:1 for how long/),
+    });
+    expect(linesOf(json as { stdout: string })[0]).toMatchObject({ heldFor: null, acquiredAt: expect.any(Number) });
+    expect(one?.stdout).toMatch(/\nheld for +not known: the clock of its process is ahead of that of Redis\n/);
   });
 });
 

@@ -157,6 +157,7 @@ describePrivate('The words of redis-locks', () => {
     expect(all.stdout).toMatch(/redis-locks run KEY.*redis-locks ls.*--url URL/s);
     expect(one.stdout).toMatch(/--min-hold 30s.*--url URL/s);
     expect(one.stdout).not.toContain('redis-locks ls');
+    for (const { stdout } of [all, other]) expect(stdout).toMatch(/Exit codes: .* 65 .* 66 .*67 /s);
     expect(other.stdout).not.toContain('--min-hold');
     expect(all.stdout.split('\n').filter((line) => line.length > 120)).toEqual([]);
   });

@@ -133,7 +133,8 @@ it.each<[string, Data, Search, expected: object | undefined]>([
   ['with any value', { 'r:k': string('secret') }, {}, undefined],
   ['with any value and a token', { 'r:k': string('secret'), ...FENCE }, {}, undefined],
   ['with any value and its registryKey', { 'r:k': string('secret'), ...FENCE }, REGISTRY, NOT_SHOWN],
-  ['with no value', { 'r:k': string('') }, REGISTRY, undefined],
+  ['with no value', { 'r:k': string('') }, {}, undefined],
+  ['with no value and its registryKey', { 'r:k': string('') }, REGISTRY, NOT_SHOWN],
   ['in a hash', { 'r:k': OF_OURS }, {}, { format: 'redisson', owner: OURS, isSure: true, type: null }],
   ['in a hash without an expiry', { 'r:k': hash({ [OURS]: '1' }, -1) }, {}, { isSure: true, remaining: null }],
   ['in a hash of several', { 'r:k': hash({ [OURS]: '1', more: '1' }) }, {}, undefined],
@@ -348,7 +349,7 @@ it.each<[Search, names: string[], keys: number]>([
 ])('A look finds what is looked for, and says how many keys that took: %j', async (search, names, keys) => {
   const { locks, ...rest } = await find(MANY, search);
   expect(locks.map(({ lock }) => lock)).toEqual(names);
-  expect(rest).toEqual({ searched: ['h:1'], missing: [], keys, steps: expect.any(Number) });
+  expect(rest).toEqual({ searched: ['h:1'], missing: [], obstacles: [], keys, steps: expect.any(Number) });
 });
 
 it('A look asks for no key of a lock whose braces leave it none', async () => {
@@ -408,7 +409,14 @@ it('A look says what a script did not see', async () => {
 
 it('A look says that a server does not answer', async () => {
   server.answers = { TIME: new Error('Socket closed') };
-  const cut = { locks: [], keys: 0, steps: 0, searched: [], missing: ['h:1 could not be asked: Socket closed'] };
+  const cut = {
+    locks: [],
+    obstacles: [],
+    keys: 0,
+    steps: 0,
+    searched: [],
+    missing: ['h:1 could not be asked: Socket closed'],
+  };
   expect(await find({ 'r:k': string(OURS) })).toEqual(cut);
   server.answers = { TYPE: new Error('Socket closed') };
   expect(await find({}, { key: 'k' })).toMatchObject({ ...cut, keys: 1 });

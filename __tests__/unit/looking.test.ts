@@ -280,7 +280,13 @@ it('All is said of a lock of this library', () => {
   const first = { remaining: 500, acquiredAt: 1_700_000_000_000, heldFor: 900 };
   expect(lockOf('r:k', [by(OURS), by(`kept@web-2:${ID}:7*3`, -1)], { fencingToken: 4 })).toEqual({
     ...{ lock: 'r:k', registryKey: 'r', key: 'k', kind: 'lock', format: 'spring', type: null },
-    ...{ types: ['spin', 'pub-sub', 'fair'], typeName: 'spin, pub-sub or fair', isSure: true, isWaitingExact: true },
+    ...{
+      types: ['spin', 'pub-sub', 'fair'],
+      typeName: 'spin, pub-sub or fair',
+      isSure: true,
+      isCertain: true,
+      isWaitingExact: true,
+    },
     ...{ holder: 'web-1', owner: OURS, isKept: false, ...first, renewed: null, permits: null, waiting: 0 },
     holders: [
       { holder: 'web-1', owner: OURS, isKept: false, permits: 1, ...first },

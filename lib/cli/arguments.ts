@@ -214,6 +214,12 @@ export function numberOf<T>(values: Values, option: Name, none: T, least: number
   throw usageError(`--${option} takes a whole number from ${least} to ${most}, not "${text}"`);
 }
 
+/** Of the commands that look for locks; docs/operations.md has all of them. */
+const EXIT_CODES = `
+  Exit codes: 0 success; 64 wrong call; 65 what has the name of the lock is none, and in the way; 66 nobody holds it;
+  67 it is not known of some locks whether they belong to the answer; 69 Redis is away, or refuses; 76 incomplete answer
+`;
+
 /** The text of `help`, for one command or for all. */
 export function helpOf(command: string | undefined): string {
   if (command !== undefined) assertKnown(command, {});
@@ -229,5 +235,6 @@ export function helpOf(command: string | undefined): string {
   const more = '\n\n  redis-locks help run, and so on: the options of a command';
   const example = '\n  Example: redis-locks run nightly --wait 5m -- ./backup.sh\n';
   const isAll = command === undefined;
-  return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}`;
+  const exitCodes = isAll || ['ls', 'inspect', 'release'].includes(command) ? EXIT_CODES : '';
+  return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}${exitCodes}`;
 }

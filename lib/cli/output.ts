@@ -5,8 +5,12 @@ export const EXIT = {
   ok: 0,
   /** The command was called wrongly. */
   usage: 64,
+  /** Something that is no lock has the name of the lock: nobody can take it. */
+  inTheWay: 65,
   /** Nobody holds the lock. */
   free: 66,
+  /** It is not known of some locks whether they are among those that were asked for. */
+  unknown: 67,
   /** Redis is not there, or refuses. */
   unavailable: 69,
   /** The command under the lock ended well, but the lock had been lost before. */

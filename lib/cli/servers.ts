@@ -12,6 +12,10 @@ const TIMEOUT = 5_000;
 export interface Connection {
   readonly client: RedisClient;
   readonly address: string;
+  /** The number of the database; `undefined`: a cluster has none. */
+  readonly database: number | undefined;
+  /** The databases that have keys, where the server says it. */
+  readonly databases: readonly number[];
   connect(): Promise<unknown>;
   close(): unknown;
 }
@@ -72,7 +76,8 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
     await client.destroy();
   };
   return {
-    ...{ client: client as RedisClient, address },
+    ...{ client: client as RedisClient, address, databases: [] },
+    database: topology === 'cluster' ? undefined : database,
     connect: () => client.connect(),
     close: () => close().catch(() => undefined),
   };
@@ -108,7 +113,10 @@ function withIoredis({ Cluster, Redis }: typeof import('ioredis'), topology: Top
   });
   redis.on('ready', connected);
   const connect = () => redis.connect().catch((error) => Promise.reject(last ?? error));
-  return { client: fromIoredis(redis), address, connect, close: () => redis.disconnect() };
+  return {
+    ...{ client: fromIoredis(redis), address, databases: [], connect, close: () => redis.disconnect() },
+    database: topology === 'cluster' ? undefined : database,
+  };
 }
 
 /** By the first of these packages that is installed. Loaded when it is used: without it, --help works. */
@@ -133,7 +141,8 @@ export async function connectTo(values: Values): Promise<Connection> {
   const info = await infoOf(seed.client);
   const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
   const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
-  if (!isCluster && !isSentinel) return seed;
+  const databases = [...info.matchAll(/^db(\d+):keys=/gm)].map(([, number]) => Number(number));
+  if (!isCluster && !isSentinel) return { ...seed, databases };
   seed.close();
   const topology = isSentinel ? { master: masterIn(info, values.sentinel, seed.address) } : 'cluster';
   return opened(make(topology));

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDetached } from '../api/owner-name';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
-import { type FoundLock, hasOtherOwner, longestHold, mayBeOf } from '../inspection/found-lock';
+import { type FoundLock, hasOtherOwner, isClockAhead, longestHold } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import { SECRET } from '../internal/validation';
@@ -24,6 +24,7 @@ import {
   registryKeyOf,
   type Values,
 } from './arguments';
+import { chosen, databaseOf, noneHeld, noneNamed, saidOfObstacles, saidOfUnknown } from './choice';
 import { columns, complain, EXIT, ExitError, print, printable, printJson, shown, usageError } from './output';
 import { type Connection, connectTo } from './servers';
 
@@ -34,17 +35,18 @@ export async function list(args: Arguments): Promise<number> {
   assertNoKey(args);
   return using(args.values, async (connection) => {
     const found = await look(connection, args.values);
-    const locks = chosen(found.locks, args.values);
+    const { locks, unknown } = chosen(found.locks, args.values);
     if (args.values.json) for (const lock of locks) printJson(lock);
     else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
-      else if (found.missing.length === 0) print(noneHeld(args.values));
+      else if (found.missing.length === 0) print(noneHeld(args.values, unknown.length === 0));
       if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) {
         print(registryKeyOf(args.values) === undefined ? `${UNSURE} --registry-key KEY shows the holders.` : UNSURE);
       }
-      if (process.stdout.isTTY || locks.length === 0) print(`Searched on ${addressesOf(found, connection)}.`);
+      if (process.stdout.isTTY || locks.length === 0) print(searchedOn(found, connection, locks.length === 0));
     }
-    return endOf(found, EXIT.ok);
+    if (unknown.length > 0) complain(saidOfUnknown(unknown, args.values));
+    return endOf(found, unknown.length > 0 ? EXIT.unknown : EXIT.ok);
   });
 }
 
@@ -58,8 +60,9 @@ export async function inspect(args: Arguments): Promise<number> {
     else if (locks.length > 1)
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0], args.values));
-    if (locks.length === 0) complainOfNone(key, found, args.values);
-    return endOf(found, locks.length > 0 ? EXIT.ok : EXIT.free);
+    if (locks.length > 0) return endOf(found, EXIT.ok);
+    if (args.values.json) for (const one of found.obstacles) printJson(jsonOf(one));
+    return endOf(found, saidOfNone(key, found, args.values, connection));
   });
 }
 
@@ -79,8 +82,8 @@ export async function release(args: Arguments): Promise<number> {
     const found = await look(connection, values, key);
     const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
     if (lock === undefined || found.missing.length > 0) {
-      if (lock === undefined) complainOfNone(key, found, values);
-      else complain('Nothing was released');
+      if (lock === undefined) return endOf(found, saidOfNone(key, found, values, connection));
+      complain('Nothing was released');
       return endOf(found, EXIT.free);
     }
     if (others.length > 0) {
@@ -88,12 +91,12 @@ export async function release(args: Arguments): Promise<number> {
       throw usageError(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
     }
     const isWholeName = registryKeyOf(values) !== undefined || key === lock.lock;
-    if (!lock.isSure && !(isWholeName && (values['may-be-data'] || !values.yes))) {
+    if (!lock.isCertain && !(isWholeName && (values['may-be-data'] || !values.yes))) {
       const wanted = `give ${isWholeName ? '' : 'its whole name, and '}--may-be-data to delete it`;
       throw usageError(`Nothing was released: "${lock.lock}" may be data of an application; ${wanted}`);
     }
     if (!values.yes) {
-      process.stderr.write(`${lock.isSure ? MEANING : `${ONLY_ITS_FORM}\nA release deletes it.`}\n`);
+      process.stderr.write(`${lock.isCertain ? MEANING : `${ONLY_ITS_FORM}\nA release deletes it.`}\n`);
       if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}?\n[y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
       const isOther = now !== undefined && hasOtherOwner(lock, now);
@@ -104,29 +107,11 @@ export async function release(args: Arguments): Promise<number> {
         );
     }
     const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
-    if (!isFreed) throw new ExitError(EXIT.free, noneNamed(key, found, values));
+    if (!isFreed) throw new ExitError(EXIT.free, noneNamed(key, found, values, connection));
     if (values.json) printJson(lock);
     else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
     return EXIT.ok;
   });
-}
-
-/** The locks that `--type`, `--longer-than` and `--waiting` leave, in the order of `--sort`. */
-function chosen<T extends FoundLock>(locks: readonly T[], values: Values): readonly T[] {
-  const least = durationOf(values, 'longer-than', -1);
-  const order = orderOf(values);
-  const type = lockTypeOf(values);
-  const left = locks.filter((lock) => {
-    const { waiting } = lock;
-    const { heldFor } = longestHold(lock);
-    return mayBeOf(lock, type) && (heldFor ?? -1) >= least && (!values.waiting || (waiting ?? 0) > 0);
-  });
-  const ranks = {
-    held: (lock: FoundLock) => -(longestHold(lock).heldFor ?? -1),
-    waiting: ({ waiting }: FoundLock) => -(waiting ?? -1),
-    left: ({ remaining }: FoundLock) => remaining ?? Number.MAX_VALUE,
-  };
-  return order === undefined ? left : left.sort((one, other) => ranks[order](one) - ranks[order](other));
 }
 
 /** Lines of history below the table, and what `watch` clears the terminal with. */
@@ -146,10 +131,11 @@ export async function watch(args: Arguments): Promise<number> {
   process.stdout.on('error', end);
   const isLive = process.stdout.isTTY && !values.json;
   const history = new History();
-  const chosenNames = () => new Set(chosen(history.seen(performance.now()), values).map(({ lock }) => lock));
+  const chosenNames = () => new Set(chosen(history.seen(performance.now()), values).locks.map(({ lock }) => lock));
   const lines: string[] = [];
   let complaint = '';
   let isCostSaid = false;
+  let isUnknownSaid = false;
   return using(values, async (connection) => {
     const stopped = once(stop.signal, 'abort').then(() => undefined);
     // All types: that of a held lock may show later, and the lock is not free then.
@@ -171,8 +157,11 @@ export async function watch(args: Arguments): Promise<number> {
       const changes = all.filter(({ lock }) => before.has(lock) || after.has(lock));
       lines.unshift(...changes.map(lineOf).reverse());
       lines.splice(LINES);
-      if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values).join('\n'));
+      if (isLive) process.stdout.write(CLEAR + screenOf(found, history, lines, values, connection).join('\n'));
       else {
+        const { unknown } = chosen(history.seen(performance.now()), values);
+        if (unknown.length > 0 && !isUnknownSaid) complain(saidOfUnknown(unknown, values));
+        isUnknownSaid ||= unknown.length > 0;
         for (const change of changes) values.json ? printJson({ ...change, owner: undefined }) : print(lineOf(change));
         if (missing.join() !== complaint) for (const reason of missing) complain(reason);
         complaint = missing.join();
@@ -187,15 +176,25 @@ export async function watch(args: Arguments): Promise<number> {
 }
 
 /** At most as many lines as the terminal has: the head of the table stays. */
-function screenOf({ locks, missing }: Found, history: History, changes: readonly string[], values: Values): string[] {
-  const [head = '', ...rows] = tableOf(chosen(missing.length > 0 ? locks : history.seen(performance.now()), values));
+function screenOf(
+  found: Found,
+  history: History,
+  changes: readonly string[],
+  values: Values,
+  connection: Connection,
+): string[] {
+  const { locks, missing } = found;
+  const choice = chosen(missing.length > 0 ? locks : history.seen(performance.now()), values);
+  const [head = '', ...rows] = tableOf(choice.locks);
+  const unknown = choice.unknown.length > 0 ? [saidOfUnknown(choice.unknown, values)] : [];
   // A terminal without a size says 0.
   const { columns: width, rows: height } = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
-  const below = ['', ...missing, ...changes].slice(0, Math.max(0, height - 3));
+  const below = ['', ...missing, ...unknown, ...changes].slice(0, Math.max(0, height - 3));
   const rest = below.map((line) => printable(line).slice(0, width));
   const room = Math.max(1, height - 2 - rest.length);
   const isCut = rows.length > room;
-  if (rows.length === 0 && missing.length === 0) rows.push(noneHeld(values));
+  if (rows.length === 0 && missing.length === 0)
+    rows.push(`${noneHeld(values, unknown.length === 0)} ${searchedOn(found, connection, true)}`);
   return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
 }
 
@@ -250,7 +249,7 @@ function tableOf(locks: readonly SeenLock[]): string[] {
       lock.lock,
       lock.kind === 'lock' ? `${lock.typeName.replace(/(, .*)? or .*/, '…')}${lock.isSure ? '' : '?'}` : kindOf(lock),
       holdersOf(lock),
-      heldFor === null ? '' : `${isOlder ? '>' : ''}${shown(heldFor)}`,
+      heldFor === null ? (lock.holders.some(isClockAhead) ? '?' : '') : `${isOlder ? '>' : ''}${shown(heldFor)}`,
       lock.holder === null ? '' : shown(lock.remaining),
       lock.renewed === null ? '' : lock.renewed ? 'yes' : 'not yet',
       waitingFor(lock) ?? '?',
@@ -266,14 +265,21 @@ function detailsOf(lock: FoundLock, values: Values): string {
     ['registryKey', lock.registryKey ?? 'not known'],
     ['kind', kindOf(lock)],
     ['type', lock.typeName],
-    ['', lock.isSure ? '' : ONLY_ITS_FORM],
+    ['', lock.isCertain ? '' : ONLY_ITS_FORM],
     ['', isShownWithKey ? '--registry-key shows its value, if its name begins with that.' : ''],
     ['holder', lock.holder === null ? 'nobody' : ''],
-    ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor }) => [
+    ...lock.holders.flatMap(({ holder, owner, remaining, isKept, permits, heldFor, acquiredAt }) => [
       [isKept ? 'unlocked by' : isDetached(owner) ? 'detached by' : 'holder', holder],
       ['owner', lock.isSure ? owner : ''],
       ['permits', permits > 1 ? String(permits) : ''],
-      ['held for', heldFor === null ? '' : shown(heldFor)],
+      [
+        'held for',
+        isClockAhead({ acquiredAt, heldFor })
+          ? 'not known: the clock of its process is ahead of that of Redis'
+          : heldFor === null
+            ? ''
+            : shown(heldFor),
+      ],
       [
         'left',
         `${shown(remaining)}${remaining === null ? '' : isKept ? ': its minimum hold' : `, unless it is ${isDetached(owner) ? 'adopted' : 'renewed'}`}`,
@@ -285,6 +291,7 @@ function detailsOf(lock: FoundLock, values: Values): string {
       `${position}. ${waiter}${kind === lock.kind ? '' : ` (${kind})`}${waitingFor === null ? '' : `, for ${shown(waitingFor)}`}`,
     ]),
     ['fencing token', String(lock.fencingToken ?? '')],
+    ['to delete it', lock.isCertain || lock.holder === null ? '' : 'release, with --may-be-data'],
   ].filter(([, value]) => value !== '');
   return rows.map(([name = '', value = '']) => `${name.padEnd(15)}${printable(value)}`).join('\n');
 }
@@ -340,9 +347,11 @@ function costOf({ keys }: Found, values: Values): string | undefined {
   return `It looked at ${keys} keys. With --registry-key KEY it reads those of one registry only`;
 }
 
-/** The addresses of the servers, as the client knows them, or else the one of the URL. */
-function addressesOf({ searched }: Found, { address }: Connection): string {
-  return searched.map((known) => (known === UNNAMED ? address : known)).join(', ') || 'no server';
+/** The servers, as the client knows them, or else by the URL; where nothing was found, also the database. */
+function searchedOn({ searched }: Found, connection: Connection, isNothing: boolean): string {
+  const { address } = connection;
+  const servers = searched.map((known) => (known === UNNAMED ? address : known)).join(', ') || 'no server';
+  return `Searched on ${servers}${isNothing ? databaseOf(connection) : ''}.`;
 }
 
 /** Says what could not be asked. Nothing at all is another code than a part. */
@@ -352,29 +361,17 @@ function endOf({ missing, searched }: Found, exitCode: number): number {
   return missing.length === 0 ? exitCode : EXIT.partial;
 }
 
-function searched(values: Values): string {
-  const registryKey = registryKeyOf(values);
-  const where =
-    registryKey === undefined
-      ? 'in any registry'
-      : `under "${registryKey}:" (without --registry-key, every registry is searched)`;
-  return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
+/** Says that there is no such lock, or what is in its way; where nothing could be asked, that is said alone. */
+function saidOfNone(key: string, found: Found, values: Values, connection: Connection): number {
+  const lines = saidOfObstacles(found.obstacles, values, connection);
+  if (lines.length === 0 && found.searched.length > 0) lines.push(noneNamed(key, found, values, connection));
+  for (const line of lines) complain(line);
+  return found.obstacles.length > 0 ? EXIT.inTheWay : EXIT.free;
 }
 
-function noneHeld(values: Values): string {
-  const least = values['longer-than'];
-  const held = `is held${least === undefined ? '' : ` for longer than ${least}`}${values.waiting ? ' and waited for' : ''}`;
-  return printable(`No lock${searched(values)} ${held}.`);
-}
-
-function noneNamed(key: string, { missing }: Found, values: Values): string {
-  const part = missing.length > 0 ? ', in the part that could be asked' : '';
-  return `Nobody holds a lock "${key}"${searched(values)}${part}`;
-}
-
-/** Where nothing could be asked, that is said alone. */
-function complainOfNone(key: string, found: Found, values: Values): void {
-  if (found.searched.length > 0) complain(noneNamed(key, found, values));
+/** A line of `--json` for what is no lock, and has the name of one. */
+function jsonOf({ name, remaining, type }: Found['obstacles'][number]): object {
+  return { lock: name, kind: 'in the way', keyType: type, remaining };
 }
 
 /** The end of the input is no. */

@@ -4,13 +4,12 @@ import { Script } from '../redis/script';
 import type { Asked } from './servers';
 
 const TYPES = ['string', 'hash', 'zset', 'list'] as const;
-export type KeyType = (typeof TYPES)[number];
 
 /** Keys that may be of locks. */
 export interface Candidates {
   /** How many keys were looked at for them. */
   readonly looked: number;
-  readonly keys: readonly (readonly [name: string, type: KeyType])[];
+  readonly keys: readonly (readonly [name: string, type: string])[];
   /** Why some keys were not looked at. */
   readonly refused?: string | undefined;
 }
@@ -21,6 +20,8 @@ interface Sought {
   readonly pattern: string;
   /** Every string whose name begins with it may be a lock, whatever its value is. '': none. */
   readonly prefix: string;
+  /** One lock is sought: what else has its name is in its way. */
+  readonly isOne?: boolean;
 }
 
 /** How many keys SCAN looks at in a step; and where all of them are read: for some 2 ms the server does nothing else. */
@@ -35,14 +36,15 @@ const LONGEST_OWNER = 140;
  * has no KEYS, and a node of a cluster executes it too. Some servers refuse that, when a key is read: Dragonfly, and
  * Kvrocks with a setting.
  *
- * ARGV: cursor, glob, how many keys a step looks at, `prefix` as in `Sought`, and 1: only queues of locks are sought.
+ * ARGV: cursor, glob, how many keys a step looks at, `prefix` as in `Sought`, 1: only queues of locks are sought, and 1:
+ * every key is a candidate.
  * Returns the next cursor, how many keys were looked at, the error for those that the user may not read or '', and name
  * and type of each candidate.
  */
 export const CANDIDATES = new Script(
   'find locks',
   `
-local prefix, onlyQueues = ARGV[4], ARGV[5] == '1'
+local prefix, onlyQueues, takesAll = ARGV[4], ARGV[5] == '1', ARGV[6] == '1'
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
 local reply = { page[1], 0, '' }
 local ours = '[:/]' .. string.rep('[%w_-]', 22) .. ':%d'
@@ -88,7 +90,7 @@ for _, name in ipairs(page[2]) do
     reply[2] = reply[2] + 1
     local kind = (ask('TYPE', name) or {}).ok
     local look = mayBeLock[kind]
-    if look and (queues or look(name)) then
+    if kind and (takesAll or look and (queues or look(name))) then
       reply[#reply + 1] = name
       reply[#reply + 1] = kind
     end
@@ -100,7 +102,7 @@ return refused or reply`,
 /** By one script for each step, which finds them on the server; or where that is refused, by SCAN alone. */
 export async function* candidates(
   server: Asked,
-  { pattern, prefix }: Sought,
+  { pattern, prefix, isOne = false }: Sought,
 ): AsyncGenerator<Candidates, void, undefined> {
   // The name of a queue has that of its lock in it.
   const isAll = /^\*+$/.test(pattern);
@@ -111,26 +113,26 @@ export async function* candidates(
     do {
       let reply: unknown[];
       try {
-        const args = [cursor, glob, isAll ? STEP_OF_ALL : STEP, prefix, onlyQueues];
+        const args = [cursor, glob, isAll ? STEP_OF_ALL : STEP, prefix, onlyQueues, ...(isOne ? ['1'] : [])];
         reply = (await server.send('EVAL', CANDIDATES.source, '0', ...args)) as unknown[];
         // A step without keys read none.
         if (Number(reply[1]) > 0) isRefused = false;
       } catch (error) {
         // The user may not run scripts, or not here: a server that shards wants to know the keys of a script.
         if (!isRefused || serverErrorCode(error) === undefined) throw error;
-        yield* scanned(server, pattern);
+        yield* scanned(server, pattern, isOne);
         return;
       }
       const [next = '0', looked, refused, ...found] = reply.map(String);
-      const keys = found.flatMap((name, i) => (i % 2 === 0 ? [[name, found[i + 1] as KeyType] as const] : []));
+      const keys = found.flatMap((name, i) => (i % 2 === 0 ? [[name, found[i + 1] ?? ''] as const] : []));
       yield { looked: Number(looked), keys, refused: refused || undefined };
       cursor = next;
     } while (cursor !== '0');
   }
 }
 
-async function* scanned(server: Asked, pattern: string): AsyncGenerator<Candidates, void, undefined> {
-  for (const type of TYPES) {
+async function* scanned(server: Asked, pattern: string, isOne: boolean): AsyncGenerator<Candidates, void, undefined> {
+  for (const type of isOne ? [...TYPES, 'set', 'stream'] : TYPES) {
     const all = type === 'string' ? pattern : `*${pattern}*`;
     let cursor = '0';
     do {

@@ -8,8 +8,8 @@ import type { RedisClient } from '../redis/client';
 import { isFinal, messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
-import { candidates, type KeyType, STEP_OF_ALL } from './candidates';
-import { type FoundLock, foundLock, type Known, mayBeOf, type Owner } from './found-lock';
+import { candidates, STEP_OF_ALL } from './candidates';
+import { type FoundLock, foundLock, type Known, mayBeOf, type Obstacle, type Owner } from './found-lock';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -38,6 +38,8 @@ export interface Search {
 export interface Found {
   /** By name. */
   readonly locks: readonly FoundLock[];
+  /** Where one lock is looked for: the keys of that name that are no locks, or not of the type. */
+  readonly obstacles: readonly Obstacle[];
   /** The addresses of the servers that answered. */
   readonly searched: readonly string[];
   /** Why the answer is only a part; empty: it is complete. */
@@ -66,6 +68,7 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
   const named = locks.filter(({ lock }) => lock === search.key);
   return {
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
+    obstacles: [...new Map(looks.flatMap((look) => look.obstacles).map((one) => [one.name, one])).values()],
     searched: looks.flatMap((look) => look.searched),
     missing: [...missing, ...looks.flatMap((look) => look.missing)],
     keys: looks.reduce((sum, { keys }) => sum + keys, 0),
@@ -105,6 +108,9 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
 }
 
 const MEMBER = new RegExp(`^(${SHARED_KINDS.join('|')}):(.+)$`);
+
+/** What belongs to a lock of Redisson whose name has a brace in it. */
+const OF_REDISSON = /^redisson_lock_(queue|timeout|token):/;
 
 type Counts = readonly (readonly [channel: string, count: number])[];
 
@@ -148,6 +154,7 @@ function listenersOf(counts: readonly (Counts | undefined)[]) {
 /** One look at one server. Never rejects. */
 async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listenersOf>>, search: Search) {
   const locks: FoundLock[] = [];
+  const obstacles: Obstacle[] = [];
   /** Why commands were not executed. */
   const refused = new Set<string>();
   /** The keys that the server has listed last. */
@@ -172,14 +179,18 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
       return;
     }
     if (key !== undefined) {
-      const exact = await lockNamed(prefix + key);
+      const exact = (await lockNamed(prefix + key)) ?? (await lockOrObstacle(namesOf(prefix + key)));
       yield [exact];
-      if (exact !== undefined || registryKey !== undefined) return;
+      if ((exact !== undefined && mayBeOf(exact, search.type)) || registryKey !== undefined) return;
     }
     const end = key === undefined ? match : `:${literally(key)}`;
     const pattern = registryKey === undefined ? `*${end}` : literally(prefix) + end;
     const isWanted = globPattern(pattern);
-    for await (const { looked, keys: names, refused: why } of candidates(server, { pattern, prefix })) {
+    for await (const { looked, keys: names, refused: why } of candidates(server, {
+      pattern,
+      prefix,
+      isOne: key !== undefined,
+    })) {
       keys += looked;
       steps++;
       if (why !== undefined) refused.add(why);
@@ -190,16 +201,37 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   /** The lock whose key this is, or whose queue it is. */
-  async function lockOf(name: string, type: KeyType, isWanted: RegExp): Promise<FoundLock | undefined> {
+  async function lockOf(name: string, type: string, isWanted: RegExp): Promise<FoundLock | undefined> {
     const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
-    if (queued === undefined) return heldLock(names, type);
+    if (queued === undefined) {
+      return (await heldLock(names, type)) ?? (search.key === undefined ? undefined : lockOrObstacle(names));
+    }
     // Somebody may have taken it since the server listed its keys.
     return (await waitedFor(names)) ?? (listed.has(names.lock) ? undefined : heldLock(names));
   }
 
-  async function heldLock(names: LockNames, known?: KeyType): Promise<FoundLock | undefined> {
+  /** Looks at a key that was no lock before. One that is none now either, and is there, is an obstacle. */
+  async function lockOrObstacle(names: LockNames | undefined): Promise<FoundLock | undefined> {
+    if (names === undefined || OF_REDISSON.test(names.lock)) return undefined;
+    const { lock: name } = names;
+    const type = await ask('TYPE', name);
+    if (type === null || type === 'none') return undefined;
+    const found = await heldLock(names, String(type));
+    // What is left of a semaphore whose leases have ended lets everybody in.
+    const isEmpty = type === 'zset' && MEMBER.test(listOf(await ask('ZRANGE', name, '0', '0'))[0] ?? '');
+    if (found !== undefined || isEmpty) return found;
+    const remaining = await numberOf('PTTL', name);
+    if (remaining !== null && remaining !== -2) note(name, String(type), remaining === -1 ? null : remaining);
+    return undefined;
+  }
+
+  function note(name: string, type: string, remaining: number | null, isLock = false): void {
+    obstacles.push({ name, type, remaining, isLock });
+  }
+
+  async function heldLock(names: LockNames, known?: string): Promise<FoundLock | undefined> {
     const type = known ?? (await ask('TYPE', names.lock));
     if (type === 'string') return stringLock(names);
     if (type === 'hash') return hashLock(names);
@@ -219,7 +251,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   /** Spring's format. */
   async function stringLock(names: LockNames): Promise<FoundLock | undefined> {
     const owner = await ask('GETRANGE', names.lock, '0', '255');
-    if (typeof owner !== 'string' || owner === '') return undefined;
+    // An empty text may also say that there is no such key: its remaining time tells.
+    if (typeof owner !== 'string') return undefined;
     const isOurs = nameIn(owner) !== undefined;
     if (!isOurs && !SPRINGS.test(owner) && !search.registryKey) return undefined;
     const [remaining, fencingToken = null, queue] = await Promise.all([
@@ -231,12 +264,13 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     const hasForm = SPRINGS.test(owner) && remaining !== -1;
     if (!isOurs && !hasForm && !search.registryKey) return undefined;
     const isHeard = heard.registryKeyOf(names.lock) !== undefined;
-    const isProven = Boolean(search.registryKey) || fencingToken !== null || queue.length > 0 || isHeard;
+    const isProven = fencingToken !== null || queue.length > 0 || isHeard;
     const isGrant = isOurs && holderOf(owner) !== ticketOf(holderOf(owner));
     const listeners = heard.of(names.lock);
     const isFair = isGrant || queue.length > 0 || heard.isHeardByFair(names);
     return made(names, 'spring', [{ owner, remaining }], {
-      isSure: isOurs || (hasForm && isProven),
+      isSure: isOurs || (hasForm && (isProven || Boolean(search.registryKey))),
+      isCertain: isOurs || (hasForm && isProven),
       type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
       listeners: isFair ? undefined : listeners,
       queue,
@@ -255,11 +289,13 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     ]);
     const isFair = queue.length > 0;
     const listeners = heard.of(redissonName(names, CHANNEL));
-    const isProven = Boolean(search.registryKey) || fencingToken !== null || isFair || listeners !== null;
+    const isProven = fencingToken !== null || isFair || listeners !== null;
+    const isAsked = isProven || Boolean(search.registryKey);
     const isOurs = nameIn(owner) !== undefined;
-    if (!isOurs && !isProven && remaining === -1) return undefined;
+    if (!isOurs && !isAsked && remaining === -1) return undefined;
     return made(names, 'redisson', [{ owner, remaining }], {
-      isSure: isOurs || (isProven && remaining !== -1),
+      isSure: isOurs || (isAsked && remaining !== -1),
+      isCertain: isOurs || (isProven && remaining !== -1),
       type: isFair ? 'redisson-fair' : null,
       listeners: isFair ? undefined : listeners,
       queue,
@@ -286,9 +322,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
-    const { registryKey = heard.registryKeyOf(lock), type } = search;
-    const found = foundLock(lock, format, registryKey, owners, known, now());
-    return found && mayBeOf(found, type) ? found : undefined;
+    const { registryKey = heard.registryKeyOf(lock) } = search;
+    return foundLock(lock, format, registryKey, owners, known, now());
   }
 
   /** Their positions are the times at which they came, in microseconds. */
@@ -358,7 +393,14 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     ahead = Number(seconds) * 1_000 + Number(microseconds) / 1_000 - clock.now();
     heard = await listening;
     // There may be more than a function takes as arguments.
-    for await (const found of batches()) for (const lock of found) if (lock !== undefined) locks.push(lock);
+    for await (const found of batches()) {
+      for (const lock of found) {
+        if (lock === undefined) continue;
+        if (mayBeOf(lock, search.type)) locks.push(lock);
+        else if (search.key !== undefined && lock.holder !== null)
+          note(lock.lock, String(await ask('TYPE', lock.lock)), lock.remaining, true);
+      }
+    }
   };
   let what = ' about everything';
   try {
@@ -369,7 +411,7 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
     refused.add(messageOf(error));
   }
   const missing = [...refused].map((reason) => `${server.address} could not be asked${what}: ${reason}`);
-  return { locks, missing, keys, steps, searched: what === '' ? [] : [server.address] };
+  return { locks, obstacles, missing, keys, steps, searched: what === '' ? [] : [server.address] };
 }
 
 type Queue = NonNullable<Known['queue']>;

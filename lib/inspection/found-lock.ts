@@ -19,6 +19,11 @@ export interface FoundLock {
   readonly typeName: string;
   /** `false`: it has the form of a lock and nothing else proves that it is one: it may be data of an application. */
   readonly isSure: boolean;
+  /**
+   * `false`: nothing but its form says that it is a lock, and the registryKey that was asked for, if `isSure`. To delete
+   * it needs the word of somebody who knows.
+   */
+  readonly isCertain: boolean;
   /** What follows, to `heldFor`, is of the first of `holders`. `null`: nobody holds it, and somebody waits for it. */
   readonly holder: string | null;
   readonly owner: string | null;
@@ -50,7 +55,10 @@ export interface Holder {
   /** The lock was unlocked, and stays taken until its `minHold` ends. */
   readonly isKept: boolean;
   readonly permits: number;
-  /** ms since 1970, and ms since then. `null`: the owner value does not say it. */
+  /**
+   * ms since 1970 by the clock of its process, and ms since then. `null`: the owner value does not say it; the second one
+   * also where that clock is ahead of the server's.
+   */
   readonly acquiredAt: number | null;
   readonly heldFor: number | null;
   /** The lock has been held for longer than `History` saw: `heldFor` is what it saw. */
@@ -69,10 +77,22 @@ interface Waiter {
 }
 
 /** What is read of a lock beside its holders. Times are the server's, in ms. */
-export interface Known extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'permits' | 'fencingToken'>> {
+export interface Known
+  extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'isCertain' | 'permits' | 'fencingToken'>> {
   /** The connections that listen for its release; `undefined`: the waiters are in the queue. */
   readonly listeners?: number | null | undefined;
   readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
+}
+
+/** A key that has the name of a lock, and is no lock: while it is there, nobody gets the lock. */
+export interface Obstacle {
+  readonly name: string;
+  /** As TYPE answers. */
+  readonly type: string;
+  /** ms until it expires; `null`: never. */
+  readonly remaining: number | null;
+  /** It is a lock, of another type than the one that was looked for. */
+  readonly isLock: boolean;
 }
 
 /** `remaining` as PTTL answers: -2, or `null` where it was refused: it is free by now; -1: it has no expiry. */
@@ -104,6 +124,11 @@ export function longestHold({ holders }: Pick<FoundLock, 'holders'>): Pick<Holde
   return holders.reduce((longest, one) => ((one.heldFor ?? -1) > (longest.heldFor ?? -1) ? one : longest), none);
 }
 
+/** The owner value says when the lock was acquired, by a clock that is ahead of the server's: for how long is not known. */
+export function isClockAhead({ acquiredAt, heldFor }: Pick<Holder, 'acquiredAt' | 'heldFor'>): boolean {
+  return acquiredAt !== null && heldFor === null;
+}
+
 /** Whether somebody else has what was looked at twice. A shared lock may have other holders then, and still the first ones. */
 export function hasOtherOwner(one: FoundLock, other: FoundLock): boolean {
   return one.format !== 'shared' && firstOwnerOf(one) !== firstOwnerOf(other);
@@ -120,7 +145,7 @@ export function foundLock(
   format: FoundLock['format'],
   registryKey: string | undefined,
   owners: readonly Owner[],
-  { listeners, queue = [], isSure = true, ...known }: Known,
+  { listeners, queue = [], isSure = true, isCertain = isSure, ...known }: Known,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
@@ -145,7 +170,16 @@ export function foundLock(
     lock,
     registryKey: prefix,
     key: prefix === null ? null : lock.slice(prefix === '' ? 0 : prefix.length + 1),
-    ...{ kind: 'lock', format, type: null, types, typeName, isSure, isWaitingExact: listeners === undefined },
+    ...{
+      kind: 'lock',
+      format,
+      type: null,
+      types,
+      typeName,
+      isSure,
+      isCertain,
+      isWaitingExact: listeners === undefined,
+    },
     ...{ holder: first?.holder ?? null, owner: first?.owner ?? null, remaining: first ? first.remaining : 0 },
     ...{ isKept: first?.isKept ?? false, acquiredAt: first?.acquiredAt ?? null, heldFor: first?.heldFor ?? null },
     ...{ holders, renewed: null },
@@ -162,8 +196,13 @@ function nameOf(owner: string): string {
   return nameIn(owner) ?? holderOf(owner);
 }
 
+/** ms by which the clocks of a process and of the server may differ in what is shown. */
+const CLOCKS_DIFFER = 1_000;
+
+/** `null`: it is not known, or later than now: then the clock that it was read from is ahead. */
 function elapsed(since: number | null | undefined, now: number): number | null {
-  return since === null || since === undefined ? null : Math.max(0, Math.round(now - since));
+  if (since === null || since === undefined || since - now > CLOCKS_DIFFER) return null;
+  return Math.max(0, Math.round(now - since));
 }
 
 /** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
