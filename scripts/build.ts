@@ -29,7 +29,8 @@ const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-l
 
 /**
  * async-mutex goes into a file of its own, from its build of ES modules: its CommonJS build loads tslib, which makes 32
- * global variables. The package still names it as a dependency, so that audits and licence reports see it.
+ * global variables. So it is no dependency of the package, whose users would install what nothing loads; its version and
+ * its licence stand at the head of that file.
  */
 const MUTEX = 'async-mutex';
 const MUTEX_FOLDER = dirname(require.resolve(`${MUTEX}/package.json`));

@@ -63,6 +63,18 @@ ifBuilt(it)(
   },
 );
 
+it('The package has no dependency that its users would install and that nothing loads', () => {
+  expect(manifest).not.toHaveProperty('dependencies');
+  expect(manifest.devDependencies).toHaveProperty('async-mutex');
+});
+
+it('The command line has the name of the package too: npx would run the package of another name, of anybody', () => {
+  expect(manifest.bin).toEqual({
+    'redis-lock-registry': manifest.bin['redis-locks'],
+    'redis-locks': './dist/cli/main.js',
+  });
+});
+
 ifBuilt(it)(
   'The built library can be read: lines of a width that people write, names, and comments in the types',
   async () => {

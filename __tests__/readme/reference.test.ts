@@ -147,6 +147,17 @@ it('CONTRIBUTING.md names the fields that `npm run check` warns of, and no other
   expect(named).toEqual([...OWNERS_FIELDS]);
 });
 
+it('SECURITY.md sends reports to the repository of package.json, and says what to do while there is none', () => {
+  const page = readPage('SECURITY.md');
+  expect(page).toMatch(/the `repository` that package\.json names/);
+  expect(page).toContain(`npm owner ls ${packageJson.name}`);
+});
+
+it('No page runs `npx redis-locks`, which may be a package of anybody, but to say so', () => {
+  const wrong = PAGES.flatMap((page) => readPage(page).match(/(Don't run )?`npx (?!-p )[^`\n]*\bredis-locks\b/g) ?? []);
+  expect(wrong).toEqual(["Don't run `npx redis-locks"]);
+});
+
 it('Before the first release, a field that is missing is reported, and none that is there', () => {
   expect(missingFields({})).toEqual([...OWNERS_FIELDS]);
   const complete = Object.fromEntries(OWNERS_FIELDS.map((name) => [name, 'there']));
