@@ -131,6 +131,34 @@ describe('What `watch` saw', () => {
     expect([renewed(100, 1_000, a), renewed(900, 1_100, `kept@${a}`)]).toEqual([[null], [null]]);
   });
 
+  it('What `watch` saw first after nobody had looked for a while may have been there before', () => {
+    const history = new History();
+    const heldFor = (now: number, ...owners: string[]) => {
+      history.update([held('sem', ...owners)], now);
+      return history.seen(now).flatMap(({ holders }) => holders.map((one) => [one.holder, one.heldFor, one.isOlder]));
+    };
+    history.update([], 0);
+    expect(heldFor(2_000, a)).toEqual([['a', 0, false]]);
+    expect(heldFor(4_000, a)).toEqual([['a', 2_000, false]]);
+    // Java has one owner value for all that it holds: after the gap it may have taken the lock again.
+    expect(heldFor(60_000, a, b)).toEqual([
+      ['a', null, true],
+      ['b', null, true],
+    ]);
+    expect(heldFor(61_000, a, b)).toEqual([
+      ['a', 1_000, true],
+      ['b', 1_000, true],
+    ]);
+  });
+
+  it('What `watch` saw is also the registryKey of a lock, which Redis says only while somebody listens', () => {
+    const history = new History();
+    const known = { registryKey: 'r', key: 'a:b' };
+    history.update([{ ...held('r:a:b', a), ...known }], 0);
+    history.update([held('r:a:b', a)], 1);
+    expect(history.seen(1)).toMatchObject([known]);
+  });
+
   it('What `watch` saw is for how long each holder of a shared lock was there, and not the lock', () => {
     const history = new History();
     const heldFor = (now: number, ...owners: string[]) => {

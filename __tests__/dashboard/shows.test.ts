@@ -63,6 +63,21 @@ describePrivate('The page shows', () => {
     );
   });
 
+  it('a lock of Java that was taken while nobody looked as held for at least as long as it was seen', async () => {
+    const java = `${Math.random()}:java`;
+    const ofJava = async () => (await tested.view()).rows.find(({ lock }) => lock === java);
+    await tested.view();
+    await tested.client.set(java, '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', { PX: 600_000 });
+    skip(15_000);
+    expect((await ofJava())?.holders).toMatchObject([{ heldFor: null, isOlder: true }]);
+    const { changes } = await tested.view();
+    expect(changes.find(({ lock }) => lock === java)).toMatchObject({ what: 'taken', reason: 'while nobody looked' });
+    skip(1_500);
+    const later = await ofJava();
+    expect([later?.isOlder, later?.heldFor]).toEqual([true, expect.any(Number)]);
+    expect(later?.heldFor).toBeLessThan(15_000);
+  });
+
   it('a page of them: searched, sorted, and never more than a hundred', async () => {
     const registryKey = 'many';
     tested.create({ registryKey });

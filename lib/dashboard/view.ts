@@ -1,6 +1,6 @@
 import { type Found, finderOf } from '../inspection/find-locks';
 import { firstOwnerOf, longestHold, ownerOf, withTimes } from '../inspection/found-lock';
-import { History, type SeenLock } from '../inspection/history';
+import { History, LONGEST_GAP, type SeenLock } from '../inspection/history';
 import { serversOf } from '../inspection/servers';
 import { clock, within } from '../internal/clock';
 import type { RedisClient } from '../redis/client';
@@ -98,14 +98,17 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     problem = found.searched.length > 0 ? null : found.missing.join('; ');
     if (problem !== null) return;
     server = described;
+    const isGap = last !== undefined && now - last.seenAt > LONGEST_GAP;
     last = { ...found, at: Date.now(), seenAt: now };
     // In a part of the locks, the others would look free.
     if (isWhole) {
       for (const { at, holder, lock, owner, what } of history.update(found.locks, now, startedAt)) {
         // This process says itself what it does.
-        if (!activity.isOfProcess(owner)) activity.note(what, lock, holder, undefined, at.getTime());
+        const reason = isGap ? 'while nobody looked' : undefined;
+        if (!activity.isOfProcess(owner)) activity.note(what, lock, holder, reason, at.getTime());
       }
-      noteEnded(found);
+      // How long a hold took that has ended meanwhile was not seen.
+      if (!isGap) noteEnded(found);
     }
     const shown: readonly SeenLock[] = isWhole ? history.seen(now) : found.locks;
     const waits = activity.waits(now);

@@ -19,7 +19,10 @@ interface Known {
   readonly holders: ReadonlyMap<string, Seen>;
 }
 
-/** Since when an owner value was seen, on the monotonic clock. `isOlder`: it was there when the watch began. */
+/**
+ * Since when an owner value was seen, on the monotonic clock. `isOlder`: it may have been there before, since nobody had
+ * looked for a while.
+ */
 interface Seen {
   readonly since: number;
   readonly isOlder: boolean;
@@ -33,12 +36,19 @@ export type SeenLock = FoundLock & Pick<Holder, 'isOlder'>;
 /** ms by which a renewal changes the remaining time at least. */
 const RENEWED_BY = 200;
 
+/**
+ * ms; what is seen first after a longer time without a look may have been there for all of it. The page looks every two
+ * seconds, and less often while a look takes long.
+ */
+export const LONGEST_GAP = 6_000;
+
 /** With these begins a time that is not that of the holder before. */
 const NEW: readonly Change['what'][] = ['taken', 'passed on', 'detached', 'free'];
 
 /** What changed between two lists of the held locks. */
 export class History {
   #known: Map<string, Known> | undefined;
+  #updatedAt = 0;
 
   /**
    * Takes over a list; the changes since the last one. `askedAt`: when the look began. The remaining times were read
@@ -49,16 +59,27 @@ export class History {
     const at = new Date();
     const changes: Change[] = [];
     const known = new Map<string, Known>();
+    const isGap = before === undefined || now - this.#updatedAt > LONGEST_GAP;
+    this.#updatedAt = now;
     for (const found of locks) {
       const last = before?.get(found.lock);
       const news = changesOf(found, last?.lock);
       const isNew = last === undefined || news.some(([what]) => NEW.includes(what));
       const isLonger = !isNew && left(found) > left(last.lock) - (askedAt - last.seenAt) + RENEWED_BY;
       const renewed = isNew ? null : (isLonger && found.owner === last.lock.owner) || last.lock.renewed;
-      const lock = { ...found, renewed };
-      const first: Seen = { since: now, isOlder: before === undefined };
-      const owners = lock.holders.map((holder) => holderOf(ownerOf(holder)));
-      const holders = new Map(owners.map((owner) => [owner, last?.holders.get(owner) ?? first]));
+      // Redis says the registryKey of some locks only while somebody listens for their release.
+      const { registryKey, key } = found.registryKey === null && last !== undefined ? last.lock : found;
+      const lock = { ...found, registryKey, key, renewed };
+      const first: Seen = { since: now, isOlder: isGap };
+      const holders = new Map(
+        lock.holders.map((holder) => {
+          const owner = holderOf(ownerOf(holder));
+          const seen = last?.holders.get(owner);
+          // Java has one owner value for all that it holds: after a gap, this may be another hold.
+          const isSame = seen !== undefined && !(isGap && holder.acquiredAt === null);
+          return [owner, isSame ? seen : first];
+        }),
+      );
       known.set(lock.lock, { lock, seenAt: now, holders });
       if (before !== undefined) changes.push(...news.map((one) => changeOf(at, lock.lock, one)));
     }

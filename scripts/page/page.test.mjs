@@ -358,7 +358,7 @@ describe('The page', () => {
     await force.click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText(/web-2:880 holds it/).waitFor();
-    await dialog.getByText(/1 waiter/).waitFor();
+    await dialog.getByText(/1 process waits/).waitFor();
     await picture(page, 'question');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'cancel');
     await page.keyboard.press('Escape');

@@ -237,7 +237,7 @@ function showDetails() {
   byId('close').href = addressOf({ lock: '' });
   whenChanged(byId('details-title'), [wanted.lock, prefixes.size], () => [nameOf(wanted)]);
   const isFree = isKnown && view.isAnswered && view.isLookedFor && view.missing.length === 0;
-  const state = isFree ? 'free: nobody holds it or waits in a queue' : 'not known';
+  const state = isFree ? 'no lock and no queue has this name' : 'not known';
   const facts = found === null ? [['State', state]] : factsOf(found);
   whenChanged(byId('facts'), facts, () => termsOf(facts));
   const { holders = [], queue = null } = found ?? {};
@@ -435,7 +435,12 @@ function openQuestion() {
           `${holderOf(found)} holds it${held}, and may still be at work.`,
           'Its process learns of it at its next renewal at the latest. Until then two tasks may run at the same time.',
         ];
-  if (waiting > 0) lines.push(`${count(waiting, 'waiter')}: the next one gets the lock at once.`);
+  if (waiting > 0) {
+    const many = `${found.isWaitingExact ? '' : 'up to '}${NUMBER.format(waiting)}`;
+    lines.push(`${many} ${waiting === 1 ? 'process waits' : 'processes wait'}: the next one gets the lock at once.`);
+  }
+  if (!found.isCertain)
+    lines.unshift('It only has the form of a lock: it may be data of an application, which is deleted.');
   byId('question-text').replaceChildren(...lines.map((line) => make('p', {}, line)));
   const dialog = byId('question');
   dialog.returnValue = '';
