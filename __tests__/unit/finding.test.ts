@@ -452,6 +452,43 @@ it('A look at a cluster asks all servers, and says each lock once', async () => 
   expect((await findLocks(client, { key: 'r:a' })).locks[0]).toMatchObject({ waiting: null, registryKey: 'r' });
 });
 
+/** As CLUSTER SLOTS answers: the masters with these ids have a part of the slots each. */
+const slotsOf = (...ids: string[]) => ids.map((id, i) => [i * 100, i * 100 + 99, ['h', 1, id, []]]);
+
+it('A look at a cluster looks again when slots have moved meanwhile, and says so when they move all the time', async () => {
+  const { client, servers } = clusterOf({}, {});
+  const [source, target] = servers as [FakeServer, FakeServer];
+  let isMoved = false;
+  let scans = 0;
+  // The source hands all its keys over when the target was asked for them, and before it is asked itself.
+  source.answers = {
+    'CLUSTER SLOTS': () => slotsOf(isMoved ? 'two' : 'one', 'two'),
+    EVAL: () => {
+      if (!isMoved) target.data = { 'r:k': string(OURS) };
+      isMoved = true;
+      return ['0', 1, ''];
+    },
+  };
+  target.answers = {
+    'CLUSTER SLOTS': () => slotsOf(isMoved ? 'two' : 'one', 'two'),
+    EVAL: () => ['0', 1, '', ...(scans++ > 0 ? ['r:k', 'string'] : [])],
+  };
+  const { locks, missing } = await findLocks(client);
+  expect([locks.map(({ lock }) => lock), missing, scans]).toEqual([['r:k'], [], 2]);
+  let moves = 0;
+  source.answers = { ...source.answers, 'CLUSTER SLOTS': () => slotsOf(`id-${moves++}`, 'two') };
+  expect((await findLocks(client)).missing).toEqual(['Slots of the cluster moved while it was looked at']);
+  expect(scans).toBe(5);
+});
+
+it('A look at a cluster says that its client does not know all masters', async () => {
+  const { client, servers } = clusterOf({}, {});
+  for (const one of servers) one.answers = { ...one.answers, 'CLUSTER SLOTS': slotsOf('one', 'two', 'new') };
+  expect((await findLocks(client)).missing).toEqual(['The client does not know 1 of the masters of the cluster']);
+  for (const one of servers) one.answers = { ...one.answers, 'CLUSTER SLOTS': new Error('NOPERM no') };
+  expect((await findLocks(client)).missing).toEqual([]);
+});
+
 it.each([
   [10_000, 5, 0, true],
   [10_001, 5, 99, false],

@@ -5,6 +5,7 @@ import { clock } from '../internal/clock';
 import { processOf, ticketOf } from '../protocols/fair/ticket';
 import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TIMEOUTS, TOKEN } from '../protocols/redisson/redisson';
 import type { RedisClient } from '../redis/client';
+import { MOST_LOOKS, mastersIn, slotMapsOf } from '../redis/cluster';
 import { isFinal, messageOf, serverErrorCode } from '../redis/failure';
 import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../redis/names';
 import { forceUnlockOf } from '../registry/redis-lock-registry';
@@ -58,11 +59,25 @@ const TIMEOUT = 5_000;
  * could not be asked is in `missing`.
  */
 export async function findLocks(client: RedisClient, search: Search = {}): Promise<Found> {
-  const { asked, missing, isCluster, close } = await serversOf(client, TIMEOUT);
+  for (let looks = 1; ; looks++) {
+    const { haveSlotsMoved, ...found } = await lookOnce(client, search);
+    if (!haveSlotsMoved) return found;
+    if (looks < MOST_LOOKS) continue;
+    return { ...found, missing: [...found.missing, 'Slots of the cluster moved while it was looked at'] };
+  }
+}
+
+async function lookOnce(client: RedisClient, search: Search): Promise<Found & { readonly haveSlotsMoved: boolean }> {
+  const { asked, missing: unasked, isCluster, known, close } = await serversOf(client, TIMEOUT);
+  const sends = isCluster ? asked.map(({ send }) => send) : [];
+  const before = await slotMapsOf(sends);
   // Without the right to it, how many wait is not known.
   const counts = asked.map((server) => countsOf(server, isCluster).catch(() => undefined));
   const listening = Promise.all(counts).then(listenersOf);
   const looks = await Promise.all(asked.map((server) => lookAt(server, listening, search))).finally(close);
+  const after = await slotMapsOf(sends);
+  const unknown = Math.max(0, ...after.map(mastersIn)) - known;
+  const others = unknown > 0 ? [`The client does not know ${unknown} of the masters of the cluster`] : [];
   // A slot may be moving from one server to another; SCAN may say a name twice.
   const locks = [...new Map(looks.flatMap((look) => look.locks).map((lock) => [lock.lock, lock])).values()];
   const named = locks.filter(({ lock }) => lock === search.key);
@@ -70,9 +85,10 @@ export async function findLocks(client: RedisClient, search: Search = {}): Promi
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
     obstacles: [...new Map(looks.flatMap((look) => look.obstacles).map((one) => [one.name, one])).values()],
     searched: looks.flatMap((look) => look.searched),
-    missing: [...missing, ...looks.flatMap((look) => look.missing)],
+    missing: [...unasked, ...(isCluster ? others : []), ...looks.flatMap((look) => look.missing)],
     keys: looks.reduce((sum, { keys }) => sum + keys, 0),
     steps: looks.reduce((sum, { steps }) => sum + steps, 0),
+    haveSlotsMoved: after.join() !== before.join(),
   };
 }
 

@@ -21,6 +21,8 @@ export interface Servers {
   /** Why others cannot be asked. */
   readonly missing: readonly string[];
   readonly isCluster: boolean;
+  /** How many servers the client knows, asked or not. */
+  readonly known: number;
   /** Nothing is asked any more. */
   close(): void;
 }
@@ -61,10 +63,10 @@ export async function serversOf(client: Sending, timeout: number): Promise<Serve
   };
   if (!isClusterClient<Sending>(client)) {
     if (client.sendCommand === undefined || 'slots' in client) {
-      return { asked: [], missing: ['The client has no way to ask each server'], isCluster: false, close };
+      return { asked: [], missing: ['The client has no way to ask each server'], isCluster: false, known: 0, close };
     }
     const down = downOf(() => client, '');
-    return { asked: [askedOf(client, nodeOf(client), timeout, down)], missing: [], isCluster: false, close };
+    return { asked: [askedOf(client, nodeOf(client), timeout, down)], missing: [], isCluster: false, known: 1, close };
   }
   const masters = client.masters.map(addressOf);
   const owners = Array.from({ length: SLOTS }, (_, slot) => addressOf(masterOf(client, slot)));
@@ -85,7 +87,7 @@ export async function serversOf(client: Sending, timeout: number): Promise<Serve
       }
     }),
   );
-  return { asked: asked.flat(), missing, isCluster: true, close };
+  return { asked: asked.flat(), missing, isCluster: true, known: new Set([...masters, ...unconnected]).size, close };
 }
 
 function askedOf(client: Sending, node: ClusterNode | undefined, timeout: number, down: Promise<never>): Asked {

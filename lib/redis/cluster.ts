@@ -41,6 +41,30 @@ export const SLOTS = 16_384;
 /** x^16 + x^12 + x^5 + 1, without its first term. */
 const POLYNOMIAL = 0x1021;
 
+/**
+ * How often the servers of a cluster are looked at, while slots move. Redis 8.4 and later hand over a whole slot at once: of
+ * a server that was asked before that, and one that was asked after it, none has shown its keys.
+ */
+export const MOST_LOOKS = 3;
+
+type Send = (...command: string[]) => Promise<unknown>;
+
+/** Which master has which slots, as each of some servers says: '' of one that does not say it. */
+export function slotMapsOf(sends: readonly Send[]): Promise<readonly string[]> {
+  return Promise.all(sends.map((send) => send('CLUSTER', 'SLOTS').then(slotMapIn, () => '')));
+}
+
+/** The first and the last slot of each range, and the id of its master. */
+function slotMapIn(reply: unknown): string {
+  const ranges = Array.isArray(reply) ? reply.filter((range) => Array.isArray(range) && Array.isArray(range[2])) : [];
+  return ranges.map(([first, last, [, , id]]) => `${first} ${last} ${id}`).join('\n');
+}
+
+/** How many masters a server knows that have slots. */
+export function mastersIn(slotMap: string): number {
+  return new Set(slotMap.split('\n').flatMap((line) => line.split(' ')[2] ?? [])).size;
+}
+
 /** The slot of a key on a Redis Cluster: the CRC-16/XMODEM of its hash tag, or of all of it. */
 export function hashSlot(key: string): number {
   let remainder = 0;
@@ -94,14 +118,31 @@ export async function* scan(
   count: number,
   timeout: number,
 ): AsyncGenerator<string[], void, undefined> {
-  for (const server of await serversOf(client, timeout)) {
-    let cursor = '0';
-    do {
-      const page = await answered(server.scan(cursor, { MATCH: pattern, COUNT: count }), timeout);
-      cursor = String(page.cursor);
-      yield page.keys.map(String);
-    } while (cursor !== '0');
+  for (let looks = 1; ; looks++) {
+    const servers = await serversOf(client, timeout);
+    const sends = isClusterClient(client) ? servers.map((server) => sendTo(server as Sending, timeout)) : [];
+    const before = await slotMapsOf(sends);
+    for (const server of servers) {
+      let cursor = '0';
+      do {
+        const page = await answered(server.scan(cursor, { MATCH: pattern, COUNT: count }), timeout);
+        cursor = String(page.cursor);
+        yield page.keys.map(String);
+      } while (cursor !== '0');
+    }
+    const after = await slotMapsOf(sends);
+    if (after.join() === before.join()) return;
+    if (looks === MOST_LOOKS) throw new Error('Slots of the cluster moved while its keys were listed');
   }
+}
+
+/** A client of a node of a cluster: those of node-redis have it, and those that the adapters make. */
+interface Sending {
+  sendCommand?(words: string[]): Promise<unknown>;
+}
+
+function sendTo(server: Sending, timeout: number): Send {
+  return async (...command) => answered(Promise.resolve(server.sendCommand?.(command)), timeout);
 }
 
 /** A client that is no cluster. That of sentinels has replicas too, and would ask another one for each page. */
