@@ -72,6 +72,8 @@ export const BOUNDS: Record<string, Held | undefined> = {
   },
   'inspection/find-locks:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
   'inspection/find-locks:TIMES_LONGER': 'because it only says how soon a viewer of a large database shows new locks',
+  'inspection/found-lock:CLOCKS_DIFFER': 'unit/looking',
+  'inspection/history:LONGEST_GAP': 'cli/history',
   'inspection/history:RENEWED_BY': {
     larger: 'cli/history',
     smaller: 'because a renewal adds a third of the ttl, and a clock that drifts next to nothing',
@@ -136,6 +138,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'redis/channels:FIRST_RETRY': 'unit/bun',
   'redis/channels:LONGEST_RETRY': 'unit/bun',
   'redis/cluster:INTERVAL': 'because it only says how soon a list follows a connection',
+  'redis/cluster:MOST_LOOKS': 'unit/finding',
   'redis/cluster:POLYNOMIAL': 'segmented/names',
   'redis/cluster:SLOTS': 'segmented/names',
   'redis/hand-offs:CONNECTIONS': 'because a client makes fewer connections between two hand-offs by far',

@@ -276,6 +276,21 @@ const lockOf = (
 ) => foundLock(lock, format, key, owners, known, NOW);
 const by = (owner: string, remaining: number | null = 500): Owner => ({ owner, remaining });
 
+it.each([
+  [2_000, null],
+  [500, 0],
+  [-500, 500],
+])(
+  'A lock that was acquired %d ms later than now, by the clock of its process, is held for %p ms',
+  (later, heldFor) => {
+    const acquiredAt = 1_700_000_000_000;
+    const owner = `web-1:${ID}:${acquiredAt}000`;
+    const lock = foundLock('r:k', 'spring', undefined, [{ owner, remaining: 500 }], {}, acquiredAt - later);
+    expect(lock).toMatchObject({ acquiredAt, heldFor });
+    expect(lock?.holders).toMatchObject([{ acquiredAt, heldFor }]);
+  },
+);
+
 it('All is said of a lock of this library', () => {
   const first = { remaining: 500, acquiredAt: 1_700_000_000_000, heldFor: 900 };
   expect(lockOf('r:k', [by(OURS), by(`kept@web-2:${ID}:7*3`, -1)], { fencingToken: 4 })).toEqual({
