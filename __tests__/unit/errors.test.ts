@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { expect, it } from '@jest/globals';
 import {
   CannotAcquireLockError,
@@ -13,6 +14,7 @@ import {
   RedisLockRegistry,
   RegistryClosedError,
 } from '../../lib';
+import { LockNames } from '../../lib/redis/names';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { mockRedis, refused } from '../support/mock-redis';
 import { until } from '../support/until';
@@ -30,6 +32,28 @@ it('The messages of errors and warnings are in one line, whatever is in the key'
   const lease = await registry.obtain(key).lock();
   await until(() => warnings.length > 0);
   expect(warnings[0]).toMatchObject({ key, message: expect.stringContaining('lock "a\\n\\x1B[2Jb\\x9B" for') });
+  await lease.unlock();
+});
+
+it.each([
+  ['a line separator', '\u2028', '\\u{2028}'],
+  ['a paragraph separator', '\u2029', '\\u{2029}'],
+  ['a change of the direction of text', '\u202e', '\\u{202E}'],
+  ['a character without width', '\u200b', '\\u{200B}'],
+  ['half a character', '\ud800', '\\ud800'],
+  ['a tag that is not seen', '\u{e0041}', '\\u{E0041}'],
+])('Messages show %s of a key, and nothing changes around it', async (_what, character, shown) => {
+  const key = `a${character}b`;
+  const escaped = `a${shown}b`;
+  const registry = new InMemoryLockRegistry();
+  const lock = registry.obtain(`é漢😀 a${character.isWellFormed() ? character : '\u2028'}b`);
+  expect(new LockTimeoutError(key, 1).message).toContain(`"${escaped}"`);
+  await expect(registry.obtain('k').lock({ [key]: 1 } as object)).rejects.toThrow(`\`${escaped}\``);
+  expect(() => new InMemoryLockRegistry({ lockType: key as never })).toThrow(escaped);
+  expect(() => new LockNames('', `{x}:fence:${key}`)).toThrow(escaped);
+  const lease = await lock.lock();
+  expect(inspect([lock, lease])).not.toMatch(/[\u2028\u2029\u202e\u200b\ud800\u{e0041}]/u);
+  expect(inspect(lock)).toContain('é漢😀');
   await lease.unlock();
 });
 

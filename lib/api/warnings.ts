@@ -65,7 +65,11 @@ export type WarningListener = (warning: LockWarning) => void;
 
 /** The default listener: Node's own channel for warnings, which prints to stderr unless the application listens. */
 export const emitProcessWarning: WarningListener = ({ code, message, stack }) => {
-  process.emitWarning(message, { type: 'LockWarning', code, ...(stack === undefined ? {} : { detail: stack }) });
+  process.emitWarning(inOneLine(message), {
+    type: 'LockWarning',
+    code,
+    ...(stack === undefined ? {} : { detail: stack }),
+  });
 };
 
 /** Reports a warning. A listener that throws, or rejects, does not change how locks behave. */

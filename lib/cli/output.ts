@@ -43,7 +43,7 @@ export function usageError(message: string): ExitError {
 
 /** Keys and owners come from Redis: a control character in them must not reach the terminal. */
 export function printable(text: string): string {
-  return text.replace(/\p{C}/gu, '\ufffd');
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd');
 }
 
 /** A duration as options take it: `850ms`, `12s`, `3m20s`, `2h5m`. `null`: for ever. */
@@ -120,5 +120,5 @@ export function print(text: string): void {
 export function printJson(value: unknown): void {
   const codes = (text: string) =>
     text.replace(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
-  print(JSON.stringify(value).replace(/\p{C}/gu, codes));
+  print(JSON.stringify(value).replace(/[\p{C}\p{Zl}\p{Zp}]/gu, codes));
 }

@@ -15,7 +15,7 @@ import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import { CapturedContext, clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
-import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
+import { checkedOptions, ttl as checkedTtl, inOneLine, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
 import type { HeldCall } from './backend';
 import { repeated } from './give-back';
@@ -473,7 +473,7 @@ export class LossSignal extends CapturedContext {
 
 /** What `console.log(lease)` prints: no internals. */
 export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {
-  return `${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`;
+  return inOneLine(`${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`);
 }
 
 /** Checks what `Lease.eval` is called with. */

@@ -5,7 +5,7 @@ import type { LockMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
-import { callback } from '../internal/validation';
+import { callback, inOneLine } from '../internal/validation';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
@@ -575,7 +575,8 @@ export class RedisLock implements DistributedLock {
 
 /** @internal What `console.log(lock)` prints. */
 export function lockText(type: string, lock: DistributedLock, more = ''): string {
-  return `${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${lock.isAcquiredInThisProcess} }`;
+  const { isAcquiredInThisProcess: isHere } = lock;
+  return inOneLine(`${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${isHere} }`);
 }
 
 /** What was to pass a hold on failed. By an error of the server: it was not executed, and the hold is to be released. */

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { describeFormat, LOCK_FORMATS, type LockFormat } from '../api/lock-types';
 import { isDetached, isOwner } from '../api/owner-name';
 import { MAX_DELAY, MIN_TTL } from '../internal/clock';
-import { expected } from '../internal/validation';
+import { expected, inOneLine } from '../internal/validation';
 import type { Travel } from './protocol';
 
 /** A lease that travels. Its text is what `Lease.detach` returns. Durations are in ms. */
@@ -36,7 +36,8 @@ const TEXT = /^lease\/1 (\S+) (\S+) (\d+) (renewed|fixed) (\d+) (\S+)$/;
  * with `prefix`. A text that is no passport is not shown: it may be a secret.
  */
 export function passportIn(text: unknown, format: LockFormat, prefix: string): Passport {
-  const unlike = (what: string, got: string) => new TypeError(`Expected \`passport\` to be ${what}, got ${got}`);
+  const unlike = (what: string, got: string) =>
+    new TypeError(inOneLine(`Expected \`passport\` to be ${what}, got ${got}`));
   if (typeof text !== 'string') throw new TypeError(expected('passport', 'a text that detach() returned', text));
   const [, version] = /^lease\/(\d{1,9}) /.exec(text) ?? [];
   if (version !== undefined && version !== VERSION) throw unlike(`of version ${VERSION}`, `version ${version}`);

@@ -56,7 +56,7 @@ function unknownOption(name: string, value: unknown, known: readonly string[]): 
   const meant = ELSEWHERE[name];
   const nearest = meant !== undefined && known.includes(meant) ? meant : nearestTo(name, known);
   const hint = nearest === undefined ? '' : `; did you mean \`${nearest}\`?`;
-  return new TypeError(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`);
+  return new TypeError(inOneLine(`Unknown option \`${name}\` (${shown})${hint}; known are ${known.join(', ')}`));
 }
 
 /** The known name that was probably meant; `undefined`: none is near enough. */
@@ -180,12 +180,22 @@ export function strings(name: string, value: unknown, check: Check<string> = str
 
 /** The one form of messages about arguments: what was expected, and the value that came instead. */
 export function expected(name: string, what: string, value: unknown): string {
-  return `Expected \`${name}\` to be ${what}, got ${inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY })} (${value === null ? 'null' : typeof value})`;
+  const shown = inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY });
+  return inOneLine(`Expected \`${name}\` to be ${what}, got ${shown} (${value === null ? 'null' : typeof value})`);
 }
 
-/** A message for a log, in one line: the control characters in it, which a key may have, as `inspect` writes them. */
+/** What ends a line, changes the direction of a text, or is not seen. A key may have it. */
+const NOT_SHOWN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * A message for a log, in one line, in which each character is seen: others are written as `inspect` does, or by their
+ * number. Every message that quotes a key, or a text of somebody else's, goes through it.
+ */
 export function inOneLine(message: string): string {
-  return message.replace(/\p{Cc}/gu, (one) => inspect(one).slice(1, -1));
+  return message.replace(NOT_SHOWN, (one) => {
+    const shown = inspect(one).slice(1, -1);
+    return shown === one ? `\\u{${one.codePointAt(0)?.toString(16).toUpperCase()}}` : shown;
+  });
 }
 
 /** A secret that a header can have as it is: at least 16 characters of ASCII, without a space at its ends. */

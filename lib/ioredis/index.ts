@@ -1,4 +1,5 @@
 import type { RedisSubscriber } from '../api/options';
+import { inOneLine } from '../internal/validation';
 import { describeForAdapter, type RedisClient } from '../redis/client';
 import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './client';
 import { ClusterClient } from './cluster';
@@ -49,7 +50,8 @@ export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscrib
 function refuse({ keyPrefix, stringNumbers, monitor }: IoredisOptions): void {
   if (keyPrefix !== undefined && keyPrefix !== '') {
     const why = 'ioredis would put it before the keys, but not before the channels of a lock. Use `registryKey`';
-    throw new TypeError(`Expected an instance of ioredis without the option keyPrefix, got "${keyPrefix}": ${why}`);
+    const expectation = 'Expected an instance of ioredis without the option keyPrefix';
+    throw new TypeError(inOneLine(`${expectation}, got "${keyPrefix}": ${why}`));
   }
   if (stringNumbers === true) {
     throw new TypeError('Expected an instance of ioredis without the option stringNumbers: scripts return numbers');

@@ -1,4 +1,5 @@
 import type { HeldResult, ScriptRunner } from '../core/backend';
+import { inOneLine } from '../internal/validation';
 import { mayBeErrorReply } from '../redis/failure';
 import type { Redis } from '../redis/redis';
 import { Script } from '../redis/script';
@@ -70,9 +71,8 @@ if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
         const other = redis.slotOf(key);
         if (other === slot) continue;
         const expectation = `Expected \`keys[${i}]\` to be in slot ${slot} of the cluster, as the lock "${lock}" is`;
-        throw new RangeError(
-          `${expectation}, got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`,
-        );
+        const got = `got "${key}" in slot ${other}: a common hash tag, "{...}", puts them together`;
+        throw new RangeError(inOneLine(`${expectation}, ${got}`));
       }
     },
 

@@ -1,3 +1,5 @@
+import { inOneLine } from '../internal/validation';
+
 /** The suffixes of the keys and channels that belong to a lock. */
 const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'wanted'] as const;
 type Companion = (typeof COMPANIONS)[number];
@@ -19,7 +21,8 @@ export class LockNames {
     this.lock = lockPrefix(registryKey) + key;
     this.#registryKey = registryKey;
     if (COMPANION_NAME.test(this.lock)) {
-      throw new RangeError(`Expected "${this.lock}" not to be the name of a key that belongs to another lock`);
+      const what = 'not to be the name of a key that belongs to another lock';
+      throw new RangeError(inOneLine(`Expected "${this.lock}" ${what}`));
     }
   }
 
@@ -65,7 +68,7 @@ export function hashTag(name: string): string | undefined {
 
 /** For a name whose braces leave no second key its hash slot. */
 export function noHashTag(lock: string): RangeError {
-  return new RangeError(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`);
+  return new RangeError(inOneLine(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`));
 }
 
 /** The lock that a queue belongs to, by the name of its key; `undefined`: it is none. */

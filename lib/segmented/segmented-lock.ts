@@ -13,6 +13,7 @@ import {
   callback,
   checkedOptions,
   expected,
+  inOneLine,
   nonEmptyString,
   number,
   wholeNumber,
@@ -291,7 +292,7 @@ export class SegmentedLock {
 
   /** What `console.log(lock)` prints: no internals. */
   [inspect.custom](): string {
-    return `SegmentedLock { key: ${inspect(this.key)}, segments: ${this.names.length} }`;
+    return inOneLine(`SegmentedLock { key: ${inspect(this.key)}, segments: ${this.names.length} }`);
   }
 
   #name(index: number): string {

@@ -9,7 +9,7 @@ import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../cor
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
-import { checkedOptions, nonEmptyString, string, ttl } from '../internal/validation';
+import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
 import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
@@ -93,7 +93,7 @@ export class InMemoryLocks {
    */
   expire(key: string, which: WhichLock = {}): void {
     const lock = this.#named(key, which);
-    if (lock.state.owner === undefined) throw new Error(`Lock "${key}" cannot expire: nobody holds it`);
+    if (lock.state.owner === undefined) throw new Error(inOneLine(`Lock "${key}" cannot expire: nobody holds it`));
     lock.free();
   }
 
