@@ -8,6 +8,7 @@ import { createClient, createClientPool, createCluster, createSentinel } from 'r
 import { LockLostError, type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromBun } from '../../lib/bun';
 import { fromIoredis } from '../../lib/ioredis';
+import { fromUpstash } from '../../lib/upstash';
 import { fromGlide } from '../../lib/valkey-glide';
 import { mockRedis } from '../support/mock-redis';
 
@@ -60,6 +61,39 @@ it.each([
   expect(message).toContain('needs no adapter');
   expect(message).toContain('pass it to RedisLockRegistry as it is');
 });
+
+it.each<[string, (value: never) => unknown, string]>([
+  ['fromIoredis', fromIoredis, 'new Redis(url)'],
+  ['fromGlide', fromGlide, 'await GlideClient.createClient({ addresses })'],
+  ['fromBun', fromBun, 'new RedisClient(url)'],
+  ['fromUpstash', fromUpstash, 'new Redis({ url, token })'],
+])('An adapter that is given a URL or options says how a client of its own kind is made: %s', (_name, adapt, make) => {
+  for (const value of [URL, {}, { url: URL }]) {
+    const { message } = errorThrown(() => adapt(value as never));
+    expect(message).toMatch(/^Expected an? .*, got (a string|an options object); make a client: /);
+    expect(message.endsWith(make)).toBe(true);
+  }
+});
+
+/** Some of what the clients have. */
+const method = (): void => undefined;
+const PARTS = { evalsha: method, defineCommand: method, duplicate: method, disconnect: method, options: {} };
+it.each<[string, (value: never) => unknown, object, missing: string]>([
+  ['fromIoredis', fromIoredis, new (class RedisMock {})(), 'an instance of RedisMock'],
+  ['fromIoredis', fromIoredis, Object.assign(new (class RedisMock {})(), PARTS), '`call`, `status`'],
+  ['fromIoredis', fromIoredis, { ...PARTS, call: method, status: 1 }, '`status`'],
+  ['fromGlide', fromGlide, { customCommand: method, invokeScript: method }, '`close`'],
+  ['fromBun', fromBun, { send: method, connected: true, evalsha: method, duplicate: method }, '`subscribe`, `unsubscribe`'],
+  ['fromUpstash', fromUpstash, { evalsha: method, createScript: method }, '`client.request`'],
+])(
+  'An adapter that is given a mock names what it misses, and where to go, not itself: %s (%#)',
+  (name, adapt, mock, missing) => {
+    const { message } = errorThrown(() => adapt(mock as never));
+    expect(message).toContain(missing);
+    expect(message).not.toContain(name);
+    if (missing.startsWith('`')) expect(message).toContain("InMemoryLockRegistry in 'redis-lock-registry/testing'");
+  },
+);
 
 it('An adapter that is given a client of another kind names its adapter', () => {
   const redis = new Redis({ lazyConnect: true });

@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import type { RedisClient } from '../../lib';
-import { commandsOf, describeForAdapter, destroy, type OwnConnection } from '../../lib/redis/client';
+import { commandsOf, destroy, notAdapted, type OwnConnection } from '../../lib/redis/client';
 import { mockRedis, noScript, silence } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 
@@ -82,9 +82,11 @@ it('A registry does not change the client', async () => {
 
 it('An adapter says of a client that needs none that it needs none, and of another one what it is', () => {
   const needsNone = 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is';
-  const described = [mockRedis(), { evalSha: silence }, { eval: silence }, null].map(describeForAdapter);
-  const options = 'an options object; make a client: createClient({ url })';
-  expect(described).toEqual([needsNone, options, options, 'null']);
+  const kind = { what: 'one', make: 'make()', entryPoint: 'one', members: {} };
+  const values = [mockRedis(), { evalSha: silence }, { eval: silence }, null];
+  const described = values.map((value) => notAdapted(value, kind).message);
+  const options = 'an options object; make a client: make()';
+  expect(described).toEqual([needsNone, options, options, 'null'].map((what) => `Expected one, got ${what}`));
 });
 
 it("A registry gives node-redis' plain client the commands as they go to the server, with options of our own", async () => {

@@ -1,6 +1,6 @@
 import type { MessageListener, RedisSubscriber } from '../api/options';
 import { type Listening, PlacedChannels } from '../redis/channels';
-import { describeForAdapter, type RedisClient } from '../redis/client';
+import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { answered, isErrorLike, ReplyError } from '../redis/failure';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
@@ -9,6 +9,19 @@ export interface BunRedis {
   send(command: string, args: string[]): Promise<unknown>;
   close(): void;
 }
+
+const KIND: AdaptedKind = {
+  what: 'a RedisClient of Bun',
+  make: 'new RedisClient(url)',
+  entryPoint: 'bun',
+  members: {
+    connected: 'boolean',
+    duplicate: 'function',
+    send: 'function',
+    subscribe: 'function',
+    unsubscribe: 'function',
+  },
+};
 
 /** One for each client, so that registries share the connection for messages. */
 const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
@@ -28,7 +41,7 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
 export function fromBun(redis: BunRedis): RedisClient & RedisSubscriber {
   const known = clients.get(redis);
   if (known !== undefined) return known;
-  if (!isBunRedis(redis)) throw new TypeError(`Expected a RedisClient of Bun, got ${describeForAdapter(redis)}`);
+  if (!isBunRedis(redis)) throw notAdapted(redis, KIND);
   const made = new BunClient(redis);
   clients.set(redis, made);
   return made;
@@ -47,9 +60,7 @@ export interface BunInternals extends BunRedis {
 }
 
 function isBunRedis(value: unknown): value is BunInternals {
-  const { send, duplicate, subscribe, unsubscribe, connected } = (value ?? {}) as Partial<BunInternals>;
-  const hasMethods = [send, duplicate, subscribe, unsubscribe].every((method) => typeof method === 'function');
-  return hasMethods && typeof connected === 'boolean';
+  return missingMembers(value, KIND).length === 0;
 }
 
 /** ms that Redis has to confirm a channel. */

@@ -1,6 +1,6 @@
 import type { RedisSubscriber } from '../api/options';
 import { inOneLine } from '../internal/validation';
-import { describeForAdapter, type RedisClient } from '../redis/client';
+import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './client';
 import { ClusterClient } from './cluster';
 
@@ -15,6 +15,20 @@ export interface Ioredis {
   off(event: string, listener: () => void): unknown;
   disconnect(): void;
 }
+
+const KIND: AdaptedKind = {
+  what: 'an instance of ioredis or iovalkey, Redis or Cluster',
+  make: 'new Redis(url)',
+  entryPoint: 'ioredis',
+  members: {
+    call: 'function',
+    disconnect: 'function',
+    duplicate: 'function',
+    evalsha: 'function',
+    options: 'object',
+    status: 'string',
+  },
+};
 
 /** The adapter of each instance: one, so that its events are listened to once, however many registries use it. */
 const clients = new WeakMap<Ioredis, RedisClient>();
@@ -31,11 +45,7 @@ const clients = new WeakMap<Ioredis, RedisClient>();
 export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscriber> {
   const known = clients.get(redis);
   if (known !== undefined) return known;
-  if (!isIoredis(redis)) {
-    throw new TypeError(
-      `Expected an instance of ioredis or iovalkey, Redis or Cluster, got ${describeForAdapter(redis)}`,
-    );
-  }
+  if (!isIoredis(redis)) throw notAdapted(redis, KIND);
   const { options } = redis;
   refuse({ ...options.redisOptions, ...options });
   if (!redis.isCluster) refuseStuckPipelines(options);
@@ -71,7 +81,5 @@ function refuseStuckPipelines({ enableAutoPipelining, autoResendUnfulfilledComma
 }
 
 function isIoredis(value: unknown): value is SingleIoredis | ClusterIoredis {
-  const { evalsha, duplicate, disconnect, status, options } = (value ?? {}) as Partial<SingleIoredis>;
-  const hasMethods = [evalsha, duplicate, disconnect].every((method) => typeof method === 'function');
-  return hasMethods && typeof status === 'string' && typeof options === 'object';
+  return missingMembers(value, KIND).length === 0;
 }

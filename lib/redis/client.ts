@@ -65,26 +65,64 @@ export function describeWrongClient(value: unknown): string {
  * Says what a value is that should have been a client, by type, and what to do. It never quotes the value: a URL or an
  * options object may contain a password.
  */
-export function describeValue(value: unknown): string {
-  const make = 'make a client: createClient({ url })';
+export function describeValue(value: unknown, adapted = NODE_REDIS): string {
+  const make = `make a client: ${adapted.make}`;
   if (typeof value === 'string') return `a string; ${make}`;
   if (value === null || typeof value !== 'object') return value === null ? 'null' : typeof value;
   const has = (...names: string[]): boolean => names.every((name) => name in value);
   const wrap = (client: string, call: string, entryPoint: string): string =>
-    `${client}; wrap it: ${call}, the adapter in 'redis-lock-registry/${entryPoint}'`;
+    entryPoint === adapted.entryPoint
+      ? likeOne
+      : `${client}; wrap it: ${call}, the adapter in 'redis-lock-registry/${entryPoint}'`;
+  const missing = missingMembers(value, adapted);
+  const likeOne = `an object without ${missing.map((name) => `\`${name}\``).join(', ')}, as a mock; ${WITHOUT_REDIS}`;
   if (has('evalsha', 'defineCommand')) return wrap('an ioredis or iovalkey client', 'fromIoredis(redis)', 'ioredis');
   if (has('invokeScript', 'customCommand')) return wrap('a valkey-glide client', 'fromGlide(client)', 'valkey-glide');
   if (has('send', 'evalsha', 'duplicate', 'connected')) return wrap('a client of Bun', 'fromBun(client)', 'bun');
   if (has('evalsha', 'createScript')) return wrap('a client of @upstash/redis', 'fromUpstash(redis)', 'upstash');
+  if (missing.length < Object.keys(adapted.members).length) return likeOne;
   const kind = value.constructor?.name ?? 'Object';
   return kind === 'Object' ? `an options object; ${make}` : `an instance of ${kind}`;
 }
 
-/** Describes the argument of an adapter, as `describeValue` does. It may be a client that needs no adapter. */
-export function describeForAdapter(value: unknown): string {
-  return hasCommands(value)
-    ? 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is'
-    : describeValue(value);
+/** A kind of client that an error speaks of. */
+export interface AdaptedKind {
+  /** What the adapter expects. */
+  readonly what: string;
+  /** How one is made. */
+  readonly make: string;
+  /** Of the adapter; empty: it needs none. */
+  readonly entryPoint: string;
+  /** The members that the adapter uses, with their types. `a.b` is a member of a member. */
+  readonly members: Readonly<Record<string, 'boolean' | 'function' | 'object' | 'string'>>;
+}
+
+const NODE_REDIS: AdaptedKind = {
+  what: 'a client of node-redis',
+  make: 'createClient({ url })',
+  entryPoint: '',
+  members: {},
+};
+
+/** For tests, which pass mocks of clients. */
+const WITHOUT_REDIS = "for tests without a Redis there is InMemoryLockRegistry in 'redis-lock-registry/testing'";
+
+/** Which members of that kind of client the value does not have. */
+export function missingMembers(value: unknown, { members }: Pick<AdaptedKind, 'members'>): string[] {
+  const memberOf = (of: unknown, name: string): unknown => (of as Record<string, unknown> | null | undefined)?.[name];
+  return Object.keys(members).filter((path) => typeof path.split('.').reduce(memberOf, value) !== members[path]);
+}
+
+/**
+ * The error of an adapter about a value that is none of its clients. It may be a client that needs another adapter, or
+ * none. What is missing is named where the value is an object like one.
+ */
+export function notAdapted(value: unknown, kind: AdaptedKind): TypeError {
+  if (hasCommands(value)) {
+    const needsNone = 'a client that needs no adapter, as those of node-redis: pass it to RedisLockRegistry as it is';
+    return new TypeError(`Expected ${kind.what}, got ${needsNone}`);
+  }
+  return new TypeError(`Expected ${kind.what}, got ${describeValue(value, kind)}`);
 }
 
 /** A connection of our own, made with `duplicate()` of a client. */

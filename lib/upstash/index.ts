@@ -1,5 +1,5 @@
 import { WordsClient } from '../redis/channels';
-import { describeForAdapter, type RedisClient } from '../redis/client';
+import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { isErrorLike, ReplyError } from '../redis/failure';
 
 /** What the adapter needs of `Redis` of `@upstash/redis`, by structure. It does not import the package. */
@@ -13,6 +13,13 @@ interface Requester {
   request(request: { body: string[] }): Promise<{ result?: unknown; error?: string }>;
 }
 
+const KIND: AdaptedKind = {
+  what: 'a Redis of @upstash/redis',
+  make: 'new Redis({ url, token })',
+  entryPoint: 'upstash',
+  members: { createScript: 'function', 'client.request': 'function' },
+};
+
 /** ms; each poll is a request that is billed. */
 const POLL_INTERVAL = 500;
 
@@ -25,11 +32,8 @@ const POLL_INTERVAL = 500;
  * const registry = new RedisLockRegistry(fromUpstash(Redis.fromEnv()), { registryKey: 'orders' });
  */
 export function fromUpstash(redis: Upstash): RedisClient {
-  const { createScript, client } = (redis ?? {}) as Partial<Upstash & { client: Partial<Requester> }>;
-  if (typeof createScript !== 'function' || typeof client?.request !== 'function') {
-    throw new TypeError(`Expected a Redis of @upstash/redis, got ${describeForAdapter(redis)}`);
-  }
-  return new UpstashClient(client as Requester);
+  if (missingMembers(redis, KIND).length > 0) throw notAdapted(redis, KIND);
+  return new UpstashClient((redis as Upstash & { client: Requester }).client);
 }
 
 class UpstashClient extends WordsClient implements RedisClient {

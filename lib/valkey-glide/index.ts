@@ -1,7 +1,7 @@
 import type { RedisSubscriber } from '../api/options';
 import { clock } from '../internal/clock';
 import { type Channel, type Listening, PlacedChannels } from '../redis/channels';
-import { describeForAdapter, type RedisClient } from '../redis/client';
+import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { type Page, type ScanOptions, scanPage } from '../redis/cluster';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
 
@@ -10,6 +10,13 @@ export interface Glide {
   customCommand(command: string[]): Promise<unknown>;
   close(): void;
 }
+
+const KIND: AdaptedKind = {
+  what: 'a GlideClient or GlideClusterClient of valkey-glide',
+  make: 'await GlideClient.createClient({ addresses })',
+  entryPoint: 'valkey-glide',
+  members: { close: 'function', customCommand: 'function', invokeScript: 'function' },
+};
 
 /** The adapter of each client: one, so that registries share the connection for messages. */
 const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
@@ -28,19 +35,14 @@ const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
 export function fromGlide(client: Glide): RedisClient & RedisSubscriber {
   const known = clients.get(client);
   if (known !== undefined) return known;
-  if (!isGlide(client)) {
-    throw new TypeError(
-      `Expected a GlideClient or GlideClusterClient of valkey-glide, got ${describeForAdapter(client)}`,
-    );
-  }
+  if (!isGlide(client)) throw notAdapted(client, KIND);
   const made = client.invokeScriptWithRoute === undefined ? new SingleGlide(client) : new ClusterGlide(client);
   clients.set(client, made);
   return made;
 }
 
 function isGlide(value: unknown): value is GlideInternals {
-  const { customCommand, invokeScript, close } = (value ?? {}) as Partial<GlideInternals>;
-  return [customCommand, invokeScript, close].every((method) => typeof method === 'function');
+  return missingMembers(value, KIND).length === 0;
 }
 
 /**
