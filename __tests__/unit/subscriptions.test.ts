@@ -529,7 +529,7 @@ it('A connection of our own is pinged only while it is the connection, with a so
   subscriber.renew();
   await listen('x');
   await time.advance(5_000);
-  expect([(first as unknown as { ping: jest.Mock }).ping.mock.calls.length, time.pending]).toEqual([1 + 1, 0]);
+  expect([(first as unknown as { ping: jest.Mock }).ping.mock.calls.length, time.pending]).toEqual([1, 0]);
   const without = opened([connection({ ping: silence })]);
   await without.listen('x');
   expect(time.pending).toBe(0);

@@ -1,7 +1,7 @@
 import type { Lease } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
 import type { AdoptOptions } from '../api/options';
-import { backgroundPause, MAX_DELAY } from '../internal/clock';
+import { BackgroundPauses } from '../internal/timers';
 import { Availability } from './availability';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
@@ -27,9 +27,15 @@ export class Adoptions {
   readonly #locks = new Map<string, RedisLock>();
   /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
+  readonly #pauses = new BackgroundPauses();
 
   constructor(services: LockServices) {
     this.#services = services;
+  }
+
+  /** Leaves no timer behind. */
+  close(): void {
+    this.#pauses.close();
   }
 
   /** The lock of a lease of this key that was adopted, and is held. */
@@ -86,7 +92,7 @@ export class Adoptions {
   #failed(adoption: Adoption, { owner: from, ttl }: Passport, given: AdoptOptions): void {
     adoption.running = undefined;
     const life = Math.max(ttl, given.ttl ?? 0) + this.#services.settings.commandTimeout;
-    const over = Promise.all([adoption.over, backgroundPause(Math.min(life, MAX_DELAY))]);
+    const over = Promise.all([adoption.over, this.#pauses.pause(life)]);
     adoption.over = over;
     void over.then(() => {
       // Another try may be under way, or have failed since.

@@ -1,6 +1,6 @@
-import { backgroundPause, clock, inBackground, pause } from '../internal/clock';
+import { clock, inBackground, pause } from '../internal/clock';
 import { States } from '../internal/states';
-import { Backoff, SharedTimer } from '../internal/timers';
+import { BackgroundPauses, Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import {
   answerOf,
@@ -61,6 +61,7 @@ export class GivingBack {
   readonly commandTimeout: number;
   /** One for all: their removals go to Redis together. */
   readonly timer = new SharedTimer(false);
+  readonly #pauses = new BackgroundPauses();
   readonly #followUps = new Map<Hold, FollowUp>();
 
   constructor(connection: Connection, commandTimeout: number) {
@@ -112,7 +113,14 @@ export class GivingBack {
   removeNow(timeout: number, hold?: Hold): Promise<unknown> | undefined {
     const followUps = hold === undefined ? [...this.#followUps.values()] : [this.#followUps.get(hold)];
     const removed = followUps.flatMap((followUp) => (followUp === undefined ? [] : [followUp.removeNow()]));
-    return removed.length > 0 ? Promise.race([Promise.all(removed), backgroundPause(timeout)]) : undefined;
+    return removed.length > 0 ? this.#pauses.within(timeout, Promise.all(removed)) : undefined;
+  }
+
+  /** Nothing is removed any more, but for what an `unlock` after this leaves. Leaves no timer behind. */
+  close(): void {
+    this.#pauses.close();
+    for (const followUp of this.#followUps.values()) followUp.endPause?.();
+    this.timer.close();
   }
 }
 
@@ -133,7 +141,8 @@ class FollowUp {
   readonly #shared: GivingBack;
   /** Callers of `removeNow` that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
-  #endPause: (() => void) | undefined;
+  /** Ends the pause that it makes, if it makes one. */
+  endPause: (() => void) | undefined;
   #state: keyof typeof STATES.following = 'removing';
   /** ms for which what an attempt has written may be there. */
   readonly #life: number;
@@ -178,7 +187,7 @@ class FollowUp {
   removeNow(): Promise<void> {
     return new Promise((resolve) => {
       this.#requests.push(resolve);
-      this.#endPause?.();
+      this.endPause?.();
     });
   }
 
@@ -229,11 +238,13 @@ class FollowUp {
     this.#state = become.pausing(this.#state);
     let resume = (): void => undefined;
     const over = new Promise<void>((resolve) => (resume = resolve));
-    this.#endPause = resume;
-    this.#shared.timer.schedule(resume, clock.now() + ms);
+    this.endPause = resume;
+    // Of a registry that is closed, a pause has no end.
+    if (this.#shared.connection.isClosed) resume();
+    else this.#shared.timer.schedule(resume, clock.now() + ms);
     await (inDoubt > 0 ? Promise.race([over, settled]) : over);
     this.#shared.timer.cancel(resume);
-    this.#endPause = undefined;
+    this.endPause = undefined;
     this.#state = become.removing(this.#state);
   }
 

@@ -45,7 +45,7 @@ export class LongHolds {
   /** Leaves no timer behind. */
   close(): void {
     this.#leases.clear();
-    this.#timer.cancel();
+    this.#timer.close();
   }
 
   #tick(): void {

@@ -2,9 +2,9 @@ import type { LockState } from '../api/distributed-lock';
 import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
 import { isDetached, isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
 import { type LockHolder, type WarningListener, warn } from '../api/warnings';
-import { backgroundPause, clock } from '../internal/clock';
+import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
-import { WakeTimer } from '../internal/timers';
+import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { SILENT } from './availability';
 import type { Wait, WaitedLock } from './wait';
@@ -28,6 +28,7 @@ export class OpenWaits {
   readonly #onWarning: WarningListener;
   readonly #connection: Connection;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
+  readonly #pauses = new BackgroundPauses();
   isClosed = false;
   #whenNone: (() => void) | undefined;
 
@@ -82,7 +83,8 @@ export class OpenWaits {
   /** Leaves no timer behind, also for a nested call of a task that is still running. */
   stopWarning(): void {
     this.#warnAfter = Number.POSITIVE_INFINITY;
-    this.#timer.cancel();
+    this.#timer.close();
+    this.#pauses.close();
   }
 
   #watch({ startedAt }: Wait): void {
@@ -113,9 +115,9 @@ export class OpenWaits {
     const isSilent = (): boolean => this.#silenceAbout(lock) >= SILENT;
     // The warning does not wait for a Redis that is silent.
     const inspected = lock === undefined || isSilent() ? undefined : lock.inspect().catch(() => undefined);
-    const state = await Promise.race([inspected, backgroundPause(SILENT).then(() => undefined)]);
+    const state = inspected && (await this.#pauses.within(SILENT, inspected));
     const [first] = waits.filter((wait) => !wait.isOver);
-    if (first === undefined) return;
+    if (first === undefined || this.#warnAfter === Number.POSITIVE_INFINITY) return;
     const { key } = first;
     const holder = lock && holderOf(lock, state, waits);
     const seconds = Math.round((clock.now() - first.startedAt) / 1000);

@@ -70,7 +70,7 @@ export class SilenceWarning {
   /** Leaves no timer behind. */
   close(): void {
     this.#isClosed = true;
-    this.#timer.cancel();
+    this.#timer.close();
   }
 
   async #readThenWarn(): Promise<void> {

@@ -37,6 +37,11 @@ export class Unconnected {
     return () => this.#timer.cancel(look);
   }
 
+  /** Leaves no timer behind. Who waits was interrupted before. */
+  close(): void {
+    this.#timer.close();
+  }
+
   /** While there is no connection, where the client makes one unasked: a pause until the next look. */
   pause(wait: Wait, lockName: string): Promise<void> | undefined {
     const isOfUse = this.#connection.connectsUnasked && this.#connection.isDisconnected(lockName);

@@ -99,7 +99,7 @@ export class Watchdog {
     for (const hold of this.#holds) hold.lose('closed');
     this.#waiting = new TimeHeap();
     this.#ending = new TimeHeap();
-    this.#timer.cancel();
+    this.#timer.close();
   }
 
   get #holds(): Hold[] {

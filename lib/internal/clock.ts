@@ -55,14 +55,16 @@ export function reliableUntil(sentAt: number, ttl: number): number {
 }
 
 /**
- * A timer of any length. `Infinity` never fires and costs nothing. It keeps the process alive: a caller waits for it.
+ * A timer of any length. `Infinity` never fires and costs nothing. It keeps the process alive where a caller waits for it.
  */
 export class Timer {
   #handle: NodeJS.Timeout | undefined;
   readonly #callback: () => void;
+  readonly #keepsProcessAlive: boolean;
 
-  constructor(ms: number, callback: () => void) {
+  constructor(ms: number, callback: () => void, keepsProcessAlive = true) {
     this.#callback = callback;
+    this.#keepsProcessAlive = keepsProcessAlive;
     this.#start(ms);
   }
 
@@ -72,6 +74,7 @@ export class Timer {
       ms <= MAX_DELAY
         ? clock.setTimeout(this.#callback, Math.max(0, ms))
         : clock.setTimeout(() => this.#start(ms - MAX_DELAY), MAX_DELAY);
+    if (!this.#keepsProcessAlive) this.#handle.unref?.();
   }
 
   cancel(): void {

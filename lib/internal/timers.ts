@@ -1,4 +1,4 @@
-import { clock, MAX_DELAY } from './clock';
+import { clock, MAX_DELAY, Timer } from './clock';
 
 /** One timer for many times: it fires at the earliest that was asked for. */
 export class WakeTimer {
@@ -7,6 +7,7 @@ export class WakeTimer {
   #timer: NodeJS.Timeout | undefined;
   /** On the monotonic clock. */
   #at = Number.POSITIVE_INFINITY;
+  #isClosed = false;
 
   constructor(onWake: () => void, keepsProcessAlive: boolean) {
     this.#onWake = onWake;
@@ -15,6 +16,7 @@ export class WakeTimer {
 
   /** Fires at this time at the latest, or earlier: after `MAX_DELAY`, or by an earlier call. `Infinity`: not for this. */
   by(time: number, now = clock.now()): void {
+    if (this.#isClosed) return;
     if (this.#keepsProcessAlive) this.#timer?.ref?.();
     // A timer that is overdue may never fire: it was set on a clock that an application's tests have replaced since.
     const isOverdue = this.#at < now;
@@ -37,6 +39,12 @@ export class WakeTimer {
     clock.clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#at = Number.POSITIVE_INFINITY;
+  }
+
+  /** It does not fire any more, and leaves no timer behind. */
+  close(): void {
+    this.cancel();
+    this.#isClosed = true;
   }
 
   #fire(): void {
@@ -94,6 +102,39 @@ export class SharedTimer {
       if (this.#due.delete(call)) call();
     }
     this.#timer.by(next);
+  }
+}
+
+/** Pauses of background work. They do not keep the process alive, and none outlives `close`. */
+export class BackgroundPauses {
+  /** What ends each of those that are under way. */
+  readonly #ends = new Set<() => void>();
+  #isClosed = false;
+
+  /** Resolves after `ms`, or when there are to be no pauses any more. */
+  pause(ms: number): Promise<void> {
+    return this.within(ms, new Promise<never>(() => undefined));
+  }
+
+  /** Settles as `promise` does, or with `undefined` after `ms`, or when there are to be no pauses any more. */
+  async within<T>(ms: number, promise: Promise<T>): Promise<T | undefined> {
+    if (this.#isClosed) return undefined;
+    let end = (): void => undefined;
+    const over = new Promise<undefined>((resolve) => (end = () => resolve(undefined)));
+    this.#ends.add(end);
+    const timer = new Timer(ms, end, false);
+    try {
+      return await Promise.race([promise, over]);
+    } finally {
+      timer.cancel();
+      this.#ends.delete(end);
+    }
+  }
+
+  /** Leaves no timer behind. */
+  close(): void {
+    this.#isClosed = true;
+    for (const end of [...this.#ends]) end();
   }
 }
 

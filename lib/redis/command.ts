@@ -225,11 +225,27 @@ export class Batch implements Command {
 export class Deadlines extends LinkedList<ScriptCommand> {
   readonly timer = new WakeTimer(() => this.#tick(), false);
   readonly #onTick: () => void;
+  #isClosed = false;
 
   /** `onTick` is called when a call has been in flight for `SILENT_FOR`, or until its deadline; and may be at other times. */
   constructor(onTick: () => void) {
     super();
     this.#onTick = onTick;
+  }
+
+  /** There will be few calls: the timer goes with the last one that is in flight. */
+  close(): void {
+    this.#isClosed = true;
+    this.#rest();
+  }
+
+  override remove(call: ScriptCommand): void {
+    super.remove(call);
+    if (this.#isClosed) this.#rest();
+  }
+
+  #rest(): void {
+    if (this.first === undefined) this.timer.cancel();
   }
 
   #tick(): void {

@@ -91,6 +91,7 @@ export class Proof {
   close(): void {
     this.#state = 'idle';
     this.#rest();
+    this.#timer.close();
   }
 
   /** Nothing is to be proved. */

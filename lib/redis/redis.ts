@@ -89,6 +89,7 @@ export class Redis implements Connection {
   close(): void {
     this.isClosed = true;
     this.#replicated?.close();
+    this.#deadlines.close();
   }
 
   /** See `Connection`. Acquisitions that replicas must have go over a connection of their own. */

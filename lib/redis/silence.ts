@@ -106,6 +106,7 @@ export class Line {
     if (this.#held.length === 0) return;
     const held = this.#held;
     this.#held = [];
+    this.#timer.cancel();
     this.#send(held.filter(({ isOver }) => !isOver));
   }
 

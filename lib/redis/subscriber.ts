@@ -1,7 +1,7 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
-import { backgroundPause, clock, inBackground } from '../internal/clock';
-import { Backoff } from '../internal/timers';
+import { clock, inBackground } from '../internal/clock';
+import { Backoff, BackgroundPauses } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';
@@ -100,6 +100,9 @@ export class Subscriber {
   #movesAfter = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
   #isClosed = false;
+  readonly #pauses = new BackgroundPauses();
+  /** Until the next PING of our own connection. */
+  #idle: NodeJS.Timeout | undefined;
 
   constructor(client: RedisClient, options: SubscriberOptions) {
     this.#client = client;
@@ -201,7 +204,8 @@ export class Subscriber {
     this.#proofs.clear();
     if (this.#connection?.isOwn) return this.#endAll();
     const ended = Promise.all([...this.#subscriptions].map((subscription) => this.#end(subscription)));
-    await Promise.race([ended, backgroundPause(CLOSING)]);
+    await this.#pauses.within(CLOSING, ended);
+    this.#pauses.close();
     this.#closeConnection();
   }
 
@@ -209,10 +213,7 @@ export class Subscriber {
 
   async #open(subscription: Subscription): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
-    const late = clock.setTimeout(() => {
-      if (!subscription.isOver) this.#warn(new Error('no answer to SUBSCRIBE'));
-    }, this.#options.timeout);
-    late.unref?.();
+    subscription.waitsForAnswer(this.#options.timeout, () => this.#warn(new Error('no answer to SUBSCRIBE')));
     try {
       await Promise.all(
         subscription.channels.map((name) => {
@@ -229,8 +230,6 @@ export class Subscriber {
       this.#giveUp(error);
       await this.#end(subscription);
       subscription.wake();
-    } finally {
-      clock.clearTimeout(late);
     }
   }
 
@@ -378,12 +377,13 @@ export class Subscriber {
   #keepBusy(own: OwnSubscriber, isCurrent: () => boolean, interval: number): void {
     const { ping } = own;
     if (!isCurrent() || ping === undefined) return;
-    const timer = clock.setTimeout(() => {
+    clock.clearTimeout(this.#idle);
+    this.#idle = clock.setTimeout(() => {
       const again = (): void => this.#keepBusy(own, isCurrent, interval);
       // One PING at a time, so that a connection that is dead still is idle.
       ping.call(own).then(again, again);
     }, interval);
-    timer.unref?.();
+    this.#idle.unref?.();
   }
 
   /** Between a lost connection and the resubscription messages were missed: all waiters make an attempt. */
@@ -430,6 +430,7 @@ export class Subscriber {
   #closeConnection(): void {
     const connection = this.#connection;
     this.#connection = undefined;
+    clock.clearTimeout(this.#idle);
     connection?.close();
   }
 

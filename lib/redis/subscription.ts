@@ -28,6 +28,8 @@ export class Subscription {
   readonly #lingering = new WakeTimer(() => this.#lingered(), false);
   readonly #end: (subscription: Subscription) => void;
   readonly #wakers = new Set<() => void>();
+  /** Runs while its channels are not confirmed. */
+  #late: NodeJS.Timeout | undefined;
 
   /** `end` is called when the subscription has had no listeners for a while. */
   constructor(
@@ -76,16 +78,24 @@ export class Subscription {
     return this.#state === 'over';
   }
 
+  /** Its channels are subscribed: `onLate` is called where that is not confirmed within `ms`. */
+  waitsForAnswer(ms: number, onLate: () => void): void {
+    this.#late = clock.setTimeout(onLate, ms);
+    this.#late.unref?.();
+  }
+
   /** Called by the subscriber when the channels are confirmed: what was published before was missed. */
   opened(): void {
     this.#state = STATES.become.open(this.#state);
+    clock.clearTimeout(this.#late);
     this.wake();
   }
 
   /** Called by the subscriber when it ends the subscription. */
   over(): void {
     if (!this.isOver) this.#state = STATES.become.over(this.#state);
-    this.#lingering.cancel();
+    clock.clearTimeout(this.#late);
+    this.#lingering.close();
   }
 }
 

@@ -221,7 +221,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   async #close(timeout: number): Promise<void> {
-    const { givingBack, settings, waits, watchdog } = this.#services;
+    const { givingBack, settings, unconnected, waits, watchdog } = this.#services;
     const endsAt = clock.now() + timeout;
     waits.close();
     const locks = this.#inUse;
@@ -240,7 +240,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     await within(limit, Promise.all([waits.none(), free]));
     await within(limit, Promise.all([givingBack.removeNow(limit), this.#backend.endMessages?.()]));
     this.#stopMonitoring();
-    await this.#backend.close();
+    const closed = this.#backend.close();
+    for (const one of [givingBack, unconnected, this.#adoptions]) one.close();
+    await closed;
   }
 
   /** @internal */

@@ -182,7 +182,7 @@ export class InMemoryLocks {
     const executed = () => new Promise<T>((resolve) => resolve(execute()));
     if (!this.isSilent) return executed();
     this.silentSince ??= clock.now();
-    this.#silenceTimer.by(clock.now() + SILENT_FOR);
+    if (this.#silent.size > 0) this.#silenceTimer.by(clock.now() + SILENT_FOR);
     const reply = new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(cutOff.reason);
       this.#unanswered.push(() => {
@@ -262,6 +262,7 @@ export function inMemoryBackend(
   const connection = connectionTo(locks);
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
+  const cutOff = () => closed.abort(new ClientClosedError('The registry was closed before Redis answered'));
   const send: Send = (execute, timeout) => locks.send(execute, timeout, closed.signal);
   const useOf = (kind: StoredKind): Use => {
     const isShared = kind !== 'lock';
@@ -320,9 +321,10 @@ export function inMemoryBackend(
     onSilence: (listener) => locks.onSilence(listener),
     async close() {
       connection.isClosed = true;
+      cutOff();
     },
     /** `close` needs no timer then, which a test may have faked. */
-    cutOff: () => closed.abort(new ClientClosedError('The registry was closed before Redis answered')),
+    cutOff,
   };
 }
 

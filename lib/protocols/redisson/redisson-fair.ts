@@ -3,7 +3,8 @@ import { repeated } from '../../core/give-back';
 import type { Hold } from '../../core/hold';
 import type { Grant, Keep, LockProtocol, NotGranted, Ownership, Refusal, Released } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
-import { backgroundPause, clock, inBackground } from '../../internal/clock';
+import { clock, inBackground } from '../../internal/clock';
+import { BackgroundPauses } from '../../internal/timers';
 import { answerOf } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
@@ -220,6 +221,7 @@ interface PastPosition {
 export class PastPositions {
   /** The last one of each lock. It is forgotten soon: it refers to a lock that may have been evicted. */
   readonly #positions = new Map<object, PastPosition>();
+  readonly #pauses = new BackgroundPauses();
   #round = 0;
   #endsAt = 0;
 
@@ -246,6 +248,7 @@ export class PastPositions {
 
   close(): void {
     this.#endsAt = 0;
+    this.#pauses.close();
     for (const { timer } of this.#positions.values()) clock.clearTimeout(timer);
     this.#positions.clear();
   }
@@ -258,7 +261,11 @@ export class PastPositions {
       round = this.#round;
       // While it is unanswered, a second one would only wait behind it.
       const ask = () => answerOf(position.remove());
-      await repeated(ask, () => this.#endsAt, backgroundPause).catch(() => undefined);
+      await repeated(
+        ask,
+        () => this.#endsAt,
+        (ms) => this.#pauses.pause(ms),
+      ).catch(() => undefined);
     } while (round !== this.#round && clock.now() < this.#endsAt);
     position.isUnderWay = false;
   }
