@@ -83,7 +83,12 @@ it.each<[string, (value: never) => unknown, object, missing: string]>([
   ['fromIoredis', fromIoredis, Object.assign(new (class RedisMock {})(), PARTS), '`call`, `status`'],
   ['fromIoredis', fromIoredis, { ...PARTS, call: method, status: 1 }, '`status`'],
   ['fromGlide', fromGlide, { customCommand: method, invokeScript: method }, '`close`'],
-  ['fromBun', fromBun, { send: method, connected: true, evalsha: method, duplicate: method }, '`subscribe`, `unsubscribe`'],
+  [
+    'fromBun',
+    fromBun,
+    { send: method, connected: true, evalsha: method, duplicate: method },
+    '`subscribe`, `unsubscribe`',
+  ],
   ['fromUpstash', fromUpstash, { evalsha: method, createScript: method }, '`client.request`'],
 ])(
   'An adapter that is given a mock names what it misses, and where to go, not itself: %s (%#)',

@@ -57,7 +57,9 @@ it("A client of Bun's is refused as it is, and the error names the adapter", () 
 
 it('The adapter refuses what is no client of Bun, minReplicas, and sharded channels', async () => {
   const noClient = { send: () => undefined } as never;
-  expect(() => fromBun(noClient)).toThrow(/^Expected a RedisClient of Bun, got an object without `connected`, `duplicate`/);
+  expect(() => fromBun(noClient)).toThrow(
+    /^Expected a RedisClient of Bun, got an object without `connected`, `duplicate`/,
+  );
   const client = fromBun(new RedisClientOfBun());
   expect(() => new RedisLockRegistry(client, { registryKey: 'orders', minReplicas: 1 })).toThrow(/minReplicas/);
   await expect(client.sSubscribe?.('channel', () => undefined)).rejects.toThrow(/has no sharded pub\/sub/);

@@ -110,7 +110,7 @@ it('A warning about a long wait waits 250 ms for the answer who holds the lock',
   await time.advance(1_349);
   expect(warnings).toEqual([]);
   await time.advance(1);
-  expect(said()).toEqual([expect.stringMatching(/not known. Redis has not answered for 0 s$/)]);
+  expect(said()).toEqual([expect.stringMatching(/not known. Redis has not answered for 499 ms$/)]);
 });
 
 it('A warning about a long wait names each lock once, leaves out who has left, and comes in their own time', async () => {

@@ -88,7 +88,10 @@ class NotedLease extends Hold {
     this.stamp();
     const lock = {
       key: 'key',
-      services: { settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT } },
+      services: {
+        connection: { lastError: undefined },
+        settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT },
+      },
       leaseOver: () => {
         this.lostAt = clock.now();
         this.onLoss();

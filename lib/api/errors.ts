@@ -127,8 +127,14 @@ export class LockLostError extends LockError {
   /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
   readonly result: unknown;
 
-  constructor(key: string, reason: LockLostReason, result?: unknown, options?: ErrorOptions) {
-    super(`Lock "${key}" was lost (${reason}): ${EXPLANATIONS[reason]}`, key, options);
+  /** `why`: what is known of it, in place of what the reason alone says. */
+  constructor(
+    key: string,
+    reason: LockLostReason,
+    result?: unknown,
+    { why = EXPLANATIONS[reason], ...options }: ErrorOptions & { readonly why?: string } = {},
+  ) {
+    super(`Lock "${key}" was lost (${reason}): ${why}`, key, options);
     this.reason = reason;
     this.result = result;
   }

@@ -60,6 +60,11 @@ export interface LockWarning {
   readonly stack?: string | undefined;
 }
 
+/** A duration in ms, as messages say it: short ones in ms, since none is 0 s. */
+export function inWords(ms: number): string {
+  return ms < 1_000 ? `${Math.round(ms)} ms` : `${Math.round(ms / 1_000)} s`;
+}
+
 /** Receives warnings. */
 export type WarningListener = (warning: LockWarning) => void;
 

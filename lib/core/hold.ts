@@ -5,6 +5,7 @@ import type { Timed } from '../internal/timers';
 import { Attempts } from '../redis/attempts';
 import type { Connection } from '../redis/connection';
 import type { RedisLease } from './lease';
+import type { LossDetails } from './loss';
 import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
 import type { Watchdog } from './watchdog';
@@ -96,6 +97,10 @@ export class Hold implements Timed {
   position = -1;
   /** Renewals in flight whose answer has not been read. */
   unread = 0;
+  /** What the last renewal failed with; `undefined`: it was confirmed, or is not answered yet. */
+  failure: unknown;
+  /** How it was lost, where this process knows that. */
+  loss: LossDetails | undefined;
   /** Leases of it whose callers have not given them back. */
   leases = 0;
   /** Scripts of the application's that run under it and are not answered. */
@@ -348,8 +353,10 @@ export class Hold implements Timed {
   #read(ownership: Ownership, sentAt: number, driftBefore: number): void {
     this.unread--;
     // A process that was busy, or a slow server: a confirmation counts from when it was sent, whenever it is read.
-    if (ownership.state === 'unknown') void ownership.late?.then((late) => this.#readLate(late, sentAt, driftBefore));
-    else this.#apply(ownership, sentAt, driftBefore);
+    if (ownership.state === 'unknown') {
+      this.failure = ownership.cause;
+      void ownership.late?.then((late) => this.#readLate(late, sentAt, driftBefore));
+    } else this.#apply(ownership, sentAt, driftBefore);
   }
 
   #readLate(late: Ownership, sentAt: number, driftBefore: number): void {
@@ -375,6 +382,7 @@ export class Hold implements Timed {
   /** Redis said, in answer to a request that was sent then, that its key lives until `until`. */
   confirmed(until: number, sentAt: number, driftBefore: number): void {
     const keyUntil = Math.floor(until);
+    this.failure = undefined;
     // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
     this.keyUntil = this.isSuspectAt(driftBefore) ? keyUntil : Math.max(this.keyUntil, keyUntil);
     this.sentAt = Math.max(this.sentAt, Math.floor(sentAt));
@@ -392,7 +400,7 @@ export class Hold implements Timed {
   loseIfDue(now = clock.now()): void {
     if (this.lease === undefined || now < this.until) return;
     if (this.unread > 0) this.reading ??= this.#readThenLose();
-    else this.#loseByDeadline();
+    else this.#loseByDeadline(this.failure === undefined ? 'not asked' : 'not confirmed');
   }
 
   async #readThenLose(): Promise<void> {
@@ -400,21 +408,23 @@ export class Hold implements Timed {
     await clock.immediate();
     await clock.immediate();
     this.reading = undefined;
-    if (this.isHeld && clock.now() >= this.until) this.#loseByDeadline();
+    if (this.isHeld && clock.now() >= this.until) this.#loseByDeadline('not confirmed');
   }
 
-  #loseByDeadline(): void {
+  #loseByDeadline(how: LossDetails['how']): void {
     const now = clock.now();
     if (now < this.keyUntil && this.lease?.endSome?.(now)) {
       this.#watchdog?.moved(this);
       return;
     }
-    this.lose(this.mayRenewAt(this.until) ? 'unconfirmed' : 'expired');
+    if (this.mayRenewAt(this.until)) this.lose('unconfirmed', { how, cause: this.failure });
+    else this.lose('expired', { how: 'ttl over' });
   }
 
-  lose(reason: LockLostReason): void {
+  lose(reason: LockLostReason, details?: LossDetails): void {
     const { lease } = this;
     if (lease === undefined) return;
+    this.loss = details;
     this.#watchdog?.remove(this);
     this.#state = become.lost(this.#state);
     this.lease = undefined;

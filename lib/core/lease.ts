@@ -13,7 +13,7 @@ import type { AcquireMessage, LockMessage, LostMessage, ReleaseMessage, RenewedM
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
-import { CapturedContext, clock, drift } from '../internal/clock';
+import { clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
 import { checkedOptions, ttl as checkedTtl, inOneLine, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
@@ -21,6 +21,7 @@ import type { HeldCall } from './backend';
 import { repeated } from './give-back';
 import { endOfLease, type Hold } from './hold';
 import type { RedisLock } from './lock';
+import { type LossDetails, LossSignal, lossError } from './loss';
 import { assertTravels, passportText } from './passport';
 import type { Released } from './protocol';
 import type { LockRequest } from './request';
@@ -66,6 +67,8 @@ export class RedisLease implements HeldLease {
   #state: LeaseState = 'held';
   /** Why it was lost. */
   #loss: LockLostReason | undefined;
+  /** How, where this process knows that. */
+  #details: LossDetails | undefined;
   #lossSignal: LossSignal | undefined;
   #unlocking: Promise<void> | undefined;
   /** When `unlock` was called: whole ms. */
@@ -142,7 +145,7 @@ export class RedisLease implements HeldLease {
     if (this.remaining > 0) return;
     this.#hold.loseIfDue();
     this.#assertNotOver();
-    throw new LockLostError(this.key, 'unconfirmed');
+    throw this.#error({ how: this.#hold.isSuspectAt(drift()) ? 'suspended' : 'not confirmed' });
   }
 
   /** Whether it was lost. Ends it first if its deadline has come: then its listeners run now. */
@@ -153,7 +156,12 @@ export class RedisLease implements HeldLease {
 
   /** A fresh error that says how the lease was lost. */
   lossError(result?: unknown, options?: ErrorOptions): LockLostError {
-    return new LockLostError(this.key, this.#loss ?? 'unconfirmed', result, options);
+    return this.#error(this.#details, result, options);
+  }
+
+  #error(details: LossDetails | undefined, result?: unknown, options?: ErrorOptions): LockLostError {
+    const { connection } = this.#lock.services;
+    return lossError(this, this.#loss ?? 'unconfirmed', details, connection, result, options);
   }
 
   /** See `Lease.renew`; `limit` in ms. */
@@ -235,6 +243,7 @@ export class RedisLease implements HeldLease {
     // A subscriber that hears of its end may find the loss.
     this.#state = become[this.isUnlocked ? 'lost and unlocked' : 'lost'](this.#state);
     this.#loss = reason;
+    this.#details = this.#isOver(reason) ? { how: 'ttl over' } : this.#hold.loss;
   }
 
   tellLoss(reason: LockLostReason): void {
@@ -325,6 +334,12 @@ export class RedisLease implements HeldLease {
   /** Until when it may be relied on. */
   get #until(): number {
     return Math.min(this.#hold.keyUntil, this.endsAt);
+  }
+
+  /** It was not to be renewed, and its ttl was over when its key was gone. */
+  #isOver(reason: LockLostReason): boolean {
+    const now = clock.now();
+    return reason === 'expired' && now >= this.#until && now >= (this.renewUntil ?? Number.POSITIVE_INFINITY);
   }
 
   #assertNotOver(): void {
@@ -431,6 +446,7 @@ export class RedisLease implements HeldLease {
   #foundLost(reason: LockLostReason): LockLostError {
     this.#state = become['lost and unlocked'](this.#state);
     this.#loss = reason;
+    if (this.#isOver(reason)) this.#details = { how: 'ttl over' };
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss(reason);
     return this.lossError();
@@ -452,22 +468,6 @@ export class RedisLease implements HeldLease {
 
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
-  }
-}
-
-/**
- * The signal that aborts when a lease is lost. Its listeners run in the async context in which the signal was first
- * asked for, and never in the context of the code that finds the loss.
- */
-export class LossSignal extends CapturedContext {
-  readonly #controller = new AbortController();
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
-  abort(reason: Error): void {
-    this.runInAsyncScope(() => this.#controller.abort(reason));
   }
 }
 

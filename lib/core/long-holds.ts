@@ -1,7 +1,10 @@
-import { type WarningListener, warn } from '../api/warnings';
+import { inWords, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import type { RedisLease } from './lease';
+
+/** ms until a lease is looked at again of which Redis has been asked whether it is still held. */
+const LOOK_AGAIN = 250;
 
 /** When a lease began, and where it was asked for, if that is known. */
 interface Begun {
@@ -51,19 +54,25 @@ export class LongHolds {
   #tick(): void {
     const now = clock.now();
     for (const [lease, begun] of this.#leases) {
-      const { at, due, origin } = begun;
+      const { at, origin } = begun;
+      // After a pause of the process it may be over, and nobody has noticed it yet; or an answer says it in a moment.
+      if (begun.due <= now && lease.checkLost()) continue;
+      if (begun.due <= now && lease.remaining === 0) begun.due = now + LOOK_AGAIN;
+      const { due } = begun;
       if (due <= now) begun.due = now + (now - at);
       this.#timer.by(begun.due, now);
       // The listener may close the registry, which leaves no timer behind.
-      if (due <= now) this.#warn(lease, Math.round((now - at) / 1_000), origin?.stack);
+      if (due <= now) this.#warn(lease, inWords(now - at), origin?.stack);
       // Leases behind it began later.
       if (due > now && due <= at + this.#warnAfter) return;
     }
   }
 
-  #warn({ key, owner, isRenewed }: RedisLease, seconds: number, stack: string | undefined): void {
-    const end = isRenewed ? 'and it is renewed until it is unlocked' : 'and it ends with its ttl';
-    const message = `This process has held lock "${key}" for ${seconds} s, ${end} (owner ${owner})`;
+  #warn({ hold, key, owner, isRenewed }: RedisLease, held: string, stack: string | undefined): void {
+    const renewed =
+      hold.failure === undefined ? 'and it is renewed until it is unlocked' : 'and its last renewal failed';
+    const end = isRenewed ? renewed : 'and it ends with its ttl';
+    const message = `This process has held lock "${key}" for ${held}, ${end} (owner ${owner})`;
     warn(this.#onWarning, { code: 'LONG_HOLD', message, key, ...(stack === undefined ? {} : { stack }) });
   }
 }

@@ -1,7 +1,7 @@
 import type { LockState } from '../api/distributed-lock';
 import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
 import { isDetached, isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
-import { type LockHolder, type WarningListener, warn } from '../api/warnings';
+import { inWords, type LockHolder, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import { BackgroundPauses, WakeTimer } from '../internal/timers';
@@ -120,10 +120,10 @@ export class OpenWaits {
     if (first === undefined || this.#warnAfter === Number.POSITIVE_INFINITY) return;
     const { key } = first;
     const holder = lock && holderOf(lock, state, waits);
-    const seconds = Math.round((clock.now() - first.startedAt) / 1000);
+    const waited = inWords(clock.now() - first.startedAt);
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
-    const silence = isSilent() ? `. Redis has not answered for ${Math.round(this.#silenceAbout(lock) / 1000)} s` : '';
-    const message = `${callers} waited for lock "${key}" for ${seconds} s: ${describe(holder, state)}${silence}`;
+    const silence = isSilent() ? `. Redis has not answered for ${inWords(this.#silenceAbout(lock))}` : '';
+    const message = `${callers} waited for lock "${key}" for ${waited}: ${describe(holder, state)}${silence}`;
     warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
   }
 

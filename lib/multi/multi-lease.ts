@@ -1,7 +1,8 @@
 import { inspect } from 'node:util';
 import type { MultiLease } from '../api/distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../api/errors';
-import { LossSignal, leaseText } from '../core/lease';
+import { leaseText } from '../core/lease';
+import { LossSignal } from '../core/loss';
 import { doesNotTravel } from '../core/passport';
 import type { EndOfHold, HeldLease } from '../core/unlock-order';
 

@@ -1,0 +1,66 @@
+import type { LockLostReason } from '../api/distributed-lock';
+import { LockLostError } from '../api/errors';
+import { CapturedContext } from '../internal/clock';
+import { causeOf, reasonOf } from '../redis/failure';
+
+/** What is known of a loss beside its reason. */
+export interface LossDetails {
+  /**
+   * `ttl over`: it was not to be renewed, and its ttl has ended. `not asked`: no renewal was sent in time, as by a process
+   * that stood still. `not confirmed`: a renewal failed, or was not answered in time. `suspended`: the machine was, and the
+   * lease was not confirmed since.
+   */
+  readonly how: 'ttl over' | 'not asked' | 'not confirmed' | 'suspended';
+  /** What the last renewal failed with, if it failed. */
+  readonly cause?: unknown;
+}
+
+/** The lease that was lost. */
+interface Lost {
+  readonly key: string;
+  /** ms */
+  readonly ttl: number;
+}
+
+/** The error of a loss. `connection`: where it was lost for want of an answer, its last error may say why. */
+export function lossError(
+  { key, ttl }: Lost,
+  reason: LockLostReason,
+  details: LossDetails | undefined,
+  connection: { readonly lastError: unknown },
+  result: unknown,
+  options: ErrorOptions = {},
+): LockLostError {
+  if (details === undefined) return new LockLostError(key, reason, result, options);
+  const cause = details.how === 'not confirmed' ? causeOf(details.cause, connection) : undefined;
+  const own = cause === undefined ? {} : { cause };
+  return new LockLostError(key, reason, result, { ...own, ...options, why: explained(details.how, ttl, cause) });
+}
+
+function explained(how: LossDetails['how'], ttl: number, cause: unknown): string {
+  if (how === 'ttl over')
+    return `its ttl of ${ttl} ms was over, and it was not to be renewed: see \`renew\` and \`maxHold\``;
+  if (how === 'not asked') {
+    return 'it was not renewed in time: this process stood still, or its event loop was blocked';
+  }
+  if (how === 'suspended')
+    return 'the machine was suspended, or its clock was set, and Redis has not confirmed it since';
+  const late = 'Redis did not confirm it in time';
+  return cause === undefined ? late : `${late} (${reasonOf(cause)})`;
+}
+
+/**
+ * The signal that aborts when a lease is lost. Its listeners run in the async context in which the signal was first
+ * asked for, and never in the context of the code that finds the loss.
+ */
+export class LossSignal extends CapturedContext {
+  readonly #controller = new AbortController();
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: Error): void {
+    this.runInAsyncScope(() => this.#controller.abort(reason));
+  }
+}
