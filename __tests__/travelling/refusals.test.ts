@@ -12,6 +12,24 @@ const text = (change: (fields: string[]) => unknown = () => undefined) => {
   return fields.join(' ');
 };
 
+it('A text that was adopted before is told so, and by whom where that is known', async () => {
+  const registry = new InMemoryLockRegistry();
+  const other = new InMemoryLockRegistry({ locks: registry.locks });
+  const passport = await (await registry.obtain('key').lock()).detach();
+  const lease = await registry.adopt(passport);
+  const again = 'Lock "key" was lost (stolen): it was adopted already, by this registry, which holds it';
+  await expect(registry.adopt(passport)).rejects.toThrow(again);
+  await expect(other.adopt(passport)).rejects.toThrow(
+    '(stolen): another owner has its key: it was adopted already, or',
+  );
+  await lease.unlock();
+  const over = 'Lock "key" was lost (expired): it was adopted already and is over, its ttl ended before, or its key';
+  for (const one of [registry, other]) await expect(one.adopt(passport)).rejects.toThrow(over);
+  const next = await registry.obtain('key').lock();
+  await expect(registry.adopt(passport)).rejects.toThrow('another owner has its key: it was adopted already, or');
+  await next.unlock();
+});
+
 describe('What adopt() refuses', () => {
   const registry = new InMemoryLockRegistry();
   const refusal = (passport: unknown, options?: object) =>

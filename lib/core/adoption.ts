@@ -24,7 +24,7 @@ interface Adoption {
 export class Adoptions {
   readonly #services: LockServices;
   /** The locks of adopted leases that are held, by key. */
-  readonly #locks = new Map<string, RedisLock>();
+  readonly #locks = new Map<string, AdoptedLock>();
   /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
   readonly #pauses = new BackgroundPauses();
@@ -57,7 +57,7 @@ export class Adoptions {
         () => this.#failed(adoption, passport, options),
       );
       const answer = await adopting;
-      if (typeof answer === 'string') throw new LockLostError(lock.key, answer);
+      if (typeof answer === 'string') throw notAdopted(lock.key, answer, this.#locks.get(lock.key)?.from === from);
       return answer;
     } finally {
       lock.runs--;
@@ -84,7 +84,7 @@ export class Adoptions {
       adopted: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
-    const adopted = new AdoptedLock(lock, services, protocol, this.#locks);
+    const adopted = new AdoptedLock(lock, from, services, protocol, this.#locks);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 
@@ -116,11 +116,20 @@ export class Adoptions {
 class AdoptedLock extends RedisLock {
   readonly #lock: RedisLock;
   readonly #protocol: LockProtocol;
-  readonly #held: Map<string, RedisLock>;
+  readonly #held: Map<string, AdoptedLock>;
+  /** The value under which its lease was detached. */
+  readonly from: string;
 
   /** `lock`: that of its key. `protocol`: that of its hold, once it is adopted. `held`: where it is while it has a lease. */
-  constructor(lock: RedisLock, services: LockServices, protocol: LockProtocol, held: Map<string, RedisLock>) {
+  constructor(
+    lock: RedisLock,
+    from: string,
+    services: LockServices,
+    protocol: LockProtocol,
+    held: Map<string, AdoptedLock>,
+  ) {
     super(lock.key, services);
+    this.from = from;
     this.#lock = lock;
     this.#protocol = protocol;
     this.#held = held;
@@ -142,6 +151,16 @@ class AdoptedLock extends RedisLock {
     if (this.#held.get(this.key) === this) this.#held.delete(this.key);
     this.#lock.leaseOver(lease);
   }
+}
+
+/** `isHere`: this registry has adopted the lease, and holds it. Else nobody knows who has. */
+function notAdopted(key: string, reason: NotHeld, isHere: boolean): LockLostError {
+  const gone =
+    'it was adopted already and is over, its ttl ended before, or its key was deleted, as by a forced unlock';
+  const taken = isHere
+    ? 'it was adopted already, by this registry, which holds it'
+    : 'another owner has its key: it was adopted already, or was over when that one took the lock';
+  return new LockLostError(key, reason, undefined, { why: reason === 'stolen' ? taken : gone });
 }
 
 /** In the form of a refusal by Redis: who gives an adoption back does not try again at once, and the follow-up goes on. */
