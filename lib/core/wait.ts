@@ -66,6 +66,23 @@ export class Step<T> {
   }
 }
 
+/** When the call was made that what is called now is a part of: on the monotonic clock. */
+let callAround: number | undefined;
+
+/**
+ * Makes a call that is a part of another one, and has its public options only. How long Redis has been silent is counted
+ * from that one: else a call of several parts would wait for a silent Redis once for each of them.
+ */
+export function asPartOf<T>(whole: Pick<Wait, 'calledAt'>, call: () => T): T {
+  const before = callAround;
+  callAround = whole.calledAt;
+  try {
+    return call();
+  } finally {
+    callAround = before;
+  }
+}
+
 /**
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
  * signal, or `close` of the registry). A caller of one lock waits through this object, in this process and in Redis. A
@@ -79,7 +96,7 @@ export class Wait implements Linked<Wait> {
   /** The key of its lock. */
   readonly key: string;
   readonly startedAt = clock.now();
-  /** When the caller called: for a lock of a multi-key lock, that one. */
+  /** When the caller called: for a lock of a multi-key lock, and for a segment, the call that it is a part of. */
   readonly calledAt: number;
   readonly signal: AbortSignal | undefined;
   /** The caller does not wait: it makes one attempt. */
@@ -107,7 +124,7 @@ export class Wait implements Linked<Wait> {
   /** `waitTime` in ms. `around`: that of a multi-key lock. */
   constructor(key: string, waitTime: number, signal: AbortSignal | undefined, around?: Wait) {
     this.key = key;
-    this.calledAt = around?.startedAt ?? this.startedAt;
+    this.calledAt = around?.startedAt ?? callAround ?? this.startedAt;
     this.trace = around?.trace;
     this.holdsOthers = around?.holdsOthers ?? false;
     this.isSingleAttempt = waitTime === 0;

@@ -4,7 +4,7 @@ import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '..
 import type { SegmentedLockOptions } from '../api/options';
 import { checkedLockOptions } from '../core/request';
 import type { HeldLease } from '../core/unlock-order';
-import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
+import { asPartOf, LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CapturedContext, Timer } from '../internal/clock';
 import { knownAcrossCopies } from '../internal/copies';
 import {
@@ -433,14 +433,15 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
     const entered = await wait.suspend<number | 'busy'>(limit, (resume, fail) => {
       const contendFor = ({ index, lock }: (typeof others)[number], left: number): void => {
         const all = { ...options, waitTime: left, signal };
-        const running = lock.run((lease) => {
+        const entering = (lease: Lease): T | PromiseLike<T> => {
           if (isOver) {
             (lease as Partial<HeldLease>).endMinHold?.();
             throw LEFT;
           }
           resume(index);
           return task(lease, index);
-        }, all);
+        };
+        const running = asPartOf(wait, () => lock.run(entering, all));
         tasks.set(index, running);
         running.catch((error: unknown) => {
           // The wait is over once a segment is entered. An error inside is reported by the task's promise: it may be the
