@@ -198,3 +198,67 @@ it('A connection for messages that fails is made anew after 50 ms, and then afte
   await time.advance(4_000);
   expect(tried.slice(1).map((at, i) => at - (tried[i] as number))).toEqual([50, 100, 200, 400, 800, 1_000, 1_000]);
 });
+
+/** As Bun's client behaves that has tried to connect as often as its options say. */
+class GivenUp extends RedisClientOfBun {
+  override connected = true;
+  isUp = true;
+  tries = 0;
+
+  override async send(): Promise<unknown> {
+    if (!this.connected)
+      throw Object.assign(new Error('Connection has failed'), { code: 'ERR_REDIS_CONNECTION_CLOSED' });
+    return 'PONG';
+  }
+
+  async connect(): Promise<void> {
+    this.tries++;
+    await Promise.resolve();
+    if (!this.isUp) throw new Error('Connection closed');
+    this.connected = true;
+  }
+
+  override close(): void {
+    super.close();
+    this.connected = false;
+  }
+}
+
+it("A client of Bun's that has given up is connected again by the next command, once for all of them, and that is noticed", async () => {
+  const redis = new GivenUp();
+  const client = fromBun(redis);
+  const ready = jest.fn();
+  client.on?.('ready', ready);
+  await client.eval('return 1');
+  redis.connected = false;
+  expect(await Promise.all([client.eval('return 1'), client.eval('return 2')])).toEqual(['PONG', 'PONG']);
+  expect([redis.tries, ready.mock.calls.length]).toEqual([1, 1]);
+});
+
+it("A client of Bun's that has given up is tried again with each command while Redis is away, and the command fails", async () => {
+  const redis = new GivenUp();
+  const client = fromBun(redis);
+  await client.eval('return 1');
+  Object.assign(redis, { connected: false, isUp: false });
+  for (const tries of [1, 2]) {
+    await expect(client.eval('return 1')).rejects.toThrow('Connection has failed');
+    expect(redis.tries).toBe(tries);
+  }
+  redis.isUp = true;
+  expect(await client.eval('return 1')).toBe('PONG');
+});
+
+it("A client of Bun's that the application has closed stays closed until the application connects it", async () => {
+  const redis = new GivenUp();
+  const client = fromBun(redis);
+  await client.eval('return 1');
+  redis.close();
+  expect(redis.isClosed).toBe(true);
+  await expect(client.eval('return 1')).rejects.toThrow('Connection has failed');
+  expect(redis.tries).toBe(0);
+  await redis.connect();
+  expect(await client.eval('return 1')).toBe('PONG');
+  redis.connected = false;
+  expect(await client.eval('return 1')).toBe('PONG');
+  expect(redis.tries).toBe(2);
+});

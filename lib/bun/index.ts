@@ -1,4 +1,5 @@
 import type { MessageListener, RedisSubscriber } from '../api/options';
+import { within } from '../internal/clock';
 import { type Listening, PlacedChannels } from '../redis/channels';
 import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { answered, isErrorLike, ReplyError } from '../redis/failure';
@@ -28,7 +29,9 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
 
 /**
  * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its
- * own, made with `duplicate()`. The client stays the caller's: it is neither changed nor closed.
+ * own, made with `duplicate()`. The client stays the caller's, and is never closed. Bun gives up after `maxRetries` tries
+ * to connect again: then the next command connects it, unless the application has closed it, which shows in its method
+ * `close` only. So that is watched.
  *
  * A registry on Bun's client has no `minReplicas`, no sharded channels and no cluster, since that client has none of
  * them. A reconnect of the client is not noticed: a lease that a restarted server forgot is found lost at its next
@@ -63,6 +66,14 @@ function isBunRedis(value: unknown): value is BunInternals {
   return missingMembers(value, KIND).length === 0;
 }
 
+/** ms in which a client that had given up may connect, for the command that needs it. Later ones find it connected. */
+const CONNECTING = 250;
+
+/** Bun has given up to connect, or the application has closed the client: nothing was sent. */
+function isGivenUp(error: unknown): boolean {
+  return isErrorLike(error) && /^Connection has failed$/i.test(error.message);
+}
+
 /** ms that Redis has to confirm a channel. */
 const CONFIRMING = 5_000;
 
@@ -84,10 +95,20 @@ class BunClient extends PlacedChannels implements RedisClient {
   readonly #listeners = new Set<() => void>();
   /** The client connects with its first command, which may take long. */
   #wasConnected = false;
+  /** The application has closed the client: it stays so until the application connects it. */
+  #isClosed = false;
+  /** While the client connects again that had given up. */
+  #connecting: Promise<void> | undefined;
 
   constructor(redis: BunInternals) {
     super();
     this.#redis = redis;
+    // Bun has no other sign of it: a client that has given up looks the same.
+    const { close } = redis;
+    redis.close = () => {
+      this.#isClosed = true;
+      close.call(redis);
+    };
   }
 
   get isReady(): boolean {
@@ -107,12 +128,35 @@ class BunClient extends PlacedChannels implements RedisClient {
 
   protected async command([name = '', ...args]: readonly string[]): Promise<unknown> {
     try {
-      const reply = await this.#redis.send(name, args);
-      this.#wasConnected = true;
-      return reply;
+      return await this.#send(name, args);
     } catch (error) {
-      throw asServerError(error);
+      if (this.#isClosed || !isGivenUp(error)) throw asServerError(error);
+      await within(CONNECTING, this.#connectAgain());
+      if (!this.#redis.connected) throw error;
     }
+    return this.#send(name, args).catch((error: unknown) => {
+      throw asServerError(error);
+    });
+  }
+
+  async #send(name: string, args: string[]): Promise<unknown> {
+    const reply = await this.#redis.send(name, args);
+    this.#wasConnected = true;
+    // The application has connected it again.
+    this.#isClosed = false;
+    return reply;
+  }
+
+  /** Once for all commands that need it. Never rejects: Bun tries as often as its options say. */
+  #connectAgain(): Promise<void> {
+    this.#connecting ??= this.#redis
+      .connect()
+      .then(
+        () => this.restored(),
+        () => undefined,
+      )
+      .finally(() => (this.#connecting = undefined));
+    return this.#connecting;
   }
 
   protected addressFor(): string {
