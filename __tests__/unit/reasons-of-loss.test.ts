@@ -68,6 +68,13 @@ it('A loss of a renewed lease in a process that stood still does not blame Redis
   });
 });
 
+it('A loss of a lease whose ttl is some ms says that, as of one who meant seconds', async () => {
+  const lease = await create({ expireAfter: 30 }).obtain('key').lock();
+  time.now += 50;
+  time.wallNow += 50;
+  expect(() => lease.assertHeld()).toThrow('or its event loop was blocked; its ttl was 30 ms');
+});
+
 it('A lease that is not held for certain since the machine was suspended says so', async () => {
   const lease = await create().obtain('key').lock();
   time.wallNow += 60_000;

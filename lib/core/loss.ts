@@ -15,6 +15,9 @@ export interface LossDetails {
   readonly cause?: unknown;
 }
 
+/** ms; a ttl below is said in the error. */
+const SHORT = 1_000;
+
 /** The lease that was lost. */
 interface Lost {
   readonly key: string;
@@ -40,13 +43,15 @@ export function lossError(
 function explained(how: LossDetails['how'], ttl: number, cause: unknown): string {
   if (how === 'ttl over')
     return `its ttl of ${ttl} ms was over, and it was not to be renewed: see \`renew\` and \`maxHold\``;
+  // Who gives seconds loses a lease at once, and wonders.
+  const short = ttl < SHORT ? `; its ttl was ${ttl} ms` : '';
   if (how === 'not asked') {
-    return 'it was not renewed in time: this process stood still, or its event loop was blocked';
+    return `it was not renewed in time: this process stood still, or its event loop was blocked${short}`;
   }
   if (how === 'suspended')
     return 'the machine was suspended, or its clock was set, and Redis has not confirmed it since';
   const late = 'Redis did not confirm it in time';
-  return cause === undefined ? late : `${late} (${reasonOf(cause)})`;
+  return (cause === undefined ? late : `${late} (${reasonOf(cause)})`) + short;
 }
 
 /**
