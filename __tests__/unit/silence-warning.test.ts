@@ -151,6 +151,20 @@ it('Renewals that Redis answers with errors are warned of like a silence, and th
   expect(warnings[0]?.message).toMatch(/confirmed no renewal for 1\d\.\d s: .*1 lease and 0 waiting callers/);
 });
 
+it('Renewals that fail are warned of with all leases that are affected, also those that were not due yet, and the answer', async () => {
+  open({ expireAfter: 15_000 });
+  await registry.obtain('first').lock();
+  await time.advance(4_000);
+  for (const key of ['b', 'c', 'd']) await registry.obtain(key).lock({ ttl: 60_000, renew: true });
+  const down = new Error('CLUSTERDOWN The cluster is down');
+  redis.evalSha.mockRejectedValue(down);
+  await time.advance(8_000);
+  expect(codes()).toEqual(['REDIS_SILENT']);
+  expect(warnings[0]?.silence?.leases).toBe(4);
+  expect(warnings[0]?.message).toMatch(/. Its last answer was: CLUSTERDOWN The cluster is down$/);
+  expect(warnings[0]?.cause).toBe(down);
+});
+
 it('No silence is warned of after a block of the event loop, where the answers only have to be read', async () => {
   open();
   redis.evalSha.mockImplementation(() => new Promise((resolve) => answers.push(() => resolve([60_000, 'another:1']))));
@@ -206,7 +220,12 @@ it('A silence is that of the servers which were asked, from the first request on
     looks++;
     return inUse as unknown as InUse;
   };
-  const silent = new SilenceWarning(connection as unknown as Connection, count, (one) => void warnings.push(one));
+  const silent = new SilenceWarning(
+    connection as unknown as Connection,
+    count,
+    (one) => void warnings.push(one),
+    () => undefined,
+  );
   silent.notice();
   await time.advance(0);
   expect(warnings).toEqual([

@@ -1,8 +1,8 @@
 import { type SilenceOfRedis, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
-import { WakeTimer } from '../internal/timers';
+import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { messageOf } from '../redis/failure';
+import { isServerAnswer, messageOf } from '../redis/failure';
 import { SILENT_FOR } from '../redis/silence';
 import { SILENT } from './availability';
 import type { Hold } from './hold';
@@ -32,6 +32,8 @@ interface Affected extends Omit<SilenceOfRedis, 'duration' | 'isOver'> {
   readonly isLong: boolean;
   /** When the lease that is the longest overdue was confirmed. */
   readonly overdueSince: number | undefined;
+  /** What the last renewal of one of the leases failed with. */
+  readonly failure: unknown;
 }
 
 interface Begun {
@@ -49,6 +51,8 @@ interface Begun {
 export class SilenceWarning {
   readonly #connection: Connection;
   readonly #inUse: () => InUse;
+  readonly #askAboutAll: () => void;
+  readonly #pauses = new BackgroundPauses();
   readonly #onWarning: WarningListener;
   readonly #timer = new WakeTimer(() => this.#look(), false);
   /** The silence that was warned of, until it is over. */
@@ -56,8 +60,10 @@ export class SilenceWarning {
   #isReading = false;
   #isClosed = false;
 
-  constructor(connection: Connection, inUse: () => InUse, onWarning: WarningListener) {
+  /** `askAboutAll` asks Redis about every hold. */
+  constructor(connection: Connection, inUse: () => InUse, onWarning: WarningListener, askAboutAll: () => void) {
     this.#connection = connection;
+    this.#askAboutAll = askAboutAll;
     this.#inUse = inUse;
     this.#onWarning = onWarning;
   }
@@ -71,6 +77,7 @@ export class SilenceWarning {
   close(): void {
     this.#isClosed = true;
     this.#timer.close();
+    this.#pauses.close();
   }
 
   async #readThenWarn(): Promise<void> {
@@ -78,22 +85,30 @@ export class SilenceWarning {
     // After a block of the event loop, answers lie unread. The current turn may have passed the point of reading already.
     await clock.immediate();
     await clock.immediate();
+    let now = clock.now();
+    let affected = this.#count(now);
+    if (!this.#isClosed && affected.silentSince === undefined && affected.overdueSince !== undefined) {
+      // Redis answers with errors. Other leases are not due yet: all are asked about, so that the warning counts them too.
+      this.#askAboutAll();
+      await this.#pauses.pause(SILENT);
+      now = clock.now();
+      affected = this.#count(now);
+    }
     this.#isReading = false;
-    const now = clock.now();
-    const { silentLock, silentSince, isLong, overdueSince, ...counts } = this.#count(now);
+    const { silentLock, silentSince, isLong, overdueSince, failure, ...counts } = affected;
     if (this.#isClosed || (!isLong && overdueSince === undefined)) return;
     const since = silentSince ?? overdueSince ?? now;
     this.#begun = { since, lock: silentLock };
     this.#timer.by(now + LOOK_EVERY, now);
     const silence: SilenceOfRedis = { ...counts, duration: now - since, isOver: false };
     const what = silentSince === undefined ? 'confirmed no renewal' : 'not answered';
-    this.#warn(silence, `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`);
+    this.#warn(silence, `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`, failure);
   }
 
   #look(): void {
     const now = clock.now();
     const { since, lock } = this.#begun as Begun;
-    const { silentLock, silentSince, isLong, overdueSince, ...counts } = this.#count(now);
+    const { silentLock, silentSince, isLong, overdueSince, failure, ...counts } = this.#count(now);
     // Callers may have left without an answer.
     const isSilent = lock !== undefined && this.#connection.unansweredSince(lock) !== undefined;
     if (isSilent || silentSince !== undefined || overdueSince !== undefined) {
@@ -122,25 +137,29 @@ export class SilenceWarning {
     let leases = 0;
     let firstLeaseEndsIn: number | undefined;
     let overdueSince: number | undefined;
+    let failure: unknown;
     for (const lock of locks) {
       for (const { hold, isUnlocked, remaining } of lock.leases) {
         const isLate = isOverdue(hold, now);
         if (isLate) overdueSince = Math.min(overdueSince ?? now, hold.sentAt);
-        if (!isSilent(lock.names.lock) && !isLate) continue;
+        if (!isSilent(lock.names.lock) && !isLate && hold.failure === undefined) continue;
         // Its release is unanswered.
         if (isUnlocked) continue;
+        failure ??= hold.failure;
         leases++;
         firstLeaseEndsIn = Math.min(firstLeaseEndsIn ?? remaining, remaining);
       }
     }
-    return { leases, waiters, firstLeaseEndsIn, silentLock, silentSince, isLong, overdueSince };
+    return { leases, waiters, firstLeaseEndsIn, silentLock, silentSince, isLong, overdueSince, failure };
   }
 
-  #warn(silence: SilenceOfRedis, what: string): void {
+  #warn(silence: SilenceOfRedis, what: string, failure?: unknown): void {
     const { lastError } = this.#connection;
-    const isKnown = lastError !== undefined && !silence.isOver;
-    const message = isKnown ? `${what}. The last error of the client was: ${messageOf(lastError)}` : what;
-    warn(this.#onWarning, { code: 'REDIS_SILENT', message, silence, ...(isKnown ? { cause: lastError } : {}) });
+    const answer = isServerAnswer(failure) ? failure : undefined;
+    const cause = silence.isOver ? undefined : (answer ?? lastError);
+    const said = answer === undefined ? 'The last error of the client was' : 'Its last answer was';
+    const message = cause === undefined ? what : `${what}. ${said}: ${messageOf(cause)}`;
+    warn(this.#onWarning, { code: 'REDIS_SILENT', message, silence, ...(cause === undefined ? {} : { cause }) });
   }
 }
 

@@ -77,7 +77,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const { onWarning, warnAfter, warnHeldAfter } = settings;
     const inUse = () => ({ locks: this.#inUse, awaited: waits.awaited });
     const usedAs = `a lock of type ${settings.lockType}`;
-    const silence = new SilenceWarning(connection, inUse, onWarning);
+    const silence = new SilenceWarning(connection, inUse, onWarning, () => watchdog.askAboutAll());
     const waits = new OpenWaits(warnAfter, onWarning, connection);
     const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
     this.#silence = silence;
