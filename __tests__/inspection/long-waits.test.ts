@@ -78,7 +78,7 @@ it('A long wait for a lease that was detached names who has detached it, and is 
     .catch((reason) => reason);
   expect(error.message).toMatch(/ 400 ms: \S+ detached its lease, and its key expires in \d+ ms/);
   expect(warnings[0]?.message).toMatch(
-    / s: \S+ detached its lease, and its key expires in \d+ ms unless it is renewed$/,
+    / ms: \S+ detached its lease, and its key expires in \d+ ms unless it is renewed$/,
   );
   await registry.close({ timeout: 0 });
 });

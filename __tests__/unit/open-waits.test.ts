@@ -68,11 +68,12 @@ it.each<[string, WaitedLock | undefined, LockWarning['holder'] | object]>([
   ['web-7:1 unlocked it, and its minHold ends in 500 ms', held(`kept@${THEIRS}`), { isThisProcess: false }],
   [`web-7:1 detached its lease, and ${NO_OWNER_END}`, held(`detached@${THEIRS}`), { isThisProcess: false }],
   [`this process holds it ${of(HERE)}${DEADLOCK}`, held(HERE), { isThisProcess: true, heldFor: undefined }],
-  [`this process holds it, for 71 ms ${of(THEIRS)}${DEADLOCK}`, held(THEIRS, true, 70.6), { heldFor: 70.6 }],
+  [`this process holds it, for 71 ms ${of(THEIRS)}`, held(THEIRS, true, 70.6), { heldFor: 70.6 }],
+  [`this process holds it, for 1101 ms ${of(THEIRS)}${DEADLOCK}`, held(THEIRS, true, 1_101), { heldFor: 1_101 }],
   [
-    `this process holds it, for 70 ms by the last answer ${of(THEIRS)}${DEADLOCK}`,
-    failing({ ...last(THEIRS), heldFor: 70 }),
-    { isThisProcess: true, heldFor: 70 },
+    `this process holds it, for 1200 ms by the last answer ${of(THEIRS)}${DEADLOCK}`,
+    failing({ ...last(THEIRS), heldFor: 1_200 }),
+    { isThisProcess: true, heldFor: 1_200 },
   ],
 ])('A warning about a long wait says: %s (%#)', async (message, lock, holder) => {
   begin(lock);
@@ -86,7 +87,7 @@ it.each<[string, WaitedLock | undefined, LockWarning['holder'] | object]>([
 it('A warning about a long wait says that one of the callers is inside a run that holds the lock', async () => {
   const lock = held(THEIRS);
   begin(lock);
-  begin(lock).scope = { isInside: (name) => name === 'orders:42' };
+  begin(lock).scope = { isInside: (name) => name === 'orders:42', heldKeys: ['42'] };
   await time.advance(1_100);
   expect(said()).toEqual([
     `2 callers have waited for lock "42" for 1 s: this process holds it ${of(THEIRS)}. The caller is inside a \`run\` that holds the lock: this may be a deadlock`,

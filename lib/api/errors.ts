@@ -91,8 +91,15 @@ export class LockTimeoutError extends LockError {
   /** ms until the holder's key expires unless it is renewed, by that answer. */
   readonly remaining: number | undefined;
 
-  constructor(key: string, waitTime: number, holder?: { readonly owner: string; readonly remaining: number }) {
-    super(`Lock "${key}" was not free within ${waitTime} ms${holder === undefined ? '' : described(holder)}`, key);
+  /** `hint`: what is known of why it was not free. */
+  constructor(
+    key: string,
+    waitTime: number,
+    holder?: { readonly owner: string; readonly remaining: number },
+    hint?: string,
+  ) {
+    const held = holder === undefined ? '' : described(holder);
+    super(`Lock "${key}" was not free within ${waitTime} ms${held}${hint === undefined ? '' : `. ${hint}`}`, key);
     this.waitTime = waitTime;
     this.owner = holder && isOwner(holder.owner) ? holder.owner : undefined;
     this.remaining = holder && Math.round(holder.remaining);

@@ -12,6 +12,7 @@ import { LockNames } from '../redis/names';
 import { Call, type Entry } from './acquire';
 import { SILENT } from './availability';
 import type { ScriptRunner } from './backend';
+import { hintAfter } from './deadlocks';
 import type { GivingBack } from './give-back';
 import { type Hold, type LeaseOfHold, ttlFor } from './hold';
 import type { Inspection } from './inspection';
@@ -246,7 +247,7 @@ export class RedisLock implements DistributedLock {
 
   /** @internal The error of a wait that is over. */
   timeoutError({ waitTime }: Pick<LockRequest, 'waitTime'>): LockTimeoutError {
-    return new LockTimeoutError(this.key, waitTime, this.lastHolder);
+    return new LockTimeoutError(this.key, waitTime, this.lastHolder, hintAfter(this, waitTime));
   }
 
   /** @internal What a task under a lease of this lock runs under. */

@@ -1,12 +1,21 @@
 import type { LockState } from '../api/distributed-lock';
 import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
-import { isDetached, isKept, isNamedByDefault, isOwner, nameIn } from '../api/owner-name';
+import {
+  acquiredAtIn,
+  isDetached,
+  isKept,
+  isNamedByDefault,
+  isOwner,
+  isWithoutHolder,
+  nameIn,
+} from '../api/owner-name';
 import { inWords, type LockHolder, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { SILENT } from './availability';
+import { circleOf, describeCircle, mayWaitInCircle } from './deadlocks';
 import type { Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */
@@ -31,6 +40,7 @@ export class OpenWaits {
   readonly #pauses = new BackgroundPauses();
   isClosed = false;
   #whenNone: (() => void) | undefined;
+  readonly #leaveCircles: () => void;
 
   /** `warnAfter` in ms. */
   constructor(warnAfter: number, onWarning: WarningListener, connection: Connection) {
@@ -38,6 +48,12 @@ export class OpenWaits {
     this.#connection = connection;
     this.#together = Math.min(TOGETHER, warnAfter / 10);
     this.#onWarning = onWarning;
+    this.#leaveCircles = mayWaitInCircle(this);
+  }
+
+  /** Those of callers that are still acquiring, also inside a scope that holds the lock. */
+  get open(): Wait[] {
+    return [...this.#waits, ...this.#reentries];
   }
 
   /** From now on `close` interrupts the wait. Throws when the registry is closed, or it was interrupted before. */
@@ -85,6 +101,7 @@ export class OpenWaits {
     this.#warnAfter = Number.POSITIVE_INFINITY;
     this.#timer.close();
     this.#pauses.close();
+    this.#leaveCircles();
   }
 
   #watch({ startedAt }: Wait): void {
@@ -123,7 +140,8 @@ export class OpenWaits {
     const waited = inWords(clock.now() - first.startedAt);
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
     const silence = isSilent() ? `. Redis has not answered for ${inWords(this.#silenceAbout(lock))}` : '';
-    const message = `${callers} waited for lock "${key}" for ${waited}: ${describe(holder, state)}${silence}`;
+    const hint = hintAt(waits, holder);
+    const message = `${callers} waited for lock "${key}" for ${waited}: ${describe(holder, state)}${hint}${silence}`;
     warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
   }
 
@@ -148,17 +166,33 @@ function holderOf(lock: WaitedLock, state: LockState | undefined, waits: readonl
 
 function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
-  const { owner, name = 'another client', remaining, isThisProcess, heldFor, isAroundCaller } = holder;
+  const { owner, name = 'another client', remaining, isThisProcess, heldFor } = holder;
   const lately = state === undefined ? ' by the last answer' : '';
   if (owner === undefined) return `${NO_OWNER}${lately}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
   if (isDetached(owner)) return `${name} detached its lease, and ${keyEnd(remaining)}`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;
   const who = isThisProcess ? `this process holds it${since}` : `${name} holds it`;
-  const deadlock = isAroundCaller
-    ? '. The caller is inside a `run` that holds the lock: this may be a deadlock'
-    : isThisProcess
-      ? '. If the caller is the holder, this is a deadlock: only `run` is re-entrant'
-      : '';
-  return `${who}${lately} (owner ${owner}, ${keyEnd(remaining)})${deadlock}`;
+  return `${who}${lately} (owner ${owner}, ${keyEnd(remaining)})`;
+}
+
+/** What may be wrong, where something is known: a lock that was taken after the caller began to wait is just busy. */
+function hintAt(waits: readonly Wait[], holder: LockHolder | undefined): string {
+  if (holder?.owner === undefined || isWithoutHolder(holder.owner)) return '';
+  if (holder.isAroundCaller) return '. The caller is inside a `run` that holds the lock: this may be a deadlock';
+  const now = clock.now();
+  for (const wait of waits) {
+    const circle = wait.isOver ? undefined : circleOf(wait);
+    if (circle !== undefined) return `. ${describeCircle(circle)}`;
+  }
+  const acquiredAt = acquiredAtIn(holder.owner);
+  const since = acquiredAt === undefined ? Number.POSITIVE_INFINITY : clock.wallNow() - acquiredAt;
+  const heldFor = holder.heldFor ?? since;
+  const longer = waits.filter(({ isOver, startedAt }) => !isOver && heldFor >= now - startedAt);
+  if (longer.length === 0) return '';
+  if (holder.isThisProcess) return '. If the caller is the holder, this is a deadlock: only `run` is re-entrant';
+  const held = longer.find(({ scope }) => (scope?.heldKeys.length ?? 0) > 0)?.scope?.heldKeys ?? [];
+  if (held.length === 0) return '';
+  const keys = held.map((key) => `"${key}"`).join(', ');
+  return `. The caller is inside a \`run\` that holds ${keys}: if ${holder.name ?? 'that client'} waits for that, this is a deadlock`;
 }

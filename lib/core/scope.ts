@@ -79,6 +79,16 @@ export class Scope {
     return false;
   }
 
+  /** The keys of the locks that this scope, and those around it, hold: the innermost first. */
+  get heldKeys(): string[] {
+    const keys: string[] = [];
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
+      const { key } = scope.#lock as { readonly key?: string };
+      if (scope.holds && key !== undefined && !keys.includes(key)) keys.push(key);
+    }
+    return keys;
+  }
+
   get #isOpen(): boolean {
     return this.#lease?.isUnlocked === false;
   }

@@ -110,7 +110,7 @@ export class Wait implements Linked<Wait> {
   /** What it waits for. */
   lock: WaitedLock | undefined;
   /** The scope that the caller stands in. */
-  scope: { isInside(lockName: string): boolean } | undefined;
+  scope: { isInside(lockName: string): boolean; readonly heldKeys: readonly string[] } | undefined;
   /** What is published about it, or about the call that it is a part of, where somebody has subscribed. */
   trace: AcquireMessage | undefined;
   /** What suspends the caller now. */
