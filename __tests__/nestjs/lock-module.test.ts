@@ -264,3 +264,31 @@ describeReal('LockModule', () => {
     );
   });
 });
+
+const compiled = (imports: NonNullable<Parameters<typeof Module>[0]['imports']>, providers: (typeof Jobs)[] = []) =>
+  Test.createTestingModule({ imports: [moduleOf(imports, providers)] }).compile();
+
+it.each<[string, unknown, string]>([
+  ['nothing', undefined, 'got undefined'],
+  ['null', null, 'got null'],
+  ['a text, which may be a secret', 'redis://:secret@host', 'got string'],
+  ['options without a client', { registryKey: 'jobs', password: 'secret' }, 'got an object without it'],
+])('LockModule.forRoot() that is given %s says what it needs', async (_what, options, got) => {
+  const said = `to be an object with \`client\`, ${got}`;
+  expect(() => LockModule.forRoot(options as LockModuleOptions)).toThrow(
+    `Expected the options of LockModule.forRoot ${said}`,
+  );
+  const late = compiled([LockModule.forRootAsync({ useFactory: () => options as LockModuleOptions })]);
+  await expect(late).rejects.toThrow(`Expected the options of LockModule ${said}`);
+});
+
+it('LockModule.forRootAsync() without a factory says that it needs one', () => {
+  expect(() => LockModule.forRootAsync(undefined as never)).toThrow(
+    /LockModule\.forRootAsync .* `useFactory`, got undefined/,
+  );
+});
+
+it('A provider with @Locked without LockModule, and LockModule without forRoot, say what to import', async () => {
+  await expect(compiled([], [lockedJobs()])).rejects.toThrow('import LockModule.forRoot(options) in the root module');
+  await expect(compiled([LockModule])).rejects.toThrow('import LockModule.forRoot(options), and not LockModule');
+});

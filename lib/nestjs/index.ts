@@ -45,7 +45,20 @@ const OPTIONS = Symbol('options of LockModule');
 /** What to do at shutdown about a registry that the module has made. */
 const shutdowns = new WeakMap<LockRegistry, Pick<LockModuleOptions, 'disconnect' | 'closeTimeout'>>();
 
-async function make({ client, disconnect, closeTimeout, ...options }: LockModuleOptions): Promise<LockRegistry> {
+/** Nest shows the name of what a module does not provide. */
+const REGISTRY = Symbol('LockRegistry: import LockModule.forRoot(options), and not LockModule');
+
+/** Throws for what is no object with this member. Quotes nothing of it: a client has a password. */
+function assertOptions(options: unknown, call: string, member: string): void {
+  if (typeof options === 'object' && options !== null && member in options) return;
+  const got =
+    typeof options === 'object' && options !== null ? 'an object without it' : String(options && typeof options);
+  throw new TypeError(`Expected the options of ${call} to be an object with \`${member}\`, got ${got}`);
+}
+
+async function make(given: LockModuleOptions): Promise<LockRegistry> {
+  assertOptions(given, 'LockModule', 'client');
+  const { client, disconnect, closeTimeout, ...options } = given;
   // At shutdown it would be too late.
   if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
   const made: RedisClient & { destroy?(): unknown; disconnect?(): unknown } = await (typeof client === 'function'
@@ -83,10 +96,13 @@ export class LockModule implements BeforeApplicationShutdown, OnApplicationShutd
   }
 
   static forRoot(options: LockModuleOptions): DynamicModule {
+    assertOptions(options, 'LockModule.forRoot', 'client');
     return LockModule.forRootAsync({ useFactory: () => options });
   }
 
-  static forRootAsync({ imports = [], inject = [], useFactory }: LockModuleAsyncOptions): DynamicModule {
+  static forRootAsync(options: LockModuleAsyncOptions): DynamicModule {
+    assertOptions(options, 'LockModule.forRootAsync', 'useFactory');
+    const { imports = [], inject = [], useFactory } = options;
     return {
       module: LockModule,
       global: true,
@@ -94,6 +110,7 @@ export class LockModule implements BeforeApplicationShutdown, OnApplicationShutd
       providers: [
         { provide: OPTIONS, inject, useFactory },
         { provide: LockRegistry, inject: [OPTIONS], useFactory: make },
+        { provide: REGISTRY, useExisting: LockRegistry },
       ],
       exports: [LockRegistry],
     };
@@ -111,7 +128,7 @@ export class LockModule implements BeforeApplicationShutdown, OnApplicationShutd
 
 // Decorators as functions: the library is compiled without the syntax.
 Module({})(LockModule);
-Inject(LockRegistry)(LockModule, undefined, 0);
+Inject(REGISTRY)(LockModule, undefined, 0);
 
 /** Options of `@Locked`. */
 export interface LockedOptions extends LockOptions {
@@ -123,7 +140,7 @@ export interface LockedOptions extends LockOptions {
   skip?: boolean | undefined;
 }
 
-const LOCKS = Symbol('LockRegistry of @Locked');
+const LOCKS = Symbol('LockRegistry of @Locked: import LockModule.forRoot(options) in the root module');
 
 /** What reflect-metadata adds, which Nest needs. */
 type ReflectMetadata = {
