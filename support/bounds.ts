@@ -55,6 +55,8 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/hold:FRESH': 'unit/hold',
   'core/lease:RELEASE_AT_LEAST': 'unit/one-lease',
   'core/lock:LOOP_TURN': 'unit/bounds',
+  'core/long-holds:LOOK_AGAIN': 'because it only says how soon a warning follows that waited for an answer',
+  'core/loss:SHORT': 'unit/reasons-of-loss',
   'core/open-waits:TOGETHER': 'unit/long-holds',
   'core/silence-warning:LOOK_EVERY': 'because it only says how soon the end of a silence is noticed',
   'core/unconnected:INTERVAL': 'because it only says how soon within PATIENCE an attempt follows a connection',
