@@ -448,6 +448,17 @@ it('A grant that replicas do not acknowledge is given back and asked for again, 
   expect(new Set(redis.calls.map((options) => options?.arguments?.[0])).size).toBe(own.sent);
 });
 
+it('A grant that replicas do not acknowledge is asked for again with another owner value, which a late release does not find', async () => {
+  const { registry, own } = unreplicated();
+  own.evalSha.mockRejectedValueOnce(new Error('Socket closed unexpectedly'));
+  expect(await settled(registry.obtain('key').lock())).toMatchObject({ error: LACKING });
+  const owners = own.calls.map((options) => options?.arguments?.[0]);
+  // The attempt that was lost may still be executed: the next one repeats it.
+  expect(owners[1]).toBe(owners[0]);
+  expect(owners.length).toBeGreaterThan(2);
+  expect(new Set(owners).size).toBe(owners.length - 1);
+});
+
 it('A grant that replicas do not acknowledge is given back by a caller that does not wait, without a warning', async () => {
   const { registry, warnings, own } = unreplicated();
   expect(await settled(registry.obtain('key').tryLock())).toMatchObject({ after: 0, error: LACKING });
