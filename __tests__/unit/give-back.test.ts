@@ -54,6 +54,13 @@ function holdOf({ hasQueue = false } = {}): Hold {
   return hold;
 }
 
+it('A hold whose first release has failed with its connection is released by the next try', async () => {
+  const first = Promise.reject(CUT);
+  const given = await time.settled(giving.within(5_000, holdOf(), time.now, first));
+  expect(given).toMatchObject({ after: 10, value: { outcome: 'released', isRepeated: true } });
+  expect(timesOf()).toBe('10');
+});
+
 it.each<[what: string, errors: Error[], endsAt: number, times: string, isDone: boolean]>([
   ['with pauses that are doubled', [CUT, CUT, LOADING, CUT, CUT, CUT, CUT], 9_000, '0 10 30 70 150 310 560 810', true],
   ['not where it is final', [REFUSED], 9_000, '0', false],

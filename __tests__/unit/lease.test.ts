@@ -60,6 +60,18 @@ it('The section of a lease ends once, also where its unlock finds that the lock 
   expect(ended).toHaveLength(1);
 });
 
+it('A listener to the loss of a lease can take the lock again at once', async () => {
+  const lock = createRegistry(redis).registry.obtain('key');
+  const lease = await lock.lock();
+  const again = new Promise<Lease | null>((resolve) => {
+    lease.signal.addEventListener('abort', () => resolve(lock.tryLock()));
+  });
+  redis.evalSha.mockResolvedValueOnce(stolen);
+  await expect(lease.renew()).rejects.toMatchObject({ name: 'LockLostError' });
+  (await again)?.assertHeld();
+  expect(await again).not.toBeNull();
+});
+
 it('A lease counts the answer to a renewal that comes after its timeout', async () => {
   const lease = await createRegistry(redis, { expireAfter: 3_000 }).registry.obtain('key').lock();
   const reply = lateReply();
