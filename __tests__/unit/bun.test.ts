@@ -224,22 +224,30 @@ class GivenUp extends RedisClientOfBun {
   }
 }
 
-it("A client of Bun's that has given up is connected again by the next command, once for all of them, and that is noticed", async () => {
+/** A client that was connected, and then was without Redis for as long as Bun tries to connect. */
+async function givenUp() {
   const redis = new GivenUp();
   const client = fromBun(redis);
-  const ready = jest.fn();
-  client.on?.('ready', ready);
   await client.eval('return 1');
   redis.connected = false;
+  return { redis, client };
+}
+
+it("A client of Bun's that has given up is connected again by the next command, once for all of them, and that is noticed", async () => {
+  using time = new FakeClock();
+  const { redis, client } = await givenUp();
+  const ready = jest.fn();
+  client.on?.('ready', ready);
+  await time.advance(30_000);
   expect(await Promise.all([client.eval('return 1'), client.eval('return 2')])).toEqual(['PONG', 'PONG']);
   expect([redis.tries, ready.mock.calls.length]).toEqual([1, 1]);
 });
 
 it("A client of Bun's that has given up is tried again with each command while Redis is away, and the command fails", async () => {
-  const redis = new GivenUp();
-  const client = fromBun(redis);
-  await client.eval('return 1');
-  Object.assign(redis, { connected: false, isUp: false });
+  using time = new FakeClock();
+  const { redis, client } = await givenUp();
+  redis.isUp = false;
+  await time.advance(30_000);
   for (const tries of [1, 2]) {
     await expect(client.eval('return 1')).rejects.toThrow('Connection has failed');
     expect(redis.tries).toBe(tries);
@@ -248,17 +256,28 @@ it("A client of Bun's that has given up is tried again with each command while R
   expect(await client.eval('return 1')).toBe('PONG');
 });
 
-it("A client of Bun's that the application has closed stays closed until the application connects it", async () => {
+it("A client of Bun's that gave up while a command waited is connected again at once", async () => {
+  const { redis, client } = await givenUp();
+  const gaveUp = new Error('Max reconnection attempts reached');
+  jest.spyOn(redis, 'send').mockRejectedValueOnce(gaveUp);
+  await expect(client.eval('return 1')).rejects.toBe(gaveUp);
+  expect(await client.eval('return 1')).toBe('PONG');
+  expect(redis.tries).toBe(1);
+});
+
+it("A client of Bun's that the application has closed stays closed until the application connects it, and is not changed", async () => {
+  using time = new FakeClock();
   const redis = new GivenUp();
+  const methods = Object.keys(redis);
   const client = fromBun(redis);
   await client.eval('return 1');
+  await time.advance(29_999);
   redis.close();
-  expect(redis.isClosed).toBe(true);
-  await expect(client.eval('return 1')).rejects.toThrow('Connection has failed');
-  expect(redis.tries).toBe(0);
+  for (let later = 0; later < 2; later++) {
+    await expect(client.eval('return 1')).rejects.toThrow('Connection has failed');
+    await time.advance(30_000);
+  }
+  expect([redis.tries, Object.keys(redis)]).toEqual([0, methods]);
   await redis.connect();
   expect(await client.eval('return 1')).toBe('PONG');
-  redis.connected = false;
-  expect(await client.eval('return 1')).toBe('PONG');
-  expect(redis.tries).toBe(2);
 });

@@ -1,5 +1,5 @@
 import type { MessageListener, RedisSubscriber } from '../api/options';
-import { within } from '../internal/clock';
+import { clock, within } from '../internal/clock';
 import { type Listening, PlacedChannels } from '../redis/channels';
 import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
 import { answered, isErrorLike, ReplyError } from '../redis/failure';
@@ -29,9 +29,9 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
 
 /**
  * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its
- * own, made with `duplicate()`. The client stays the caller's, and is never closed. Bun gives up after `maxRetries` tries
- * to connect again: then the next command connects it, unless the application has closed it, which shows in its method
- * `close` only. So that is watched.
+ * own, made with `duplicate()`. The client stays the caller's: it is neither changed nor closed. Bun gives up after
+ * `maxRetries` tries to connect again. Then the next command connects it: one that has waited while Bun gave up has shown
+ * that, or none was answered for 30 s. Otherwise the application has closed its client, and it stays closed.
  *
  * A registry on Bun's client has no `minReplicas`, no sharded channels and no cluster, since that client has none of
  * them. A reconnect of the client is not noticed: a lease that a restarted server forgot is found lost at its next
@@ -69,8 +69,14 @@ function isBunRedis(value: unknown): value is BunInternals {
 /** ms in which a client that had given up may connect, for the command that needs it. Later ones find it connected. */
 const CONNECTING = 250;
 
+/** ms without an answer after which a client has given up: by default Bun tries for longer, 31 s. */
+const GIVEN_UP_AFTER = 30_000;
+
+/** What commands get that wait while Bun gives up. */
+const GIVES_UP = /^Max reconnection attempts reached$/i;
+
 /** Bun has given up to connect, or the application has closed the client: nothing was sent. */
-function isGivenUp(error: unknown): boolean {
+function hasEnded(error: unknown): boolean {
   return isErrorLike(error) && /^Connection has failed$/i.test(error.message);
 }
 
@@ -95,20 +101,15 @@ class BunClient extends PlacedChannels implements RedisClient {
   readonly #listeners = new Set<() => void>();
   /** The client connects with its first command, which may take long. */
   #wasConnected = false;
-  /** The application has closed the client: it stays so until the application connects it. */
-  #isClosed = false;
+  #answeredAt = Number.NEGATIVE_INFINITY;
+  /** Why the client has no connection, and makes none by itself; `undefined` while it has one, or has not said so. */
+  #end: 'closed' | 'given up' | undefined;
   /** While the client connects again that had given up. */
   #connecting: Promise<void> | undefined;
 
   constructor(redis: BunInternals) {
     super();
     this.#redis = redis;
-    // Bun has no other sign of it: a client that has given up looks the same.
-    const { close } = redis;
-    redis.close = () => {
-      this.#isClosed = true;
-      close.call(redis);
-    };
   }
 
   get isReady(): boolean {
@@ -130,7 +131,8 @@ class BunClient extends PlacedChannels implements RedisClient {
     try {
       return await this.#send(name, args);
     } catch (error) {
-      if (this.#isClosed || !isGivenUp(error)) throw asServerError(error);
+      this.#noteEnd(error);
+      if (this.#end !== 'given up' || !hasEnded(error)) throw asServerError(error);
       await within(CONNECTING, this.#connectAgain());
       if (!this.#redis.connected) throw error;
     }
@@ -142,9 +144,16 @@ class BunClient extends PlacedChannels implements RedisClient {
   async #send(name: string, args: string[]): Promise<unknown> {
     const reply = await this.#redis.send(name, args);
     this.#wasConnected = true;
-    // The application has connected it again.
-    this.#isClosed = false;
+    this.#answeredAt = clock.now();
+    this.#end = undefined;
     return reply;
+  }
+
+  /** A client that was closed, and one that has given up, say the same to each command from then on. */
+  #noteEnd(error: unknown): void {
+    if (isErrorLike(error) && GIVES_UP.test(error.message)) this.#end = 'given up';
+    if (!hasEnded(error)) return;
+    this.#end ??= clock.now() - this.#answeredAt >= GIVEN_UP_AFTER ? 'given up' : 'closed';
   }
 
   /** Once for all commands that need it. Never rejects: Bun tries as often as its options say. */
