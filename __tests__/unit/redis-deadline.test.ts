@@ -93,6 +93,15 @@ it('The script is not sent when its NOSCRIPT came too late, and goes with the ne
   expect(await time.settled(run(100))).toMatchObject({ value: 1 });
 });
 
+it('The script goes with the next command where the connection was lost with it, after a NOSCRIPT', async () => {
+  redis.evalSha.mockRejectedValue(noScript());
+  redis.eval.mockRejectedValueOnce(new Error('Socket closed unexpectedly')).mockResolvedValue(1);
+  await expect(run(100)).rejects.toThrow('Socket closed');
+  // A server that closes the connection after each error would answer EVALSHA with NOSCRIPT for ever.
+  expect(await run(100)).toBe(1);
+  expect([redis.evalSha.mock.calls.length, redis.eval.mock.calls.length]).toEqual([1, 2]);
+});
+
 it('EVALSHA and EVAL count against one deadline', async () => {
   redis.evalSha.mockRejectedValueOnce(noScript());
   redis.eval.mockImplementation(silence);

@@ -6,6 +6,7 @@ import {
   CommandTimeoutError,
   isErrorLike,
   isNoScript,
+  isServerAnswer,
   NOT_ASKED,
   NotSentError,
   noteErrorReply,
@@ -28,13 +29,17 @@ export interface Command {
 /** Scripts that a command in flight brings to the server, by the client that it goes over. */
 const loading = new WeakMap<RedisCommands, Set<Script>>();
 
-/** Scripts that the server did not know, as it said too late: the next command brings them, however busy the process is. */
+/**
+ * Scripts that the server did not know, and that nobody brings: it said so too late, or the connection was lost with the
+ * text. The next command brings them, however busy the process is. To ask by the digest again would not end where a server
+ * closes the connection after each error.
+ */
 const missing = new WeakMap<RedisCommands, Set<Script>>();
 
 /**
  * Runs a script: EVALSHA, and EVAL where the server does not know it (NOSCRIPT; also after a failover). Of many commands
  * at once only the first one sends the text; the others ask by the digest once more. `asText`: EVAL at once, where a
- * second round trip would come too late.
+ * second round trip would come too late. `isSecond`: after NOSCRIPT.
  */
 export function evaluate(
   commands: RedisCommands,
@@ -53,7 +58,8 @@ export function evaluate(
     line.settled(keys, sentAt, error);
     if (isText) known.delete(script);
     if (isNoScript(error)) noteErrorReply(error);
-    if (isNoScript(error) && command.isOver) missing.set(commands, (missing.get(commands) ?? new Set()).add(script));
+    const isBrought = isNoScript(error) ? !command.isOver : !isSecond || isServerAnswer(error);
+    if (!isBrought) missing.set(commands, (missing.get(commands) ?? new Set()).add(script));
     if (!isNoScript(error) || command.isOver || isText) command.fail(error);
     else evaluate(commands, command, line, isSecond || !known.has(script), true);
   };
