@@ -207,7 +207,8 @@ describePrivate('The page shows', () => {
     const client = await tested.redis.connect({ database: 3 });
     tested.create({}, client);
     const info = String(await client.sendCommand(['INFO', 'server']));
-    const version = /^(?:valkey|redis)_version:(.*)$/m.exec(info)?.[1];
+    // Valkey has both, the other one first.
+    const [, version] = /^valkey_version:(.*)$/m.exec(info) ?? /^redis_version:(.*)$/m.exec(info) ?? [];
     const { database, searched, server } = await tested.view();
     expect({ database, server, searched: searched.length }).toEqual({
       database: 3,

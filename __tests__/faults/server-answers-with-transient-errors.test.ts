@@ -13,7 +13,7 @@ describePrivate('the server answers with a transient error', () => {
   let locks: TestRegistry;
 
   beforeEach(async () => {
-    redis = await PrivateRedis.start('--busy-reply-threshold', '50');
+    redis = await PrivateRedis.start('--lua-time-limit', '50');
     admin = await redis.connect();
     locks = createRegistry(await connectTo(redis.address), { expireAfter: TTL, commandTimeout: 500 });
     const warmUp = await locks.registry.obtain('warm-up').lock();

@@ -66,6 +66,7 @@ it.each([
   ['READONLY a replica', 'Lock "key" was not unlocked by force'],
   ['WRONGTYPE a list', 'Lock "key" was not unlocked by force'],
   ['NOPERM no right to EVALSHA', 'Lock "key" was not unlocked by force'],
+  ['ERR ACL failure in script: No permissions to access a key', 'It is not known whether lock "key" was unlocked by'],
   ['NOPERM user_script:3: no right to DEL', 'It is not known whether lock "key" was unlocked by force'],
   ['LOADING Redis', 'It is not known whether lock "key" was unlocked by force'],
 ])('A forced unlock that is answered with %j says what is known', async (message, said) => {
@@ -76,6 +77,7 @@ it.each<[string, Answer, string | undefined]>([
   ['LOADING Redis', { owner: OWNER }, 'LOADING Redis'],
   ['WRONGTYPE a set', { owner: OWNER }, undefined],
   ['WRONGTYPE a set', new Error('NOPERM no'), 'WRONGTYPE a set'],
+  ['WRONGTYPE a set', new Error('ERR ACL failure in script: No permissions to access a key'), 'WRONGTYPE a set'],
   ['WRONGTYPE a set', new RangeError('no hash tag'), 'WRONGTYPE a set'],
   ['WRONGTYPE a set', new Error('LOADING Redis'), 'LOADING Redis'],
   ['WRONGTYPE a set', new Error('Socket closed'), 'Socket closed'],

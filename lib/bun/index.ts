@@ -2,7 +2,7 @@ import type { MessageListener, RedisSubscriber } from '../api/options';
 import { clock, within } from '../internal/clock';
 import { type Listening, PlacedChannels } from '../redis/channels';
 import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
-import { answered, isErrorLike, ReplyError } from '../redis/failure';
+import { answered, isErrorLike, ReplyError, redirectionIn } from '../redis/failure';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
 export interface BunRedis {
@@ -88,7 +88,7 @@ function asServerError(error: unknown): unknown {
   if (!isErrorLike(error) || (error as { code?: unknown }).code !== 'ERR_REDIS_SERVER_ERROR') return error;
   const { message } = error;
   // After a redirection another attempt would go to the same server.
-  const why = /^(MOVED|ASK) /.test(message) ? "ERR Bun's RedisClient cannot work with a cluster: " : '';
+  const why = redirectionIn(error) !== undefined ? "ERR Bun's RedisClient cannot work with a cluster: " : '';
   return new ReplyError(why + message, { cause: error });
 }
 

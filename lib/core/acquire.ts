@@ -13,7 +13,7 @@ import {
   NOT_ASKED,
   NotSentError,
   reasonOf,
-  serverErrorCode,
+  says,
 } from '../redis/failure';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { type Question, SILENT, unavailable } from './availability';
@@ -362,7 +362,7 @@ export class Call {
     availability.withdraw(question);
     const { names, services } = this.#lock;
     const explain = () => wait.unlessAborted(services.explainWrongType(error, names, this.#firstTimeout()));
-    const cause = serverErrorCode(error) === 'WRONGTYPE' ? await explain() : error;
+    const cause = says(error, 'wrongType') ? await explain() : error;
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 

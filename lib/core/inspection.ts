@@ -1,7 +1,7 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
 import { LockInspectionError } from '../api/errors';
 import { acquiredAtIn, isOfRegistry, isOwner, nameIn } from '../api/owner-name';
-import { causeOf, isNoPermission, isOfScript, reasonOf, serverErrorCode } from '../redis/failure';
+import { causeOf, isOfScript, isRightRefused, reasonOf, says } from '../redis/failure';
 import { LockNames, lockPrefix } from '../redis/names';
 import type { Inspected, LockBackend, LockInspector } from './backend';
 
@@ -90,7 +90,7 @@ export class Inspection {
 
   /** The error; of a key of another type, one that says what the key is. */
   async #withType(error: unknown, names: LockNames): Promise<unknown> {
-    if (serverErrorCode(error) !== 'WRONGTYPE') return error;
+    if (!says(error, 'wrongType')) return error;
     return this.#backend.explainWrongType(error, names, this.#usedAs, this.#timeout);
   }
 
@@ -102,7 +102,7 @@ export class Inspection {
       return state.held && (registryKey !== '' || isOwner(state.owner ?? '')) ? { key, ...state } : undefined;
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.
-      if (error instanceof RangeError || serverErrorCode(error) === 'WRONGTYPE') return undefined;
+      if (error instanceof RangeError || says(error, 'wrongType')) return undefined;
       throw this.#notInspected(key, error);
     }
   }
@@ -112,7 +112,7 @@ export class Inspection {
     try {
       return await question(this.#inspector);
     } catch (error) {
-      if (serverErrorCode(error) !== 'WRONGTYPE') throw error;
+      if (!says(error, 'wrongType')) throw error;
       return await question(this.#backend.shared.inspector).catch((failure: unknown) => {
         throw isNoSharedLock(failure) ? error : failure;
       });
@@ -136,7 +136,7 @@ export class Inspection {
 
 /** The key is of another type, or no shared lock has its name. A user without the right to ask has no shared locks. */
 function isNoSharedLock(failure: unknown): boolean {
-  return failure instanceof RangeError || serverErrorCode(failure) === 'WRONGTYPE' || isNoPermission(failure);
+  return failure instanceof RangeError || says(failure, 'wrongType') || isRightRefused(failure);
 }
 
 /**
@@ -144,7 +144,6 @@ function isNoSharedLock(failure: unknown): boolean {
  * scripts has called none.
  */
 function isNothingDone(error: unknown): boolean {
-  const code = serverErrorCode(error);
   // What the user may not do in a script may come after its first half.
-  return code === 'READONLY' || code === 'WRONGTYPE' || (code === 'NOPERM' && !isOfScript(error));
+  return says(error, 'readOnly', 'wrongType') || (isRightRefused(error) && !isOfScript(error));
 }

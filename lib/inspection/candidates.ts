@@ -1,6 +1,7 @@
 import { SHARED_KINDS } from '../api/lock-types';
-import { NO_PERMISSION, serverErrorCode } from '../redis/failure';
+import { serverErrorCode } from '../redis/failure';
 import { Script } from '../redis/script';
+import { IN_LUA } from '../redis/server-errors';
 import type { Asked } from './servers';
 
 const TYPES = ['string', 'hash', 'zset', 'list'] as const;
@@ -52,7 +53,7 @@ local uuid = '^%x+%-%x+%-%x+%-%x+%-%x+'
 -- An owner value of this library, or one with this form.
 local function isOwner(value, form) return string.find(value, ours) or string.find(value, form) end
 local refused
-local noPermission = { '${NO_PERMISSION.join("', '")}' }
+local noPermission = { '${IN_LUA.noRight.join("', '")}' }
 local function ask(...)
   local answer = redis.pcall(...)
   if type(answer) ~= 'table' or not answer.err then return answer end

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { Timer } from '../internal/clock';
 import { knownAcrossCopies } from '../internal/copies';
+import { type Answer, answerIn, isInScript, type ServerErrorName } from './server-errors';
 
 /** In place of an answer about a lock that is free, and was not asked for: one before it is taken. */
 export const NOT_ASKED = Symbol('not asked');
@@ -63,39 +64,33 @@ export class UnexpectedReplyError extends Error {
   }
 }
 
-/** Error codes of a server that will be able to execute the command at another time. */
-const TRANSIENT = new Set([
-  'LOADING',
-  'BUSY',
-  'READONLY',
-  'MASTERDOWN',
-  'CLUSTERDOWN',
-  'TRYAGAIN',
-  'MISCONF',
-  'NOREPLICAS',
-  'MOVED',
-  'ASK',
-]);
+/** What the server said; `undefined` for an error that is no answer of the server. */
+function answerOfServer(error: unknown): Answer | undefined {
+  return isErrorLike(error) ? answerIn(error.message) : undefined;
+}
 
 /**
  * The error code with which an answer of the server begins; `undefined` for an error that is no answer of the server.
  * Read from the text and not from the class: each copy of node-redis has its own classes, and so has each other client.
- * Servers before 7 put an error inside a script behind a preamble that ends with the script's line number.
  */
 export function serverErrorCode(error: unknown): string | undefined {
-  if (!isErrorLike(error)) return undefined;
-  const { message } = error;
-  return /user_script:\s*\d+:\s*-?([A-Z]{3,})\s/.exec(message)?.[1] ?? /^-?([A-Z]{3,})\s/.exec(message)?.[1];
+  return answerOfServer(error)?.code;
+}
+
+/** Whether the server answered with one of these errors. */
+export function says(error: unknown, ...names: readonly ServerErrorName[]): boolean {
+  const answer = answerOfServer(error);
+  return answer !== undefined && names.includes(answer.name);
 }
 
 /** The server does not know the script. An error of a script's own may begin with the same code. */
 export function isNoScript(error: unknown): boolean {
-  return isErrorLike(error) && /^-?NOSCRIPT No matching script/i.test(error.message);
+  return says(error, 'noScript') && !isOfScript(error);
 }
 
 /** The server does not have the command: it is too old for it, or the command was renamed. */
 export function isUnknownCommand(error: unknown): boolean {
-  return isErrorLike(error) && /unknown command/i.test(error.message);
+  return says(error, 'unknownCommand');
 }
 
 /** For clients other than node-redis, which has one of its own. */
@@ -113,26 +108,30 @@ export function isClientClosed(error: unknown): boolean {
  * closed.
  */
 export function isFinal(error: unknown): boolean {
-  const code = serverErrorCode(error);
-  if (code !== undefined) return !TRANSIENT.has(code) && !isOnTheMove(error);
+  const answer = answerOfServer(error);
+  if (answer !== undefined) return !answer.passes;
   return isClientClosed(error) || error instanceof UnexpectedReplyError;
-}
-
-/**
- * In what a server says to a user without the right to a command, a key or a channel: alone; in a script, up to Redis
- * 7.0; in a script, from Redis 7.2 and Valkey 8 on.
- */
-export const NO_PERMISSION: readonly string[] = ['NOPERM ', 'The user executing ', 'ACL failure in script'];
-
-/** The user has not the right to what was sent, or to what a script sends. */
-export function isNoPermission(error: unknown): boolean {
-  return isErrorLike(error) && NO_PERMISSION.some((text) => error.message.includes(text));
 }
 
 /** The server refused to run a script: it has read its command, and no line of it was executed. */
 export function isNotExecuted(error: unknown): boolean {
-  const refusal = /^-?(NOAUTH |NOPERM .*( 'eval(sha)?'| access (a|one of the) key))/i;
-  return isErrorLike(error) && refusal.test(error.message) && !isOfScript(error);
+  return says(error, 'noAuth', 'noRightToScripts') && !isOfScript(error);
+}
+
+/** The user lacks a right: to the command, to one in a script, or to a key or channel of them. */
+export function isRightRefused(error: unknown): boolean {
+  return says(error, 'noRight', 'noRightToScripts', 'noRightInScript');
+}
+
+/** WAIT was given to a server that was a replica by then. */
+export function isOfReplica(error: unknown): boolean {
+  return says(error, 'waitOnReplica', 'unblocked');
+}
+
+/** The node of a cluster to which the server redirects a command; `isAsked`: for this time only. */
+export function redirectionIn(error: unknown): { readonly to: string; readonly isAsked: boolean } | undefined {
+  const answer = answerOfServer(error);
+  return answer?.to === undefined ? undefined : { to: answer.to, isAsked: answer.name === 'ask' };
 }
 
 /** The error says that nothing of a script was or will be executed: it was not sent, or the server refused to run it. */
@@ -142,22 +141,18 @@ export function isWithoutEffect(error: unknown): boolean {
 
 /** A command in a script was refused, perhaps after the first half of the script. */
 export function isOfScript(error: unknown): boolean {
-  return isErrorLike(error) && /\bscript: |user_script/.test(error.message);
+  return isErrorLike(error) && isInScript(error.message);
 }
 
 /** The server answered with an error that may have stopped a script half-way. */
 export function mayHaveWritten(error: unknown): boolean {
-  return isServerAnswer(error) && (isFinal(error) || isOnTheMove(error));
-}
-
-/** While its slot moves to another node, a script cannot use a key any more that it has removed, or that has expired. */
-function isOnTheMove(error: unknown): boolean {
-  return isErrorLike(error) && /attempted to access a non local key/.test(error.message);
+  const answer = answerOfServer(error);
+  return answer !== undefined && (!answer.passes || answer.stopsHalfWay);
 }
 
 /** The server answered. Any other error, such as a lost connection, leaves unknown whether the command was executed. */
 export function isServerAnswer(error: unknown): boolean {
-  return serverErrorCode(error) !== undefined;
+  return answerOfServer(error) !== undefined;
 }
 
 /** For clients other than node-redis and ioredis: an error that the server answered. */
@@ -208,17 +203,10 @@ export function isErrorLike(error: unknown): error is Error {
   return typeof (error as Partial<Error> | null)?.message === 'string';
 }
 
-/** What to do about answers of the server whose own text does not say it, by their code. */
-const ADVICE: Readonly<Record<string, string>> = {
-  READONLY: 'this server is a replica: connect to the master',
-  NOAUTH: 'the client has no password, or a wrong one',
-  MOVED: 'another node of the cluster has this key: only a client of the cluster finds it',
-};
-
 /** The message of an error, with what to do about it where it does not say that, or whatever else was thrown as text. */
 export function messageOf(error: unknown): string {
   if (!isErrorLike(error)) return String(error);
-  const advice = ADVICE[serverErrorCode(error) ?? ''] ?? adviceOnClosed(error);
+  const advice = answerIn(error.message)?.advice ?? adviceOnClosed(error);
   // Node's error for a host name with several addresses has an empty message.
   const text = error.message || String((error as { readonly code?: unknown }).code ?? error.name);
   return advice === undefined ? text : `${text} (${advice})`;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describeFormat, describeKind, SHARED_KINDS } from '../api/lock-types';
 import { clock } from '../internal/clock';
-import { serverErrorCode, UnexpectedReplyError } from './failure';
+import { says, UnexpectedReplyError } from './failure';
 import { hashTag, LockNames } from './names';
 import type { Redis } from './redis';
 import { Script } from './script';
@@ -74,7 +74,7 @@ export class KeyPlacement {
       const isTogether = await this.#findsAll();
       if (this.#state === 'unknown') this.#state = isTogether ? 'together' : 'apart';
     } catch (error) {
-      if (serverErrorCode(error) === 'CROSSSLOT') this.crossSlot();
+      if (says(error, 'crossSlot')) this.crossSlot();
       this.#notBefore = clock.now() + PAUSE;
       this.#wentAlone = 0;
     }

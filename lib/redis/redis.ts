@@ -4,7 +4,7 @@ import { commandsOf, type RedisClient, type RedisCommands } from './client';
 import { addressOf, hashSlot, isClusterClient, masterOf } from './cluster';
 import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './command';
 import { type Connection, ConnectionMonitor } from './connection';
-import { answered, isFinal, isServerAnswer, noteErrorReply, serverErrorCode } from './failure';
+import { answered, isFinal, isServerAnswer, noteErrorReply, says } from './failure';
 import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
 import { isPool, PooledCommands } from './pool';
@@ -22,7 +22,7 @@ const NO_SCRIPT = '0'.repeat(40);
 const SOON = Promise.resolve();
 
 /** Errors about keys that cannot be used in one command, though each of them can. All but the first one pass. */
-const SPLIT = new Set(['CROSSSLOT', 'TRYAGAIN', 'MOVED', 'ASK']);
+const SPLIT = ['crossSlot', 'tryAgain', 'moved', 'ask'] as const;
 
 /**
  * The caller's client, with a deadline of our own for each command. node-redis does not time out a command that was
@@ -304,10 +304,9 @@ export class Redis implements Connection {
   }
 
   readonly #batchFailed = (calls: readonly ScriptCommand[], error: unknown): void => {
-    const code = serverErrorCode(error);
-    if (code === 'CROSSSLOT') this.#placement.crossSlot();
+    if (says(error, 'crossSlot')) this.#placement.crossSlot();
     // The server may refuse all of them because of one.
-    const tryAlone = code !== undefined && (SPLIT.has(code) || isFinal(error));
+    const tryAlone = says(error, ...SPLIT) || (isServerAnswer(error) && isFinal(error));
     for (const call of calls) {
       if (tryAlone && !call.isOver) this.#issue(call);
       else call.fail(error);

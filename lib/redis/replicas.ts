@@ -5,7 +5,14 @@ import { describeValue, destroy, type OwnConnection, type RedisClient, type Redi
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
 import { type Command, evaluate } from './command';
 import { ConnectionMonitor } from './connection';
-import { ClientClosedError, isErrorLike, messageOf, NotSentError, UnexpectedReplyError } from './failure';
+import {
+  ClientClosedError,
+  isErrorLike,
+  isOfReplica,
+  NotSentError,
+  redirectionIn,
+  UnexpectedReplyError,
+} from './failure';
 import { handOffs } from './hand-offs';
 import { ScriptForMany } from './script';
 import type { Line } from './silence';
@@ -141,7 +148,7 @@ class ReplicatingConnection {
       return { replicas: Number(reply) };
     } catch (cause) {
       // The master became a replica, before WAIT or during it.
-      if (/^(UNBLOCKED|ERR WAIT cannot)/.test(messageOf(cause))) return { replicas: 0, options: { cause } };
+      if (isOfReplica(cause)) return { replicas: 0, options: { cause } };
       throw cause;
     }
   }
@@ -210,8 +217,8 @@ export class ReplicatedScripts {
     return !this.#isClosed && this.#client.isOpen !== false;
   }
 
-  /** `redirection`: MOVED or ASK, where it was sent to another node before. */
-  #send(connection: ReplicatingConnection, command: Command, line: Line, redirection?: string): void {
+  /** `redirection`: where it was sent to another node before. */
+  #send(connection: ReplicatingConnection, command: Command, line: Line, redirection?: { isAsked: boolean }): void {
     const { script, options } = command;
     const replicated: Command = {
       script,
@@ -225,7 +232,7 @@ export class ReplicatedScripts {
         else command.fail(error);
       },
     };
-    const isAsked = redirection === 'ASK';
+    const isAsked = redirection?.isAsked === true;
     // ASKING is about the next command only: so that is an EVAL. After an EVALSHA it might take another one.
     if (isAsked) connection.commands.sendCommand(['ASKING']).catch(() => undefined);
     evaluate(connection.commands, replicated, line, isAsked);
@@ -233,14 +240,14 @@ export class ReplicatedScripts {
 
   /** Sends it to the node that a cluster redirects to, where the error says so, and the client knows that node. */
   async #redirect(command: Command, line: Line, error: unknown): Promise<void> {
-    const [, kind, address] = /^(MOVED|ASK) \d+ (\S+)/.exec(messageOf(error)) ?? [];
-    const cluster = kind === undefined ? undefined : this.#cluster;
+    const redirection = redirectionIn(error);
+    const cluster = redirection && this.#cluster;
     try {
       if (cluster !== undefined) void this.#learn(command.options.keys[0] as string);
-      const master = cluster?.masters.find((node) => addressOf(node) === address);
+      const master = cluster?.masters.find((node) => addressOf(node) === redirection?.to);
       const connection = master && (await this.#open(master));
       if (connection === undefined || command.isOver) command.fail(error);
-      else this.#send(connection, command, line, kind);
+      else this.#send(connection, command, line, redirection);
     } catch (cause) {
       command.fail(cause);
     }

@@ -1,7 +1,7 @@
 import type { RedisSubscriber } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import { clock, inBackground } from '../internal/clock';
-import { Backoff, BackgroundPauses } from '../internal/timers';
+import { BackgroundPauses, Backoff } from '../internal/timers';
 import { destroy, type OwnConnection, type RedisClient } from './client';
 import { ConnectionMonitor } from './connection';
 import { isServerAnswer, isUnknownCommand, messageOf } from './failure';

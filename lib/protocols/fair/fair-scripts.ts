@@ -1,5 +1,6 @@
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { IN_LUA } from '../../redis/server-errors';
 import { isFound, isGrant } from '../format/replies';
 import { DIGITS, deleteBy, leftToKeep, mint, mintBlock, PROLONG } from '../format/script-parts';
 import { inspectionScripts } from '../inspector';
@@ -308,7 +309,7 @@ const RELEASE_SOURCE = `${KEYS_BY_NAME}
 local owner = ARGV[1]
 -- A key of another type is the key of another owner. No other error says whose it is.
 local holder = redis.pcall('GET', lock)
-if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE', 1, true) then return holder end
+if type(holder) == 'table' and not string.find(holder.err, '${IN_LUA.wrongType}', 1, true) then return holder end
 local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)
 local publish, how, life, age, ttl, most, next, more = ARGV[3], 'none', 0, 0, 0, 1, '', ''
 if string.find(publish, ' ', 1, true) then

@@ -1,4 +1,5 @@
 import type { Keep } from '../../core/protocol';
+import { IN_LUA } from '../../redis/server-errors';
 
 /*
  * Parts of scripts, in Lua, that several lock types have in common. They are inserted as text and not called as Lua
@@ -79,7 +80,7 @@ end`;
  */
 export const examineGone = (write: string) => `
 local written = redis.pcall(${write})
-if type(written) == 'table' and string.find(written.err, 'READONLY', 1, true) then return written end
+if type(written) == 'table' and string.find(written.err, '${IN_LUA.readOnly}', 1, true) then return written end
 state = 'expired'`;
 
 /** What is examined of a lock whose key is not there at all. */
@@ -87,7 +88,7 @@ const EXAMINE_GONE = examineGone("'PEXPIRE', lock, 1");
 
 /** Another error than that of a key of another type, which is another owner's, is the script's reply. */
 export const EXAMINE_ERROR = `
-if not string.find(found.err, 'WRONGTYPE', 1, true) then return found end
+if not string.find(found.err, '${IN_LUA.wrongType}', 1, true) then return found end
 state = 'stolen'`;
 
 /** For a string key, whose value is the owner. */

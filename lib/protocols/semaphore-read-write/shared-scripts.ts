@@ -1,6 +1,7 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { KEPT } from '../../api/owner-name';
 import { LockScript } from '../../redis/script';
+import { IN_LUA } from '../../redis/server-errors';
 import { DIGITS, EXAMINE_ERROR, examineGone, mint, NOW } from '../format/script-parts';
 
 /*
@@ -226,7 +227,7 @@ end`;
 const readScore = (others: string) => `
 local score = redis.pcall('ZSCORE', lock, member)
 if type(score) == 'table' then
-  if string.find(score.err, 'WRONGTYPE', 1, true) then return ${others} end
+  if string.find(score.err, '${IN_LUA.wrongType}', 1, true) then return ${others} end
   return score
 end`;
 
