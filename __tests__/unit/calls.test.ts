@@ -111,6 +111,8 @@ it.each(['fair', 'spin'] as const)(
     for (const [key, failing, after] of [
       ['silent', silence, 510],
       ['lost', () => Promise.reject(new Error('Socket closed unexpectedly')), 10],
+      // It may have been stopped after it had released the lock.
+      ['moved', () => Promise.reject(new Error('ERR Script attempted to access a non local key in a cluster node')), 0],
     ] as const) {
       const lock = registry.obtain(key);
       const lease = await lock.lock();

@@ -5,7 +5,7 @@ import type { LockProtocol, Released } from '../../lib/core/protocol';
 import { clock } from '../../lib/internal/clock';
 import { States } from '../../lib/internal/states';
 import type { Connection } from '../../lib/redis/connection';
-import { ClientClosedError, CommandTimeoutError } from '../../lib/redis/failure';
+import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
 import { type LateReply, lateReply } from '../support/mock-redis';
 
@@ -14,6 +14,8 @@ const CUT = new Error('Socket closed unexpectedly');
 const REFUSED = new Error('NOPERM no rights');
 const LOADING = new Error('LOADING Redis is loading');
 const CLOSED = new ClientClosedError('The client is closed');
+const MOVES = new Error('ERR Attempted to access a non local key in a cluster node script: on @user_script:1.');
+const UNSENT = new NotSentError(1);
 const LIFE = 3_000;
 
 let connection: {
@@ -90,6 +92,7 @@ it('What takes until its end to fail is not repeated', async () => {
   expect(asked).toBe(1);
 });
 
+const LOST = { outcome: 'expired', isRepeated: false };
 const CONFIRMED = { outcome: 'released', isRepeated: false };
 
 it.each<[what: string, answers: (Released | Error)[], result: object, timeouts: number[], isFollowed: boolean]>([
@@ -97,6 +100,9 @@ it.each<[what: string, answers: (Released | Error)[], result: object, timeouts: 
   ['of a lease that was lost', ['stolen'], { outcome: 'stolen', isRepeated: false }, [300], false],
   ['that is repeated after silence', [CUT, 'expired'], { outcome: 'expired', isRepeated: true }, [300, 290], false],
   ['that is repeated after an answer', [LOADING, 'released'], CONFIRMED, [300, 290], false],
+  ['of a lease that was lost before an answer', [LOADING, 'expired'], LOST, [300, 290], false],
+  ['that stopped half-way, as its slot moves', [MOVES, 'expired'], { ...LOST, isRepeated: true }, [300, 290], false],
+  ['that was not sent in time, of a lease that was lost', [UNSENT, 'expired'], LOST, [300, 290], false],
   [
     'that is refused',
     [REFUSED],

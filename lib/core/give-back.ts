@@ -2,16 +2,7 @@ import { clock, inBackground, pause } from '../internal/clock';
 import { States } from '../internal/states';
 import { BackgroundPauses, Backoff, SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import {
-  answerOf,
-  causeOf,
-  isClientClosed,
-  isErrorReply,
-  isFinal,
-  isServerAnswer,
-  messageOf,
-  reasonOf,
-} from '../redis/failure';
+import { answerOf, causeOf, isClientClosed, isErrorReply, isFinal, messageOf, reasonOf } from '../redis/failure';
 import type { Hold } from './hold';
 import type { Released } from './protocol';
 
@@ -76,21 +67,21 @@ export class GivingBack {
   async within(limit: number, hold: Hold, sentAt = clock.now(), first?: Promise<Released>): Promise<GivenBack> {
     const endsAt = sentAt + limit;
     let next = first;
-    let isRepeated = false;
     const release = async (): Promise<Released> => {
       const asked = next ?? hold.release(Math.max(1, endsAt - clock.now()));
       next = undefined;
       try {
         return await asked;
       } catch (error) {
-        if (!isServerAnswer(error)) isRepeated = true;
+        hold.attempts.giveBackFailed(error);
         throw error;
       }
     };
     try {
       const outcome = await repeated(release, () => endsAt);
       if (!hold.attempts.areCertain) this.follow(hold);
-      return { outcome, isRepeated: isRepeated || hold.attempts.wasDisrupted };
+      const { mayBeGivenBack, wasDisrupted } = hold.attempts;
+      return { outcome, isRepeated: mayBeGivenBack || wasDisrupted };
     } catch (error) {
       this.follow(hold);
       const cause = causeOf(error, this.connection);

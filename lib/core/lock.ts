@@ -580,8 +580,9 @@ export function lockText(type: string, lock: DistributedLock, more = ''): string
   return inOneLine(`${type} { key: ${inspect(lock.key)}${more}, isAcquiredInThisProcess: ${isHere} }`);
 }
 
-/** What was to pass a hold on failed. By an error of the server: it was not executed, and the hold is to be released. */
+/** What was to pass a hold on failed. By an error of the server: the hold is to be released, if that was not done by half. */
 function releaseAfter(error: unknown, hold: Hold, timeout: number): Promise<Released> {
+  hold.attempts.giveBackFailed(error);
   if (!isServerAnswer(error)) throw error;
   return hold.release(timeout);
 }

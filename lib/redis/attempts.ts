@@ -4,6 +4,7 @@ import {
   isClientClosed,
   isNotExecuted,
   isServerAnswer,
+  isWithoutEffect,
   mayHaveWritten,
   NOT_ASKED,
   NotSentError,
@@ -29,6 +30,9 @@ export class Attempts {
    * client may have sent it again.
    */
   lostTrack = false;
+
+  /** A try to give back what the attempts have was not answered, or may have stopped half-way: it may have done so. */
+  mayBeGivenBack = false;
 
   constructor(connection: Connection) {
     this.#connection = connection;
@@ -70,6 +74,12 @@ export class Attempts {
     const isAnswer = isServerAnswer(error);
     if (isAnswer) this.answered();
     if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);
+  }
+
+  /** A try to give it back, or to pass it on, failed. */
+  giveBackFailed(error: unknown): void {
+    if (isWithoutEffect(error)) return;
+    if (!isServerAnswer(error) || mayHaveWritten(error)) this.mayBeGivenBack = true;
   }
 
   /** The outcome of the last attempt is not known: it failed without an answer, or its caller left before the answer. */
