@@ -18,7 +18,9 @@ export function findRedisBinary(): string | undefined {
     throw new Error(`REDIS_SERVER_BIN is not an executable file: ${named}`);
   }
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
-  const onPath = ['redis-server', 'valkey-server'].flatMap((name) => folders.map((folder) => join(folder, name)));
+  const onPath = ['redis-server', 'valkey-server', 'redict-server'].flatMap((name) =>
+    folders.map((folder) => join(folder, name)),
+  );
   return [...onPath, join(redisCache, 'redis-server')].find(isExecutable);
 }
 
@@ -27,7 +29,9 @@ export function identifyRedis(binary: string): { name: string; version: string }
   const answer = execFileSync(binary, ['--version'], { encoding: 'utf8', timeout: 5_000, stdio: 'pipe' });
   const version = /\bv=(\S+)/.exec(answer)?.[1];
   if (!version) throw new Error(`${binary} --version is not the version of a Redis server: ${answer.trim()}`);
-  return { name: /valkey/i.test(answer) ? 'valkey-server' : 'redis-server', version };
+  // `Valkey server v=9.1.2 …`
+  const [, product = 'Redis'] = /^\s*(\w+) server\b/i.exec(answer) ?? [];
+  return { name: `${product.toLowerCase()}-server`, version };
 }
 
 function isExecutable(file: string): boolean {
