@@ -1,8 +1,8 @@
 import { mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '@jest/types';
-import { createClient } from 'redis';
 import { type EmbeddedRedis, installEmbeddedRedis, startEmbeddedRedis } from '../support/embedded-redis/start';
+import { identifyServer } from '../support/identify-server';
 import { type RedisServer, startRedis } from '../support/redis';
 import { findRedisBinary, howToGetRedis } from '../support/redis-binary';
 import { installRedis } from '../support/redis-install';
@@ -31,7 +31,7 @@ export default async function setup({ maxWorkers }: Config.GlobalConfig): Promis
   globalThis.testServers = [...real, ...embedded];
 
   const against = [...real.slice(0, 1), ...embedded.slice(0, 1)].map(({ name, version }) => `${name} ${version}`);
-  if (url) against.unshift(`${await identify(url)} (REDIS_URL)`);
+  if (url) against.unshift(`${await identifyServer(url)} (REDIS_URL)`);
   const leftOut = [
     ...(url || real.length > 0 ? [] : [`the tests that need a real Redis. ${howToGetRedis}`]),
     ...(embedded.length > 0 ? [] : ['the contract on js-redis-server, which could not be installed']),
@@ -70,21 +70,6 @@ async function startEmbedded(instances: number): Promise<EmbeddedRedis[]> {
     return [];
   }
   return Promise.all(Array.from({ length: instances }, () => startEmbeddedRedis()));
-}
-
-async function identify(url: string): Promise<string> {
-  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } });
-  client.on('error', () => {}); // connect() rejects with it
-  try {
-    await client.connect();
-    const info = await client.info('server');
-    const valkey = /^valkey_version:(\S+)/m.exec(info)?.[1];
-    return valkey ? `valkey-server ${valkey}` : `redis-server ${/^redis_version:(\S+)/m.exec(info)?.[1]}`;
-  } catch (error) {
-    throw new Error(`No Redis answers at REDIS_URL: ${(error as Error).message}`, { cause: error });
-  } finally {
-    client.destroy();
-  }
 }
 
 function isSet(...names: readonly string[]): boolean {

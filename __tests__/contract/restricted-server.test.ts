@@ -1,10 +1,24 @@
 import { expect, it } from '@jest/globals';
 import type { DistributedLock, LockRegistry } from '../../lib';
+import { identifyServer } from '../../support/identify-server';
 import { LOCK_TYPES } from '../support/lock-types';
-import { describePrivate, PrivateRedis } from '../support/private-redis';
+import { Node } from '../support/node';
+import { describePrivate, PrivateRedis, untilTheEnd } from '../support/private-redis';
 import { callsOf } from '../support/server-load';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
+
+describePrivate('A server of the tests that REDIS_URL names', () => {
+  it('is not called silent where it has no INFO', async () => {
+    const { address } = await untilTheEnd(Node.start('--rename-command', 'INFO', ''));
+    const url = `redis://${address.host}:${address.port}`;
+    expect(await identifyServer(url)).toMatch(/^a server that does not say its version \(ERR unknown command/);
+    const full = await untilTheEnd(Node.start());
+    expect(await identifyServer(`redis://127.0.0.1:${full.address.port}`)).toMatch(/^\w+-server \d+\.\d/);
+    await full.kill();
+    await expect(identifyServer(`redis://127.0.0.1:${full.address.port}`)).rejects.toThrow('No Redis answers');
+  });
+});
 
 type SharedLockOf = (registry: LockRegistry) => DistributedLock;
 const permit: SharedLockOf = (registry) => registry.semaphore('key', { permits: 1 });

@@ -42,6 +42,26 @@ async function comeBack(): Promise<void> {
   await time.advance(1_000);
 }
 
+it('A client that rejects each command at once is quoted in the warning of a silence, until Redis has answered', async () => {
+  open();
+  redis.evalSha.mockRejectedValue(new Error('The queue is full'));
+  const waiting = callers('a');
+  await time.advance(4_000);
+  expect(warnings.map(({ message }) => message)).toEqual([
+    expect.stringMatching(
+      /^Redis has not answered for 3\.\d s: .* The last error of the client was: The queue is full$/,
+    ),
+  ]);
+  expect(warnings[0]).toMatchObject({ code: 'REDIS_SILENT', cause: { message: 'The queue is full' } });
+  await comeBack();
+  goSilent();
+  const again = callers('b');
+  await time.advance(4_000);
+  expect(warnings.at(-1)?.message).not.toContain('The queue is full');
+  await comeBack();
+  await Promise.all([...waiting, ...again]);
+});
+
 const codes = () => warnings.map(({ code }) => code);
 
 /** The owner value of a lock of another process. */

@@ -102,7 +102,7 @@ export class SilenceWarning {
     this.#timer.by(now + LOOK_EVERY, now);
     const silence: SilenceOfRedis = { ...counts, duration: now - since, isOver: false };
     const what = silentSince === undefined ? 'confirmed no renewal' : 'not answered';
-    this.#warn(silence, `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`, failure);
+    this.#warn(silence, `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`, failure, silentLock);
   }
 
   #look(): void {
@@ -153,8 +153,13 @@ export class SilenceWarning {
     return { leases, waiters, firstLeaseEndsIn, silentLock, silentSince, isLong, overdueSince, failure };
   }
 
-  #warn(silence: SilenceOfRedis, what: string, failure?: unknown): void {
-    const { lastError } = this.#connection;
+  /**
+   * `failure`: of a renewal. `lock`: one on the server that is silent. A client that emits no error may reject each command
+   * about it at once.
+   */
+  #warn(silence: SilenceOfRedis, what: string, failure?: unknown, lock?: string): void {
+    const connection = this.#connection;
+    const { lastError = lock && connection.rejectionOf(lock) } = connection;
     const answer = isServerAnswer(failure) ? failure : undefined;
     const cause = silence.isOver ? undefined : (answer ?? lastError);
     const said = answer === undefined ? 'The last error of the client was' : 'Its last answer was';

@@ -27,6 +27,8 @@ export interface Connection {
   mayBeOutdated(sentAt: number, key?: string): boolean;
   /** When the first request was sent, of those since the last answer of the server that has this key. */
   unansweredSince(key: string): number | undefined;
+  /** Why the client gave up the last of them; `undefined`: it did not, or that server has answered since. */
+  rejectionOf(key: string): unknown;
   /**
    * Locks that `ask` asks for, without an await, are of no use without those before. After one that is taken, those that
    * are free may be refused, with NOT_ASKED: where one server is known to have all of them.

@@ -137,6 +137,10 @@ export class Redis implements Connection {
     return this.#lineTo(key).unansweredSince;
   }
 
+  rejectionOf(key: string): unknown {
+    return this.#lineTo(key).rejection;
+  }
+
   /** See `LockBackend`. */
   onSilence(listener: () => void): () => void {
     this.#onSilence = listener;

@@ -60,6 +60,8 @@ export class Line {
   #askedAt: number | undefined;
   /** When the first command was sent that was lost with its connection, if none was answered since. */
   #lostSince: number | undefined;
+  /** Why the client gave up the last command, without an answer of the server. */
+  rejection: unknown;
   #held: ScriptCommand[] = [];
   #probeAt = 0;
   /** ms until the next probe after that. */
@@ -99,6 +101,7 @@ export class Line {
       const askedAt = Math.min(sentAt, this.#lostSince ?? sentAt);
       const isAnswered = error === undefined || isErrorReply(error);
       this.#lostSince = isAnswered ? undefined : askedAt;
+      this.rejection = isAnswered ? undefined : error;
       if (isAnswered) this.#silence.answered(askedAt);
     }
     this.#askedAt = undefined;

@@ -245,6 +245,7 @@ const connectionTo = (locks: InMemoryLocks): Connection & { isClosed: boolean } 
   lastError: undefined,
   mayBeOutdated: () => false,
   unansweredSince: () => locks.silentSince,
+  rejectionOf: () => undefined,
   inOrder: (ask) => ask(),
   slotOf: () => undefined,
 });
