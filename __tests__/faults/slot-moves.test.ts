@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { DistributedLock, LockRegistry } from '../../lib';
+import type { DistributedLock, Lease, LockRegistry } from '../../lib';
 import { startCluster } from '../support/cluster';
 import type { Node } from '../support/node';
 import { describePrivate, installed } from '../support/private-redis';
@@ -13,6 +13,8 @@ const LOCKS: Record<string, (registry: LockRegistry) => DistributedLock> = {
   'read lock': (registry) => registry.readWrite('a-read-lock').read,
   'fair lock': (registry) => registry.obtain('a-fair-lock'),
 };
+
+const WAITERS = ['nobody waits', 'a caller of another process waits', 'callers of both processes wait'];
 
 describePrivate('a slot of a cluster moves while a lease in it ends', () => {
   const cluster = installed(() => startCluster());
@@ -39,27 +41,41 @@ describePrivate('a slot of a cluster moves while a lease in it ends', () => {
   const errorsOf = async (node: Node) =>
     Number(/total_error_replies:(\d+)/.exec(String(await node.send('INFO', 'stats')))?.[1]);
 
-  it.each(Object.keys(LOCKS).flatMap((what) => [[what, 'nobody waits'] as const, [what, 'a caller waits'] as const]))(
+  it.each(Object.keys(LOCKS).flatMap((what) => WAITERS.map((who) => [what, who] as const)))(
     'P6 P7: the holder of a %s is told of no loss that there was not, where %s',
     async (what, who) => {
-      const client = await cluster().connect();
-      const options = { lockType: 'fair', registryKey: `moves-${what}-${who}`.replaceAll(' ', '-') } as const;
+      const [client, other] = [await cluster().connect(), await cluster().connect()];
+      const options = { lockType: 'fair', registryKey: `${what}-${who}`.replaceAll(/\W/g, '-') } as const;
       const { registry, warnings, nameOf } = createRegistry(client, options);
-      const lock = (LOCKS[what] as (typeof LOCKS)[string])(registry);
+      const lockOf = LOCKS[what] as (typeof LOCKS)[string];
+      const lock = lockOf(registry);
       const lease = await lock.lock();
-      const next = who === 'nobody waits' ? undefined : lock.lock({ waitTime: 60_000 });
-      const { master } = await cluster().ownersOf(nameOf(lock.key));
+      const { slot, master } = await cluster().ownersOf(nameOf(lock.key));
+      const next: Promise<Lease>[] = [];
+      const wait = (at: LockRegistry) => {
+        const waited = what === 'read lock' ? at.readWrite(lock.key).write : lockOf(at);
+        next.push(waited.lock({ waitTime: 60_000 }).then((one) => one.unlock().then(() => one)));
+      };
+      if (who !== 'nobody waits') {
+        wait(createRegistry(other, options).registry);
+        // Then all keys of the script are there, and it begins.
+        await until(async () => Number(await master.send('CLUSTER', 'COUNTKEYSINSLOT', String(slot))) > 1);
+      }
+      if (who.startsWith('callers')) wait(registry);
       const finish = await moving(nameOf(lock.key));
       const before = await errorsOf(master);
-      const unlocked = lease.unlock();
+      const unlocked = lease.unlock().then(
+        () => 'unlocked',
+        (error: Error) => error,
+      );
       // Some tries were stopped or refused, where they use a key that is not there.
       await Promise.race([unlocked, until(async () => (await errorsOf(master)) > before + 2)]);
       await finish();
-      await unlocked;
-      await (await next)?.unlock();
+      expect(await unlocked).toBe('unlocked');
+      await Promise.all(next);
       expect(warnings.filter(({ code }) => code !== 'RELEASE_UNCERTAIN')).toEqual([]);
       expect(lease.signal.aborted).toBe(false);
-      client.destroy();
+      for (const one of [client, other]) one.destroy();
     },
   );
 });
