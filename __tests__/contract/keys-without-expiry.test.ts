@@ -148,7 +148,7 @@ describePrivate('Where PEXPIRE deletes a key that ends while it runs, no script 
 describePrivate('This server', () => {
   const redis = PrivateRedis.install();
 
-  // Before Redis 7.2, one in some 20,000 loses its key: `npm run test:servers`.
+  // Before Redis 7.2, one in some 20,000 loses its key: `npm run test:servers -- --contract`.
   it.each([REDISSON_SCRIPTS.KEEP, KEEP])(
     'This server keeps a lock for its last millisecond, and not for ever: $name',
     async (keep) => {

@@ -5,7 +5,7 @@ import base from '../../jest.config';
 
 /**
  * The contract suite through every kind of client, on the server that REDIS_SERVER_BIN names, and what servers differ in.
- * `npm run test:servers` runs it for one server after the other. Most of its time is waiting, so there are more workers than cores.
+ * `npm run test:servers -- --contract` runs it for one server after the other. Most of its time is waiting, so there are more workers than cores.
  */
 const config: Config = {
   ...base,
