@@ -250,12 +250,7 @@ export const MUTATIONS = {
   'final-answers-retried': {
     finding: 'a call that Redis refuses for good goes on until its wait is over',
     simulation: ['spin', 'pub-sub', 'fair', 'semaphore'],
-    replacements: [
-      [
-        'if (code !== undefined) return !TRANSIENT.has(code) && !isOnTheMove(error);',
-        'if (code !== undefined) return false;',
-      ],
-    ],
+    replacements: [['if (answer !== undefined) return !answer.passes;', 'if (answer !== undefined) return false;']],
   },
   'renewal-without-limit': {
     finding: 'renew() of an application goes on when its lease is over',

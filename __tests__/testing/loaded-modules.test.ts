@@ -27,6 +27,7 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
     'lib/redis/attempts.ts',
     'lib/redis/failure.ts',
     'lib/redis/names.ts',
+    'lib/redis/server-errors.ts',
     'lib/redis/silence.ts',
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([]);

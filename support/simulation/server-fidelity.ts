@@ -54,7 +54,9 @@ function withoutPosition(reply: unknown): unknown {
   const thrown = reply instanceof Error ? reply.message : undefined;
   const message = thrown ?? (isError(reply as Reply) ? (reply as { err: string }).err : undefined);
   if (message === undefined) return statusText(reply);
-  return `error: ${message.replace(/ script: .*$/, '').replace(/^ERR user_script:\d+: /, 'ERR ')}`;
+  const own = message.replace(/ script: .*$/, '').replace(/^ERR user_script:\d+: /, 'ERR ');
+  // Valkey leaves the name out.
+  return `error: ${own.replace(/ (Redis )?command (called )?from /, ' command $2from ')}`;
 }
 
 function statusText(reply: unknown): unknown {
