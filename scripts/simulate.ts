@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util';
 import { runMain } from '../support/run-main';
 import { runMutations } from '../support/simulation/find-mutations';
 import { LOCK_TYPES, type LockType, planOf } from '../support/simulation/plan';
+import { EXTRA_NAMES, EXTRAS_ON, type Extra } from '../support/simulation/plan-extras';
 import { bundleLibrary } from '../support/simulation/process/library';
 import { createScriptEngine } from '../support/simulation/server/script-engine';
 import { shrink } from '../support/simulation/shrink';
@@ -18,6 +19,7 @@ const USAGE = `npm run simulate -- [options]
   --history       print what happened, of --seed or of the first seed that fails
   --shrink        leave out callers and faults of a failing seed as long as it fails
   --keep-going    do not stop at the first seed of a type that fails
+  --extra NAME    plan this too: ${EXTRA_NAMES.join(', ')}; may be repeated (those that are on: ${EXTRAS_ON.join(', ') || 'none'})
   --without NAME  run the library with this mutation, see support/mutations.ts; may be repeated
   --trace         have TLC check what happened against docs/spec (needs Java and Maven)
   --states        print how often each change of state was made that the library allows, and the table of states
@@ -34,6 +36,7 @@ const { values } = parseArgs({
     history: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
+    extra: { type: 'string', multiple: true, default: [] },
     without: { type: 'string', multiple: true, default: [] },
     trace: { type: 'boolean', default: false },
     states: { type: 'boolean', default: false },
@@ -58,6 +61,13 @@ function lockTypes(): LockType[] {
   return asked as LockType[];
 }
 
+/** Those that are on, and those that were asked for. */
+function extras(): Extra[] {
+  const unknown = values.extra.find((name) => !EXTRA_NAMES.includes(name as Extra));
+  if (unknown !== undefined) throw new RangeError(`Unknown extra "${unknown}": one of ${EXTRA_NAMES.join(', ')}`);
+  return EXTRA_NAMES.filter((name) => EXTRAS_ON.includes(name) || values.extra.includes(name));
+}
+
 /** The seeds that were asked for: `--seed`, or `--seeds` from `--from` on. */
 function* seeds(): Generator<number> {
   const from = whole(values.seed ?? values.from);
@@ -66,7 +76,8 @@ function* seeds(): Generator<number> {
 }
 
 async function explain(simulator: Simulator, seed: number, lockType: LockType): Promise<void> {
-  const plan = values.shrink ? await shrink(simulator, planOf(seed, lockType)) : planOf(seed, lockType);
+  const planned = planOf(seed, lockType, extras());
+  const plan = values.shrink ? await shrink(simulator, planned) : planned;
   const { history, violations } = await simulator.run(plan, true);
   if (values.history) console.log(history.join('\n'));
   for (const { kind, time, text } of violations) console.log(`${kind} at ${time.toFixed(1)} ms: ${text}`);
@@ -118,7 +129,7 @@ async function main(): Promise<number> {
   if (values.mutations) {
     return runMutations(engine, whole(values.seeds ?? '10000'), { types: values.type, names: values.without });
   }
-  const simulator = new Simulator(await bundleLibrary(values.without), engine);
+  const simulator = new Simulator(await bundleLibrary(values.without), engine, extras());
   if (values.digest) {
     await printDigests(simulator);
     simulator.close();

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import type { Plugin } from 'esbuild';
+import type { Extra } from './simulation/plan-extras';
 
 const LIB = join(__dirname, '..', 'lib') + sep;
 
@@ -11,6 +12,8 @@ export interface Mutation {
   readonly finding: string;
   /** The types with which the simulation finds it: `npm run simulate -- --mutations`. */
   readonly simulation?: readonly string[];
+  /** What the seeds that find it have, of which the simulation plans some only when it is asked to. */
+  readonly extra?: Extra;
   /** The types with which a short soak finds it, and what it says then: `npm run soak -- --wrong NAME`. */
   readonly soak?: { readonly types: readonly string[]; readonly kinds: readonly string[] };
   /** The test that finds it, where no seed of the simulation does: `npx jest PATH`. */
@@ -463,6 +466,17 @@ redis.call('ZADD', queue, score, ticket)`,
       [
         'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
         'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
+      ],
+    ],
+  },
+  'unreachable-not-noticed': {
+    finding: 'no message reaches a process, which goes on waiting for one: it is passed over until its connection ends',
+    simulation: ['fair'],
+    extra: 'half open',
+    replacements: [
+      [
+        "local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused",
+        'local isUnreachable = false',
       ],
     ],
   },

@@ -106,6 +106,9 @@ function applyToProcess(
     case 'reopen':
       reopen(world, host, fault);
       return;
+    case 'half open':
+      halfOpen(world, host, fault);
+      return;
     case 'refuse':
       host.refusal = { ...fault, from: timeline.now, until: timeline.now + fault.duration };
   }
@@ -242,6 +245,26 @@ async function force(world: World, host: Host, key: string): Promise<void> {
   } catch (error) {
     world.history.note(host.process.name, () => String(error));
   }
+}
+
+/** Only what proves it can find that: it disturbs nobody, but for the end. */
+function halfOpen(world: World, host: Host, fault: Extract<Fault, { kind: 'half open' }>): void {
+  const { timeline } = world;
+  const { isCounted, hears, answers, duration } = fault;
+  const connections = targets(host, 'subscriber').flatMap(({ connection }) => connection ?? []);
+  if (answers) host.directory.hearing = { isCounted, hears };
+  for (const connection of connections) {
+    connection.hearing = { isCounted, hears };
+    if (answers) continue;
+    connection.up.holdUntil(timeline.now + duration);
+    connection.down.holdUntil(timeline.now + duration);
+  }
+  timeline.after(duration, () => {
+    host.directory.hearing = undefined;
+    const since = answers ? targets(host, 'subscriber').flatMap(({ connection }) => connection ?? []) : connections;
+    disturb(world, [host], RECOVERY);
+    for (const connection of since) connection.cut('lost');
+  });
 }
 
 /** Its reply is lost. */

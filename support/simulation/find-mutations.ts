@@ -1,6 +1,7 @@
 import Table from 'cli-table3';
 import { mutations } from '../../support/mutations';
-import type { LockType } from './plan';
+import { type LockType, planOf } from './plan';
+import { EXTRAS_ON, type Extra } from './plan-extras';
 import { bundleLibrary } from './process/library';
 import type { ScriptEngine } from './server/script-engine';
 import { Simulator } from './simulator';
@@ -28,7 +29,7 @@ export async function runMutations(
     if (asked.length === 0) continue;
     const mutated = await bundleLibrary([mutation.name]);
     let found: Found | undefined;
-    for (const lockType of asked) found ??= await search(bundle, engine, mutated, lockType, seeds);
+    for (const lockType of asked) found ??= await search(bundle, engine, mutated, lockType, seeds, mutation.extra);
     if (found === undefined) missed++;
     const at = found ? `seed ${found.seed} of ${found.lockType}` : `not within ${seeds} seeds of ${asked.join(', ')}`;
     console.error(`${mutation.name}: ${at}`);
@@ -38,18 +39,21 @@ export async function runMutations(
   return missed > 0 ? 1 : 0;
 }
 
-/** Only a violation that the library does not have with its fix counts. */
+/** Only a violation that the library does not have with its fix counts. `extra`: only seeds that have it. */
 async function search(
   bundle: string,
   engine: ScriptEngine,
   mutant: string,
   lockType: LockType,
   seeds: number,
+  extra: Extra | undefined,
 ): Promise<Found | undefined> {
-  const mutated = new Simulator(mutant, engine);
-  const original = new Simulator(bundle, engine);
+  const extras = extra === undefined ? EXTRAS_ON : [extra];
+  const mutated = new Simulator(mutant, engine, extras);
+  const original = new Simulator(bundle, engine, extras);
   try {
     for (let seed = 1; seed <= seeds; seed++) {
+      if (extra !== undefined && planOf(seed, lockType, extras).extra !== extra) continue;
       const { violations } = await mutated.runSeed(seed, lockType);
       if (violations.length === 0) continue;
       const before = (await original.runSeed(seed, lockType)).violations.map(({ kind }) => kind);

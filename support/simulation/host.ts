@@ -30,6 +30,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     clients: new Set(),
     everyClient: new Set(),
     outage: { until: 0, tries: Number.POSITIVE_INFINITY },
+    hearing: undefined,
     has: (connection) => [...directory.clients].some((client) => client.connection === connection),
     asked: (client, [name]) => {
       host.counts.commands++;

@@ -1,6 +1,7 @@
 import { ABORT_REASONS } from '../abort-reasons';
 import { Random } from '../random';
 import { type CallerPlan, isShared, type LockType, ONCE_KEY, type OnceCall, type Plan, type Round } from './plan';
+import { withExtra } from './plan-extras';
 import { type Fault, MOMENTS, type Moment } from './plan-faults';
 
 /** Changes a plan, or leaves it as it is. */
@@ -26,6 +27,8 @@ const BLOCKS: Readonly<Record<string, Block>> = {
 };
 
 export function withBlocks(plan: Plan): Plan {
+  const extra = withExtra(plan);
+  if (extra !== undefined) return extra;
   const random = new Random(plan.seed, 'long waits');
   if (!plan.isCalm && random.chance(0.25)) return longWaits(plan, random);
   return Object.entries(BLOCKS).reduce((so, [name, block]) => block(so, new Random(plan.seed, name)), plan);
@@ -167,7 +170,8 @@ function waitingAt(
   ];
 }
 
-const PLAIN = {
+/** A round of which nothing is special but how long it holds, and thinks before. */
+export const PLAIN = {
   method: 'lock',
   permits: 1,
   takes: 1,

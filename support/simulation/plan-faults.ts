@@ -45,6 +45,17 @@ export type Fault =
       readonly error: string;
       readonly command: 'EVAL' | 'SUBSCRIBE';
     })
+  /**
+   * The connections for messages only look alive: the server may not count them, and messages may not arrive. `answers`:
+   * commands do, and new connections are the same: they lead to a replica. In the end the client notices.
+   */
+  | (OfProcess & {
+      readonly kind: 'half open';
+      readonly duration: number;
+      readonly isCounted: boolean;
+      readonly hears: boolean;
+      readonly answers: boolean;
+    })
   /** Unlocks by force, whoever has it. */
   | (OfProcess & { readonly kind: 'force'; readonly key: string })
   | { readonly at: number; readonly kind: 'restart'; readonly duration: number; readonly losesData: boolean }

@@ -4,6 +4,7 @@ import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../..
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
 import { withBlocks } from './plan-blocks';
+import { EXTRAS_ON, type Extra } from './plan-extras';
 import {
   type Fault,
   type FaultScale,
@@ -140,6 +141,11 @@ export interface Plan {
   readonly callers: readonly CallerPlan[];
   readonly once?: OncePlan;
   readonly faults: readonly Fault[];
+  /** Those that it may have; and the one that it is about. */
+  readonly extras: readonly Extra[];
+  readonly extra?: Extra;
+  /** ms in which everybody who waits has a turn, though messages do not arrive: where all holds are short. */
+  readonly turnWithin?: number;
 }
 
 export function keysOf({ callers, once }: Plan): string[] {
@@ -151,7 +157,7 @@ export function faultsOf({ callers, faults }: Plan): Fault[] {
   return [...faults, ...callers.flatMap(({ rounds }) => rounds.flatMap(({ aimed }) => aimed?.fault ?? []))];
 }
 
-export function planOf(seed: number, lockType: LockType): Plan {
+export function planOf(seed: number, lockType: LockType, extras: readonly Extra[] = EXTRAS_ON): Plan {
   const random = new Random(seed, 'plan');
   const isCalm = random.chance(1 / 3);
   const hasMessageFaults = !isCalm && random.chance(0.25);
@@ -205,6 +211,7 @@ export function planOf(seed: number, lockType: LockType): Plan {
   return withBlocks({
     seed,
     lockType,
+    extras,
     isCalm,
     messageFaults: {
       lost: hasMessageFaults ? random.between(0, 0.3) : 0,

@@ -8,7 +8,7 @@ import { Timeline } from './timeline';
 
 const KEY = `fidelity:${process.pid}`;
 
-const connection: ServerConnection = { channels: new Set(), message: () => undefined };
+const connection: ServerConnection = { channels: new Set(), isCounted: true, message: () => undefined };
 
 /** `K` is `KEY`. */
 const COMMANDS = `

@@ -1,4 +1,5 @@
 import { type LockType, type Plan, planOf } from './plan';
+import { EXTRAS_ON, type Extra } from './plan-extras';
 import { type LibraryInstance, libraryLoader } from './process/library';
 import type { ScriptEngine } from './server/script-engine';
 import { type Outcome, Simulation } from './simulation';
@@ -11,6 +12,7 @@ const MOST_PROCESSES = 4;
 /** Runs simulations one after the other, with the same module instances of the library. */
 export class Simulator {
   readonly stateChanges = new StateChanges();
+  readonly #extras: readonly Extra[];
   readonly #instances: readonly LibraryInstance[];
   readonly #engine: ScriptEngine;
   #violations: Violations | undefined;
@@ -18,8 +20,9 @@ export class Simulator {
     this.#violations?.report('unhandled rejection', '', error instanceof Error ? (error.stack ?? '') : String(error));
   };
 
-  /** `bundle`: the library as one text, see `bundleLibrary`. */
-  constructor(bundle: string, engine: ScriptEngine) {
+  /** `bundle`: the library as one text, see `bundleLibrary`. `extras`: those that a seed may have. */
+  constructor(bundle: string, engine: ScriptEngine, extras = EXTRAS_ON) {
+    this.#extras = extras;
     const load = libraryLoader(bundle);
     this.#instances = Array.from({ length: MOST_PROCESSES }, () => load());
     for (const { states } of this.#instances) this.stateChanges.count(states);
@@ -32,7 +35,7 @@ export class Simulator {
   }
 
   runSeed(seed: number, lockType: LockType, isRecorded = false, isTraced = false): Promise<Outcome> {
-    return this.run(planOf(seed, lockType), isRecorded, isTraced);
+    return this.run(planOf(seed, lockType, this.#extras), isRecorded, isTraced);
   }
 
   run(plan: Plan, isRecorded = false, isTraced = false): Promise<Outcome> {

@@ -14,6 +14,7 @@ export const VIOLATION_KINDS = [
   'free lock left alone',
   'refused though free',
   'overtaken',
+  'starved',
   'not settled',
   'not waiting',
   'late',

@@ -173,6 +173,7 @@ export class CallChecks {
       if (!call.host.process.isAlive || call.host.process.isPaused) continue;
       this.#checkDeadline(call);
       this.#checkProgress(call);
+      this.#checkTurn(call);
       this.#checkSilence(call);
       this.#checkPromptness(call);
     }
@@ -228,6 +229,16 @@ export class CallChecks {
     const key = keys.join(' + ');
     const ms = Math.round(timeline.now - since);
     violations.report('free lock left alone', key, `"${key}" could be taken for ${ms} ms, and ${caller} waits for it`);
+  }
+
+  /** Others have it again and again. */
+  #checkTurn({ host, keys, caller, startedAt }: PendingCall): void {
+    const { timeline, violations, plan } = this.#world;
+    const since = Math.max(startedAt, ...keys.map((key) => this.#lastServed(host, key)));
+    const ms = Math.min(timeline.now - since, quietFor(this.#world, host));
+    if (ms <= (plan.turnWithin ?? Number.POSITIVE_INFINITY)) return;
+    const text = `${caller} waits for "${keys.join(' + ')}", and its process has had no turn for ${ms.toFixed(0)} ms`;
+    violations.report('starved', host.process.name, text);
   }
 
   /** ms for which a lock may be left to processes that cannot take it, from then on. */

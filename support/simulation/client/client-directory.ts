@@ -1,6 +1,6 @@
 import type { SimulatedProcess } from '../process/simulated-process';
 import type { Reply } from '../server/reply';
-import type { Connection, Delays, Network } from './connection';
+import type { Connection, Delays, Hearing, Network } from './connection';
 import type { SimulatedClient } from './simulated-client';
 
 export interface ClientTraits {
@@ -21,6 +21,8 @@ export interface ClientDirectory {
   readonly everyClient: Set<SimulatedClient>;
   /** Until when nothing can be connected, and after how many tries its clients give up. */
   outage: { readonly until: number; readonly tries: number };
+  /** Of connections that are made now; `undefined`: as usual. */
+  hearing: Hearing | undefined;
   has(connection: Connection): boolean;
   /** The library gives a command to its client. */
   asked(client: SimulatedClient, command: readonly string[]): void;

@@ -81,11 +81,18 @@ export interface Network {
   executing(sentAt: number): void;
 }
 
+/** Whether the server counts what is subscribed over a connection, and whether messages arrive. */
+export interface Hearing {
+  readonly isCounted: boolean;
+  readonly hears: boolean;
+}
+
 /** A TCP connection between a client and the server: two directions, either of which may be slow, until it breaks. */
 export class Connection implements ServerConnection {
   readonly channels = new Set<string>();
   readonly up: Direction;
   readonly down: Direction;
+  hearing: Hearing = { isCounted: true, hears: true };
   readonly #network: Network;
   readonly #listener: ConnectionListener;
   #server: RedisServer;
@@ -116,7 +123,12 @@ export class Connection implements ServerConnection {
     this.#network.sent(this, command);
   }
 
+  get isCounted(): boolean {
+    return this.hearing.isCounted;
+  }
+
   message(channel: string, message: string): void {
+    if (!this.hearing.hears) return;
     const { random, messageFaults } = this.#network;
     const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
     if (times !== 1) this.#listener.disturbed();

@@ -163,6 +163,7 @@ export class SimulatedClient extends EventEmitter {
       disturbed: () => this.#directory.disturbed(),
       cameLate: (command, after) => this.#directory.cameLate(command, after),
     });
+    connection.hearing = this.#directory.hearing ?? connection.hearing;
     this.connection = connection;
     this.emit('connect');
     // The handshake, and the channels again, before anything else.

@@ -12,6 +12,8 @@ const EPOCH = 1_700_000_000_000;
 /** One connection, as the server sees it. */
 export interface ServerConnection {
   readonly channels: Set<string>;
+  /** Beside those that get a message. */
+  readonly isCounted: boolean;
   message(channel: string, message: string): void;
 }
 
@@ -60,9 +62,9 @@ export class RedisServer {
       publish: (channel, message) => {
         const listeners = this.#listeners(channel);
         for (const connection of listeners) connection.message(channel, message);
-        return listeners.length;
+        return countOf(listeners);
       },
-      listeners: (channel) => this.#listeners(channel).length,
+      listeners: (channel) => countOf(this.#listeners(channel)),
     };
   }
 
@@ -169,4 +171,8 @@ export class RedisServer {
   #listeners(channel: string): ServerConnection[] {
     return [...this.#connections].filter(({ channels }) => channels.has(channel));
   }
+}
+
+function countOf(connections: readonly ServerConnection[]): number {
+  return connections.filter(({ isCounted }) => isCounted).length;
 }

@@ -1,0 +1,118 @@
+import { Random } from '../random';
+import type { CallerPlan, LockType, Plan, Round } from './plan';
+import { PLAIN } from './plan-blocks';
+import type { Fault } from './plan-faults';
+
+interface ExtraTraits {
+  /** Of all seeds, where nothing else is asked for. */
+  readonly isOn: boolean;
+  readonly types: readonly LockType[];
+  /** In place of all else that the seed has. */
+  readonly plan: (plan: Plan, random: Random) => Plan;
+}
+
+/** ms in which everybody has a turn: a poll comes after 1 s at the latest, and a slice takes 50 ms. Shared locks have a queue. */
+const TURN_WITHIN = 4_000;
+const QUEUED_TURN_WITHIN = 2_000;
+
+/** ms for which processes are busy. */
+const BUSY_FOR = 9_000;
+
+const SHARED: readonly LockType[] = ['semaphore', 'read-write'];
+const LISTENING: readonly LockType[] = ['pub-sub', 'redisson', 'fair', ...SHARED];
+
+/** Messages do not arrive: the client believes in a connection that the server has, or has not; or the server was demoted. */
+const DEAF = [
+  { isCounted: true, hears: false, answers: false },
+  { isCounted: false, hears: false, answers: false },
+  { isCounted: false, hears: false, answers: true },
+] as const;
+
+/** A replica passes on what is published at its master, which does not count who listens there. */
+const AT_A_REPLICA = { isCounted: false, hears: true, answers: true } as const;
+
+/** Faults that have a plan of their own, with a switch each. */
+const EXTRAS = {
+  'half open': { isOn: false, types: LISTENING, plan: (plan, random) => halfOpen(plan, random, random.pick(DEAF)) },
+  'listens at a replica': {
+    isOn: false,
+    types: LISTENING,
+    plan: (plan, random) => halfOpen(plan, random, AT_A_REPLICA),
+  },
+} as const satisfies Record<string, ExtraTraits>;
+
+export type Extra = keyof typeof EXTRAS;
+
+const ALL: Readonly<Record<Extra, ExtraTraits>> = EXTRAS;
+
+export const EXTRA_NAMES = Object.keys(EXTRAS) as Extra[];
+
+export const EXTRAS_ON: readonly Extra[] = EXTRA_NAMES.filter((name) => ALL[name].isOn);
+
+/** In one of eight seeds of its types; `undefined`: this seed has none. */
+export function withExtra(plan: Plan): Plan | undefined {
+  for (const name of plan.extras) {
+    const random = new Random(plan.seed, name);
+    if (ALL[name].types.includes(plan.lockType) && random.chance(1 / 8))
+      return { ...ALL[name].plan(plan, random), extra: name };
+  }
+  return undefined;
+}
+
+/** Nothing else happens, so that nothing else can explain what goes wrong. */
+function quietly(plan: Plan, callers: readonly CallerPlan[], faults: readonly Fault[]): Plan {
+  return {
+    ...plan,
+    isCalm: true,
+    messageFaults: { lost: 0, doubled: 0 },
+    processes: plan.processes.map((one) => ({
+      ...one,
+      blocksAtRenewal: 0,
+      client: { ...one.client, repeats: false },
+      options: { ...one.options, sharedWithPollers: false },
+    })),
+    callers,
+    faults,
+  };
+}
+
+/** The same for all: as many rounds as fill the time, each of which holds for `most` ms at most. */
+function busyCallers(plan: Plan, random: Random, each: number, ms: number, most: number): CallerPlan[] {
+  const [{ keys = ['a'] } = {}] = plan.callers;
+  const [like] = plan.callers.flatMap(({ rounds }) => rounds);
+  if (like === undefined) return [];
+  const permits = plan.lockType === 'semaphore' ? 2 : 1;
+  const rounds = Math.ceil((ms * permits * 2) / (most * each * plan.processes.length));
+  const round = (): Round => ({
+    ...like,
+    ...PLAIN,
+    ttl: undefined,
+    kind: plan.lockType === 'read-write' ? (random.chance(0.5) ? 'write' : 'read') : like.kind,
+    permits,
+    chunk: 0,
+    renews: false,
+    think: random.between(0, 3),
+    hold: random.between(1, most),
+  });
+  return plan.processes.flatMap((_, process) =>
+    Array.from({ length: each }, () => ({
+      process,
+      keys: keys.slice(0, 1),
+      rounds: Array.from({ length: rounds }, round),
+    })),
+  );
+}
+
+type Listening = (typeof DEAF)[number] | typeof AT_A_REPLICA;
+
+/** All processes are busy with one lock, and one of them does not listen as it thinks. */
+function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
+  const process = random.whole(0, plan.processes.length - 1);
+  const at = random.between(300, 1_000);
+  const callers = busyCallers(plan, random, 3, BUSY_FOR, 30);
+  const faults: Fault[] = [{ kind: 'half open', at, process, duration: BUSY_FOR, ...how }];
+  return {
+    ...quietly(plan, callers, faults),
+    turnWithin: SHARED.includes(plan.lockType) ? QUEUED_TURN_WITHIN : TURN_WITHIN,
+  };
+}
