@@ -544,6 +544,18 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['semaphore'],
     replacements: [['local isGiven = not stored or laterBy and', 'local isGiven = not stored or false and']],
   },
+  'refused-while-a-slot-moves': {
+    finding: 'a slot moves to another node, and calls and releases are rejected that could be repeated',
+    simulation: ['read-write', 'semaphore'],
+    extra: 'slot moves',
+    replacements: [['attempted to access a non local key/.test', 'attempted in vain/.test']],
+  },
+  'not-tried-again': {
+    finding: 'a slot moves to another node, and a refusal that ends with that counts as final',
+    simulation: ['semaphore', 'read-write'],
+    extra: 'slot moves',
+    replacements: [["  'TRYAGAIN',\n", '']],
+  },
   'reader-beside-writer': {
     finding: 'a reader enters while a writer is inside',
     simulation: ['read-write'],

@@ -6,6 +6,7 @@ import { describeRun } from './describe-run';
 import { lockOf } from './host';
 import { keysOf } from './plan';
 import type { Fault, Target } from './plan-faults';
+import { SlotMove } from './server/slot-move';
 import { type Host, lockName, quietFor, RECOVERY, type World } from './world';
 
 /** What is kept beside a lock, but for marks that tell commands which are repeated. */
@@ -37,6 +38,9 @@ export function applyFault(world: World, leases: LeaseChecks, fault: Fault): voi
       return;
     case 'replace':
       replace(world, leases, fault);
+      return;
+    case 'slot move':
+      moveSlot(world, fault);
       return;
     case 'flush scripts':
       server.flushScripts();
@@ -265,6 +269,29 @@ function halfOpen(world: World, host: Host, fault: Extract<Fault, { kind: 'half 
     disturb(world, [host], RECOVERY);
     for (const connection of since) connection.cut('lost');
   });
+}
+
+/** ms in which clients learn that the slot has moved. */
+const LEARNS_MOVE = 20;
+
+function moveSlot(world: World, { pause, text }: Extract<Fault, { kind: 'slot move' }>): void {
+  const { server, timeline, hosts, history } = world;
+  if (server.move !== undefined) return;
+  const move = new SlotMove(server.keys, text);
+  server.move = move;
+  const step = (): void => {
+    disturb(world, hosts, pause + LEARNS_MOVE + RECOVERY);
+    timeline.after(pause, () => {
+      if (move.moveNext()) {
+        step();
+        return;
+      }
+      move.isOver = true;
+      history.note('server', () => 'all keys have moved');
+      timeline.after(LEARNS_MOVE, () => (server.move = undefined));
+    });
+  };
+  step();
 }
 
 /** Its reply is lost. */

@@ -18,6 +18,9 @@ const QUEUED_TURN_WITHIN = 2_000;
 /** ms for which processes are busy. */
 const BUSY_FOR = 9_000;
 
+/** What a script is told on a server that has no key of it any more. */
+const GONE = 'ttempted to access a non local key in a cluster node script: ';
+
 const SHARED: readonly LockType[] = ['semaphore', 'read-write'];
 const LISTENING: readonly LockType[] = ['pub-sub', 'redisson', 'fair', ...SHARED];
 
@@ -38,6 +41,16 @@ const EXTRAS = {
     isOn: false,
     types: LISTENING,
     plan: (plan, random) => halfOpen(plan, random, AT_A_REPLICA),
+  },
+  'slot moves': {
+    isOn: false,
+    types: SHARED,
+    plan: (plan, random) => slotMoves(plan, random, `ERR Script a${GONE}f_1, on @user_script:1.`),
+  },
+  'slot moves on Valkey 9.1': {
+    isOn: false,
+    types: SHARED,
+    plan: (plan, random) => slotMoves(plan, random, `ERR A${GONE}on @user_script:1.`),
   },
 } as const satisfies Record<string, ExtraTraits>;
 
@@ -115,4 +128,11 @@ function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
     ...quietly(plan, callers, faults),
     turnWithin: SHARED.includes(plan.lockType) ? QUEUED_TURN_WITHIN : TURN_WITHIN,
   };
+}
+
+/** The keys of a lock move to another node and back, several times, while all processes take it in turn. */
+function slotMoves(plan: Plan, random: Random, text: string): Plan {
+  const pause = random.between(5, 60);
+  const faults = Array.from({ length: 8 }, (_, i): Fault => ({ kind: 'slot move', at: 200 + i * 500, pause, text }));
+  return quietly(plan, busyCallers(plan, random, 2, 4_500, 40), faults);
 }

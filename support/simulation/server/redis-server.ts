@@ -5,6 +5,7 @@ import { Inbox } from './inbox';
 import { Keyspace } from './keyspace';
 import type { Reply } from './reply';
 import { type ScriptEngine, sha1 } from './script-engine';
+import type { SlotMove } from './slot-move';
 
 /** ms of the server's wall clock at the virtual time 0. */
 const EPOCH = 1_700_000_000_000;
@@ -47,6 +48,8 @@ export class RedisServer {
   readonly inbox: Inbox;
   /** It accepts connections. */
   isUp = true;
+  /** All of its keys are on their way to another node. */
+  move: SlotMove | undefined;
 
   constructor(timeline: Timeline, engine: ScriptEngine, onRun: (run: ScriptRun) => void) {
     this.#timeline = timeline;
@@ -163,7 +166,14 @@ export class RedisServer {
     if (source === undefined) return NO_SCRIPT;
     const keys = rest.slice(0, Number(count));
     const args = rest.slice(Number(count));
-    const reply = this.#engine.run(source, keys, args, (command) => execute(this.#context, command, true));
+    const { move } = this;
+    const refusal = move?.refusal(keys);
+    if (refusal !== undefined) return refusal;
+    const isThere = move?.isThere(keys) ?? true;
+    const run = (command: readonly string[]): Reply =>
+      (isThere ? undefined : move?.refusalInScript(command)) ?? execute(this.#context, command, true);
+    const reply = this.#engine.run(source, keys, args, run);
+    if (isThere) move?.wrote(keys);
     this.#onRun({ source, keys, args, reply, connection });
     return reply;
   }
