@@ -160,6 +160,14 @@ export const MUTATIONS = {
     simulation: ['spin', 'redisson'],
     replacements: [['if mark and mark ~= ARGV[3] then return 0 end\n', '']],
   },
+  'left-with-the-first': {
+    finding: 'one caller of once leaves, and those that have joined it are rejected',
+    simulation: ['spin', 'pub-sub'],
+    extra: 'callers of once leave',
+    replacements: [
+      ['if (--flight.callers === 0 && !flight.isRunning)', 'if (--flight.callers >= 0 && !flight.isRunning)'],
+    ],
+  },
   'forgotten-result-given': {
     finding: 'a caller of once gets a result that its process has forgotten before it called',
     test: '__tests__/unit/once.test.ts',

@@ -1,6 +1,7 @@
 import type { Lease, OnceOptions } from '../../lib';
 import type { LeaseChecks, OwnedLease } from './checks/leases';
 import { ONCE_KEY, type OnceCall, type Round } from './plan';
+import type { Extra } from './plan-extras';
 import type { LibraryInstance } from './process/library';
 import { type Host, hostOf, isBlockedSince, lockName, ownerOf, quietFor, type World } from './world';
 
@@ -257,6 +258,11 @@ export class OnceCallers {
       violations.report('late', name, `${name} called once at ${startedAt.toFixed(1)}, and should have left`);
   }
 
+  /** What this seed is about. */
+  #is(extra: Extra): boolean {
+    return this.#world.plan.extra === extra;
+  }
+
   /** Its task runs, or its result is kept at present: without an answer that is tried until the lease ends. */
   #isRunning(host: Host): boolean {
     const isDisturbed = quietFor(this.#world, host) < KEPT_LATE;
@@ -295,8 +301,20 @@ export class OnceCallers {
       if (!hasFailed && (hasRun || !hadLock))
         this.#report(`${name} is told of a lost lock, and its process has lost none`);
     } else if (!(error instanceof LockError)) this.#strange(name, error);
+    else if (this.#is('once in trouble') && this.#isTooEarly(host, plan, startedAt))
+      this.#report(`${name} is rejected though it had time to wait: ${error.message}`);
     else if (all.isCalm && !isBlocked && host.closing === 'no')
       violations.report('failed though calm', name, String(error));
+  }
+
+  /** Redis may answer again before its time is over; and no task has run, whose result may not be kept. */
+  #isTooEarly(host: Host, { waitTime = Number.POSITIVE_INFINITY }: OnceCall, startedAt: number): boolean {
+    const { commandTimeout = 5_000, unavailableAfter = 10_000 } = host.registryOptions;
+    const hasRun = this.#runs.some((run) => run.host === host && !((run.endedAt ?? startedAt) < startedAt));
+    const isFinal = host.refusal !== undefined && /^(NOPERM|NOAUTH|OOM)/.test(host.refusal.error);
+    const isExcused = hasRun || isFinal || host.closing !== 'no' || !host.client.isOpen || host.counts.reopened > 0;
+    const least = Math.min(waitTime, commandTimeout, unavailableAfter);
+    return !isExcused && this.#world.timeline.now - startedAt < 0.999 * least - SLACK;
   }
 
   #libraryOf({ index }: Host): LibraryInstance['library'] {

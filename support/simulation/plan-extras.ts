@@ -1,5 +1,5 @@
 import { Random } from '../random';
-import type { CallerPlan, LockType, Plan, Round } from './plan';
+import type { CallerPlan, LockType, OnceCall, OncePlan, Plan, Round } from './plan';
 import { PLAIN } from './plan-blocks';
 import type { Fault } from './plan-faults';
 
@@ -22,6 +22,7 @@ const BUSY_FOR = 9_000;
 const GONE = 'ttempted to access a non local key in a cluster node script: ';
 
 const SHARED: readonly LockType[] = ['semaphore', 'read-write'];
+const OF_ONCE: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson'];
 const LISTENING: readonly LockType[] = ['pub-sub', 'redisson', 'fair', ...SHARED];
 
 /** Messages do not arrive: the client believes in a connection that the server has, or has not; or the server was demoted. */
@@ -52,6 +53,17 @@ const EXTRAS = {
     types: SHARED,
     plan: (plan, random) => slotMoves(plan, random, `ERR A${GONE}on @user_script:1.`),
   },
+  'callers of once leave': {
+    isOn: false,
+    types: OF_ONCE,
+    plan: (plan, random) => onceAlone(plan, leavers(plan, random)),
+  },
+  'forgotten while it runs': {
+    isOn: false,
+    types: OF_ONCE,
+    plan: (plan, random) => onceAlone(plan, forgets(plan, random)),
+  },
+  'once in trouble': { isOn: false, types: OF_ONCE, plan: onceInTrouble },
 } as const satisfies Record<string, ExtraTraits>;
 
 export type Extra = keyof typeof EXTRAS;
@@ -135,4 +147,69 @@ function slotMoves(plan: Plan, random: Random, text: string): Plan {
   const pause = random.between(5, 60);
   const faults = Array.from({ length: 8 }, (_, i): Fault => ({ kind: 'slot move', at: 200 + i * 500, pause, text }));
   return quietly(plan, busyCallers(plan, random, 2, 4_500, 40), faults);
+}
+
+function onceAlone(plan: Plan, once: OncePlan): Plan {
+  return { ...quietly(plan, [], []), once };
+}
+
+/** ms from one time that all want the result to the next one: it is not kept for so long. */
+const AGAIN = 5_000;
+
+const PATIENT = { waitTime: undefined, abortAfter: undefined, fails: false } as const;
+
+/** Another process has the lock, and its task fails. The first caller here leaves meanwhile, and those that joined it stay. */
+function leavers({ processes }: Plan, random: Random): OncePlan {
+  const calls = [20, AGAIN, 2 * AGAIN].flatMap((at): OnceCall[] => {
+    const busy = random.whole(0, processes.length - 1);
+    const process = (busy + 1) % processes.length;
+    const leaves = random.chance(0.5);
+    const ms = random.between(60, 250);
+    const first = { ...PATIENT, waitTime: leaves ? undefined : ms, abortAfter: leaves ? ms : undefined };
+    return [
+      { ...PATIENT, process: busy, at, work: random.between(500, 1_500), fails: true },
+      { ...first, process, at: at + 100, work: random.between(0, 50) },
+      ...[120, 140].map((later) => ({ ...PATIENT, process, at: at + later, work: random.between(0, 50) })),
+    ];
+  });
+  return { calls, forgets: [], keepFor: 400 };
+}
+
+/** The result is forgotten while a task computes it, and asked for when that has ended. */
+function forgets({ processes }: Plan, random: Random): OncePlan {
+  const process = (): number => random.whole(0, processes.length - 1);
+  const work = random.between(500, 1_500);
+  const calls = [20, 20 + work + random.between(100, 600), 20 + work + 1_000].map((at, i) => {
+    return { ...PATIENT, process: process(), at, work: i === 0 ? work : random.between(0, 100) };
+  });
+  return { calls, forgets: [{ process: process(), at: 20 + work * random.between(0.2, 0.8) }], keepFor: 60_000 };
+}
+
+/** Connections break, or the server is a replica for a moment, just when the result is asked for. */
+function onceInTrouble(plan: Plan, random: Random): Plan {
+  const process = random.whole(0, plan.processes.length - 1);
+  const moments = [20, AGAIN, 2 * AGAIN];
+  const calls = moments.flatMap((at) =>
+    [0, 0, 2].map((later) => ({
+      ...PATIENT,
+      process,
+      at: at + later,
+      waitTime: random.pick([undefined, 4_000]),
+      work: random.between(0, 50),
+    })),
+  );
+  const faults = moments.map((at): Fault => {
+    const of = { at: at + random.between(-1, 3), process } as const;
+    if (random.chance(0.5)) return { ...of, kind: 'cut', target: 'commands', mode: 'lost' };
+    const error = "READONLY You can't write against a read only replica.";
+    return { ...of, kind: 'refuse', duration: 300, command: 'EVAL', error };
+  });
+  return {
+    ...plan,
+    isCalm: false,
+    messageFaults: { lost: 0, doubled: 0 },
+    callers: [],
+    faults,
+    once: { calls, forgets: [], keepFor: 400 },
+  };
 }
