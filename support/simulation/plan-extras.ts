@@ -101,13 +101,17 @@ function quietly(plan: Plan, callers: readonly CallerPlan[], faults: readonly Fa
   };
 }
 
-/** The same for all: as many rounds as fill the time, each of which holds for `most` ms at most. */
-function busyCallers(plan: Plan, random: Random, each: number, ms: number, most: number): CallerPlan[] {
+/** `each` in these processes, and the same for all: as many rounds as fill the time, each of which holds for `most` ms at most. */
+function busyCallers(
+  plan: Plan,
+  random: Random,
+  { processes, each, ms, most }: { processes: readonly number[]; each: number; ms: number; most: number },
+): CallerPlan[] {
   const [{ keys = ['a'] } = {}] = plan.callers;
   const [like] = plan.callers.flatMap(({ rounds }) => rounds);
   if (like === undefined) return [];
   const permits = plan.lockType === 'semaphore' ? 2 : 1;
-  const rounds = Math.ceil((ms * permits * 2) / (most * each * plan.processes.length));
+  const rounds = Math.ceil((ms * permits * 2) / (most * each * processes.length));
   const round = (): Round => ({
     ...like,
     ...PLAIN,
@@ -119,7 +123,7 @@ function busyCallers(plan: Plan, random: Random, each: number, ms: number, most:
     think: random.between(0, 3),
     hold: random.between(1, most),
   });
-  return plan.processes.flatMap((_, process) =>
+  return processes.flatMap((process) =>
     Array.from({ length: each }, () => ({
       process,
       keys: keys.slice(0, 1),
@@ -130,11 +134,13 @@ function busyCallers(plan: Plan, random: Random, each: number, ms: number, most:
 
 type Listening = (typeof DEAF)[number] | typeof AT_A_REPLICA;
 
-/** All processes are busy with one lock, and one of them does not listen as it thinks. */
+/** All processes, or two, are busy with one lock, and one of them does not listen as it thinks. */
 function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
   const process = random.whole(0, plan.processes.length - 1);
   const at = random.between(300, 1_000);
-  const callers = busyCallers(plan, random, 3, BUSY_FOR, 30);
+  const all = plan.processes.map((_, index) => index);
+  const processes = random.chance(0.5) ? all : [process, (process + 1) % all.length];
+  const callers = busyCallers(plan, random, { processes, each: 3, ms: BUSY_FOR, most: 30 });
   const faults: Fault[] = [{ kind: 'half open', at, process, duration: BUSY_FOR, ...how }];
   return {
     ...quietly(plan, callers, faults),
@@ -146,7 +152,8 @@ function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
 function slotMoves(plan: Plan, random: Random, text: string): Plan {
   const pause = random.between(5, 60);
   const faults = Array.from({ length: 8 }, (_, i): Fault => ({ kind: 'slot move', at: 200 + i * 500, pause, text }));
-  return quietly(plan, busyCallers(plan, random, 2, 4_500, 40), faults);
+  const processes = plan.processes.map((_, index) => index);
+  return quietly(plan, busyCallers(plan, random, { processes, each: 2, ms: 4_500, most: 40 }), faults);
 }
 
 function onceAlone(plan: Plan, once: OncePlan): Plan {
