@@ -98,6 +98,12 @@ export class FaultyProxy {
     for (const link of this.#links) this.#reset(link);
   }
 
+  /** Connections that have subscribed are a black hole from now on, until `isDeaf` is false. `isGone`: for the server they have ended. */
+  deafen(isGone: boolean): void {
+    this.isDeaf = true;
+    for (const { server, isSubscribed } of this.#links) if (isGone && isSubscribed) server.destroy();
+  }
+
   /** Resets the connections that have subscribed. */
   resetSubscribed(): void {
     for (const link of this.#links) if (link.isSubscribed) this.#reset(link);

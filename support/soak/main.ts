@@ -15,7 +15,7 @@ import { bundleWorker } from './worker-bundle';
 const CALM = 3_000;
 
 async function soak(options: Options): Promise<void> {
-  const { types, minutes, round, seed, wrong, json, records: keptIn } = options;
+  const { types, minutes, round, seed, extras, wrong, json, records: keptIn } = options;
   const out = json ? process.stderr : process.stdout;
   const folder = mkdtempSync(join(tmpdir(), 'soak-'));
   try {
@@ -36,6 +36,7 @@ async function soak(options: Options): Promise<void> {
           workers: minutes < 1 || wrong !== undefined ? 3 : 4,
           rounds: roundsOf(minutes * 60_000, round * 1_000),
           random,
+          extras,
           bundle,
           folder: records,
           ended,

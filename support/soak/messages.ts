@@ -1,5 +1,6 @@
 import type { LockType } from '../../lib';
-import type { SoakType } from './settings';
+import type { RedisAddress } from '../redis';
+import type { SoakExtra, SoakType } from './settings';
 import type { SocketAddress } from './worker/session';
 
 /** What a worker process gets in its environment. */
@@ -7,6 +8,9 @@ export interface WorkerSettings {
   /** Unique among all processes of a run. */
   readonly name: string;
   readonly address: SocketAddress;
+  /** Of a server that it gets messages from. */
+  readonly listensAt?: RedisAddress;
+  readonly extras: readonly SoakExtra[];
   readonly type: SoakType;
   readonly lockType: LockType;
   readonly seed: number;
@@ -23,6 +27,7 @@ export type Command =
   | { readonly do: 'close client'; readonly givesUp: boolean }
   | { readonly do: 'connect client' }
   | { readonly do: 'restart'; readonly closeTimeout: number }
+  | { readonly do: 'busy'; readonly key: string; readonly ms: number }
   | { readonly do: 'progress'; readonly keys: readonly string[]; readonly within: number };
 
 export type CommandTo<Do extends Command['do']> = Extract<Command, { readonly do: Do }>;
@@ -37,6 +42,8 @@ export type Answer =
   | { readonly done: 'connect client' }
   /** The keys whose leases `close` gave up: they stay in Redis until their ttl ends. */
   | { readonly done: 'restart'; readonly closedKeys: readonly string[] }
+  /** `longest`: ms without a turn. */
+  | { readonly done: 'busy'; readonly longest: number }
   | { readonly done: 'progress'; readonly failures: readonly string[] };
 
 export type AnswerTo<Done extends Answer['done']> = Extract<Answer, { readonly done: Done }>;

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { type MutationName, mutations } from '../mutations';
-import { SOAK_TYPES, type SoakType } from './settings';
+import { SOAK_EXTRAS, SOAK_TYPES, type SoakExtra, type SoakType } from './settings';
 
 export interface Options {
   readonly types: readonly SoakType[];
@@ -8,6 +8,7 @@ export interface Options {
   /** s of work under faults in each round. */
   readonly round: number;
   readonly seed: number;
+  readonly extras: readonly SoakExtra[];
   readonly wrong: MutationName | undefined;
   readonly json: boolean;
   /** Where what the workers wrote down is kept. */
@@ -19,6 +20,7 @@ export const usage = `npm run soak -- [options] [minutes]
   --minutes N     how long (5)
   --round N       seconds of work under faults, before each calm (20)
   --seed N        repeats the choice of calls and faults, as far as real processes allow
+  --extra NAME    ${SOAK_EXTRAS.join(', ')}; may be repeated (none)
   --wrong NAME    gives the workers a wrong build, which has to fail: a mutation of support/mutations.ts;
                   the first violation of any type ends the soak
   --records DIR   keeps there what the workers wrote down, for npm run judge
@@ -39,10 +41,13 @@ export function readOptions(args: readonly string[]): Options | undefined {
   const types = SOAK_TYPES.filter((type) => wanted.includes(type));
   const unknown = wanted.find((name) => !types.some((type) => type === name));
   if (unknown !== undefined) throw new UsageError(`There is no type "${unknown}"`);
+  const extras = SOAK_EXTRAS.filter((extra) => values.extra?.includes(extra));
+  const strange = values.extra?.find((name) => !extras.some((extra) => extra === name));
+  if (strange !== undefined) throw new UsageError(`There is no extra "${strange}"`);
   const wrong = mutations.find(({ name }) => name === values.wrong)?.name;
   if (values.wrong !== undefined && wrong === undefined) throw new UsageError(`There is no build "${values.wrong}"`);
   const { json = false, records } = values;
-  return { types, minutes, round, seed, wrong, json, records };
+  return { types, minutes, round, seed, extras, wrong, json, records };
 }
 
 function positive(what: string, text: string): number {
@@ -62,6 +67,7 @@ function parse(args: readonly string[]) {
         minutes: { type: 'string' },
         round: { type: 'string' },
         seed: { type: 'string' },
+        extra: { type: 'string', multiple: true },
         wrong: { type: 'string' },
         json: { type: 'boolean' },
         records: { type: 'string' },

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Violation } from '../judge/violations';
+import type { Random } from '../random';
 import { type AwakeClock, holdsWithin, sharedNow } from './awake-clock';
 import type { FaultLanes } from './faults/fault-lanes';
 import type { Leftover, Leftovers } from './leftovers';
 import { type AdminClient, countScripts } from './redis-content';
-import { CALM_KEY, HEALTHY, KEYS } from './settings';
+import { CALM_KEY, HEALTHY, KEYS, type SoakExtra } from './settings';
 import type { WorkerSlot } from './worker-slot';
 
 /** ms in calm after which everything that nobody holds must be gone from Redis. */
@@ -15,6 +16,9 @@ const PROGRESS = 10_000;
 /** ms in which the commands of workers are counted that nobody calls, and how many each of them may send. */
 const IDLE = 1_000;
 const MOST_COMMANDS = 15;
+/** ms for which all want one lock, and in which each of them has a turn. */
+const BUSY = 8_000;
+const TURN_WITHIN = 5_000;
 /** MB that a worker may have resident; it begins with some 80. */
 const MOST_MEMORY = 300;
 
@@ -24,6 +28,8 @@ export interface RoundServices {
   readonly lanes: FaultLanes;
   readonly leftovers: Leftovers;
   readonly clock: AwakeClock;
+  readonly random: Random;
+  readonly extras: readonly SoakExtra[];
   /** Whether positions of dead waiters block a lock until they time out, as in Redisson's format. */
   readonly deadPositionsBlock: boolean;
 }
@@ -46,10 +52,33 @@ export async function runRound(services: RoundServices, ms: number): Promise<Rou
     ...paused.flatMap(({ name, memory }) => tooMuchMemory(name, memory)),
     ...(await tooManyCommands(admin, slots.length)),
     ...(await leftoversAfter(leftovers, clock)),
+    ...(await starved(services)),
   ];
   const { violations, inCalm } = await progress(services);
   const after = await leftoversAfter(leftovers, clock);
   return { violations: [...before, ...violations, ...after], inCalm };
+}
+
+/** Two workers want one lock, and one of them may get no messages, or none that are counted: the other one is alone then. */
+async function starved({ slots, random, extras }: RoundServices): Promise<Violation[]> {
+  const isHalfOpen = extras.includes('half open');
+  if (!isHalfOpen && !extras.includes('listens at a replica')) return [];
+  // The first one listens at a replica.
+  const [one, other] = [slots[0], random.pick(slots.slice(1))] as [WorkerSlot, WorkerSlot];
+  const pair = [one, other];
+  const waits = pair.map(({ process }) => process.ask({ do: 'busy', key: CALM_KEY, ms: BUSY }));
+  const { proxy } = one;
+  await sleep(500);
+  if (isHalfOpen) proxy.deafen(random.chance(0.5));
+  const longest = (await Promise.all(waits)).map((one) => Math.round(one.longest));
+  if (isHalfOpen) proxy.resetSubscribed();
+  proxy.isDeaf = false;
+  return pair.flatMap(({ name }, i) => {
+    const ms = longest[i] as number;
+    return ms <= TURN_WITHIN
+      ? []
+      : [{ kind: 'starved', text: `${name} has had no turn for ${ms} ms`, at: sharedNow() }];
+  });
 }
 
 function tooMuchMemory(name: string, memory: number): Violation[] {

@@ -7,6 +7,13 @@ import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
 export const SOAK_TYPES = [...LOCK_TYPES, 'mixed', 'multi', 'semaphore', 'read-write', 'replicated'] as const;
 export type SoakType = (typeof SOAK_TYPES)[number];
 
+/**
+ * What a soak does beside all else when it is asked to: one worker is half deaf while all are busy; one listens at a replica
+ * from the beginning; callers of `once` leave while others have joined them.
+ */
+export const SOAK_EXTRAS = ['half open', 'listens at a replica', 'callers of once leave'] as const;
+export type SoakExtra = (typeof SOAK_EXTRAS)[number];
+
 /** The types whose format is Spring's string: they exclude each other on one name. */
 const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
 
@@ -30,6 +37,8 @@ export function lockTypeOf(type: SoakType, worker: number): LockType {
 export const KEYS = ['a', 'b', 'c', 'd'] as const;
 /** A key that is used in calm alone: no dead process can hold it. */
 export const CALM_KEY = 'calm';
+/** The key of all calls of `once`. */
+export const ONCE_KEY = 'once';
 export const REGISTRY_KEY = 'soak';
 
 /** ms; long enough that a lock that nobody holds is still there when leftovers are searched for. */

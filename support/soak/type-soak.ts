@@ -12,7 +12,7 @@ import { RecordFolder } from './record-folder';
 import type { AdminClient } from './redis-content';
 import { type SoakResult, Tally } from './results';
 import { leftoversAfter, runRound } from './round';
-import { SOAK_TYPES, type SoakType } from './settings';
+import { SOAK_TYPES, type SoakExtra, type SoakType } from './settings';
 import { WorkerSlot } from './worker-slot';
 
 export interface TypeSoakOptions {
@@ -21,6 +21,7 @@ export interface TypeSoakOptions {
   /** ms of work under faults in each round. */
   readonly rounds: readonly number[];
   readonly random: Random;
+  readonly extras: readonly SoakExtra[];
   readonly bundle: string;
   /** For the files of the workers; nothing else is in it. */
   readonly folder: string;
@@ -31,18 +32,26 @@ export interface TypeSoakOptions {
 /** The soak of one type, on a server of its own. It ends with the first round that finds a violation. */
 export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
   const isReplicated = options.type === 'replicated';
-  const server = await startRedis({ port: isReplicated, args: ['--repl-diskless-sync-delay', '0'] });
-  const replica = isReplicated ? await startReplica(server) : undefined;
+  const hasReplica = isReplicated || options.extras.includes('listens at a replica');
+  const server = await startRedis({ port: hasReplica, args: ['--repl-diskless-sync-delay', '0'] });
+  const replica = hasReplica ? await startReplica(server) : undefined;
   const admin = await connect(server);
   const clock = new AwakeClock();
   const slots: WorkerSlot[] = [];
   try {
     const leftovers = new Leftovers(admin);
     for (let index = 0; index < options.workers; index++) {
-      const slotSettings = { ...options, index, clock, leftovers, random: options.random.fork() };
+      const listensAt = index === 0 && options.extras.includes('listens at a replica') ? replica?.address : undefined;
+      const slotSettings = { ...options, index, listensAt, clock, leftovers, random: options.random.fork() };
       slots.push(await WorkerSlot.open(server.address, slotSettings));
     }
-    return await new TypeSoak(options, { server, replica, admin }, slots, leftovers, clock).run();
+    return await new TypeSoak(
+      options,
+      { server, replica: isReplicated ? replica : undefined, admin },
+      slots,
+      leftovers,
+      clock,
+    ).run();
   } finally {
     for (const { process, proxy } of slots) {
       await process.kill();
@@ -103,6 +112,8 @@ class TypeSoak {
       leftovers: this.#leftovers,
       clock: this.#clock,
       admin: this.#admin,
+      random: this.#options.random,
+      extras: this.#options.extras,
       deadPositionsBlock: this.#options.type === 'redisson-fair',
     };
     const { violations, inCalm } = await runRound(services, ms);

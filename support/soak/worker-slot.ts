@@ -6,13 +6,16 @@ import type { Random } from '../random';
 import type { RedisAddress } from '../redis';
 import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
-import { HEALTHY, lockTypeOf, type SoakType } from './settings';
+import { HEALTHY, lockTypeOf, type SoakExtra, type SoakType } from './settings';
 import { unfinishedKeys } from './unfinished-keys';
 import { WorkerProcess } from './worker-process';
 
 export interface SlotSettings {
   readonly type: SoakType;
   readonly index: number;
+  readonly extras: readonly SoakExtra[];
+  /** Where its registry gets messages from; `undefined`: over its client. */
+  readonly listensAt: RedisAddress | undefined;
   readonly bundle: string;
   readonly folder: string;
   readonly random: Random;
@@ -57,11 +60,13 @@ export class WorkerSlot {
   }
 
   async #start(): Promise<void> {
-    const { type, index, bundle, folder, random, clock } = this.#settings;
+    const { type, index, extras, listensAt, bundle, folder, random, clock } = this.#settings;
     const name = `${this.name}.${this.#generation++}`;
     const settings = {
       name,
       address: this.proxy.address,
+      extras,
+      ...(listensAt === undefined ? {} : { listensAt }),
       type,
       lockType: lockTypeOf(type, index),
       seed: random.whole(0, 2 ** 31 - 1),

@@ -13,7 +13,7 @@ import type { Access } from '../../judge/exclusion';
 import { type Outcome, PERMITS } from '../../judge/records';
 import type { Random } from '../../random';
 import { sharedNow } from '../awake-clock';
-import { registryOptions, type SoakType, shareOfSeveral } from '../settings';
+import { LONGEST_WAIT, ONCE_KEY, registryOptions, type SoakExtra, type SoakType, shareOfSeveral } from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
 import { lockFor, randomAccess } from './locks';
@@ -31,6 +31,7 @@ export interface CallerServices {
   readonly held: HeldLeases;
   readonly records: RecordFile;
   readonly type: SoakType;
+  readonly extras: readonly SoakExtra[];
   registry(): RedisLockRegistry;
   nextCall(): string;
 }
@@ -53,14 +54,38 @@ export class Caller {
   }
 
   async work(): Promise<void> {
-    const { gate, type } = this.#services;
+    const { gate, type, extras } = this.#services;
     while (await gate.enter()) {
       try {
+        if (extras.includes('callers of once leave') && this.#random.chance(0.3)) await this.#once();
         const outcome = await this.#call(randomRequest(this.#random, shareOfSeveral(type)));
         await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.whole(0, 30));
       } finally {
         gate.leave();
       }
+    }
+  }
+
+  /** It leaves while others of its process may have joined it: their tasks run then, and not this one. */
+  async #once(): Promise<void> {
+    const { records, nextCall, registry } = this.#services;
+    const call = nextCall();
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(new Error(`${call} leaves`)), this.#random.whole(0, 300));
+    const [work, waitTime] = [this.#random.whole(0, 150), this.#random.whole(20, LONGEST_WAIT)];
+    let hasLeft = false;
+    const task = async () => {
+      if (hasLeft) records.violation('not once', `${call} has left, and its task runs`);
+      await sleep(work);
+    };
+    try {
+      await registry().once(ONCE_KEY, task, { keepFor: 20, waitTime, signal: stop.signal });
+    } catch (error) {
+      if (error !== stop.signal.reason && outcomeOf(error) === 'unexpected')
+        records.violation('unexpected error', `${call} once: ${String(error)}`);
+    } finally {
+      hasLeft = true;
+      clearTimeout(timer);
     }
   }
 

@@ -8,7 +8,7 @@ import { Caller } from './caller';
 import { Gate } from './gate';
 import { HeldLeases } from './held-leases';
 import { PendingSteps } from './pending-steps';
-import { progress } from './progress';
+import { busy, progress } from './progress';
 import { RecordFile } from './record-file';
 import { Session } from './session';
 
@@ -33,8 +33,8 @@ const open = () => Session.open(settings);
 async function start(): Promise<(command: Command) => Promise<void>> {
   let session = await open();
   const nextCall = () => `${settings.name}-${++calls}`;
-  const { type } = settings;
-  const services = { gate, steps, held, records, type, nextCall, registry: () => session.registry };
+  const { type, extras } = settings;
+  const services = { gate, steps, held, records, type, extras, nextCall, registry: () => session.registry };
   const working = Array.from({ length: CALLERS }, () => new Caller(services, random.fork()).work());
 
   const close = async (timeout: number) => {
@@ -54,6 +54,8 @@ async function start(): Promise<(command: Command) => Promise<void>> {
         return answer({ done: 'resume' });
       case 'progress':
         return answer({ done: 'progress', failures: await progress(session.registry, type, steps, command) });
+      case 'busy':
+        return answer({ done: 'busy', longest: await busy(session.registry, type, command) });
       case 'restart':
         await close(command.closeTimeout);
         session = await open();

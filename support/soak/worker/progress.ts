@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LockReleaseError, type RedisLockRegistry } from '../../../lib';
 import type { CommandTo } from '../messages';
 import type { SoakType } from '../settings';
@@ -20,6 +21,27 @@ export async function progress(
   });
   const results = await Promise.allSettled(attempts);
   return results.flatMap((result, i) => (result.status === 'rejected' ? [`"${keys[i]}": ${result.reason}`] : []));
+}
+
+/** Callers that want one lock all the time. Resolves to the longest time in which none of them got it, in ms. */
+export async function busy(
+  registry: RedisLockRegistry,
+  type: SoakType,
+  { key, ms }: CommandTo<'busy'>,
+): Promise<number> {
+  const endsAt = performance.now() + ms;
+  let [last, longest] = [performance.now(), 0];
+  const work = async () => {
+    while (performance.now() < endsAt) {
+      const lease = await lockFor(registry, key, progressAccess(type, key)).lock();
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+      await sleep(5);
+      await lease.unlock().catch(ignoreUnconfirmed);
+    }
+  };
+  await Promise.all([work(), work(), work()]);
+  return longest;
 }
 
 /** A busy machine can hold the answer up for longer than a command may take. The soak then looks for what is left. */

@@ -14,6 +14,7 @@ export class Session {
   givesUp = false;
   readonly registry: RedisLockRegistry;
   readonly #client: ReturnType<typeof createClient>;
+  readonly #subscriber: ReturnType<typeof createClient> | undefined;
 
   static async open(settings: WorkerSettings): Promise<Session> {
     let session: Session | undefined;
@@ -21,16 +22,29 @@ export class Session {
     const client = createClient({ socket: { ...settings.address, reconnectStrategy } });
     client.on('error', () => {}); // the faults of the soak
     await client.connect();
-    session = new Session(settings, client as ReturnType<typeof createClient>);
+    const subscriber = settings.listensAt && createClient({ socket: { ...settings.listensAt, reconnectStrategy: 20 } });
+    subscriber?.on('error', () => {});
+    await subscriber?.connect();
+    session = new Session(
+      settings,
+      client as ReturnType<typeof createClient>,
+      subscriber as ReturnType<typeof createClient> | undefined,
+    );
     return session;
   }
 
-  private constructor({ name, type, lockType }: WorkerSettings, client: ReturnType<typeof createClient>) {
+  private constructor(
+    { name, type, lockType }: WorkerSettings,
+    client: ReturnType<typeof createClient>,
+    subscriber: ReturnType<typeof createClient> | undefined,
+  ) {
     this.#client = client;
+    this.#subscriber = subscriber;
     const replicated = type === 'replicated' ? REPLICATED : {};
     this.registry = new RedisLockRegistry(client, {
       ...registryOptions,
       ...replicated,
+      ...(subscriber === undefined ? {} : { subscriber }),
       name,
       lockType,
       onWarning: () => {},
@@ -41,6 +55,7 @@ export class Session {
   async close(timeout: number): Promise<void> {
     await this.registry.close({ timeout });
     this.closeClient();
+    if (this.#subscriber?.isOpen) this.#subscriber.destroy();
   }
 
   closeClient(): void {
