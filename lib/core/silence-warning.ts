@@ -102,7 +102,12 @@ export class SilenceWarning {
     this.#timer.by(now + LOOK_EVERY, now);
     const silence: SilenceOfRedis = { ...counts, duration: now - since, isOver: false };
     const what = silentSince === undefined ? 'confirmed no renewal' : 'not answered';
-    this.#warn(silence, `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`, failure, silentLock);
+    this.#warn(
+      silence,
+      `Redis has ${what} for ${seconds(silence.duration)}: ${describe(silence)}`,
+      failure,
+      silentLock,
+    );
   }
 
   #look(): void {

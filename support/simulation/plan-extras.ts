@@ -37,33 +37,33 @@ const AT_A_REPLICA = { isCounted: false, hears: true, answers: true } as const;
 
 /** Faults that have a plan of their own, with a switch each. */
 const EXTRAS = {
-  'half open': { isOn: false, types: LISTENING, plan: (plan, random) => halfOpen(plan, random, random.pick(DEAF)) },
+  'half open': { isOn: true, types: LISTENING, plan: (plan, random) => halfOpen(plan, random, random.pick(DEAF)) },
   'listens at a replica': {
-    isOn: false,
+    isOn: true,
     types: LISTENING,
     plan: (plan, random) => halfOpen(plan, random, AT_A_REPLICA),
   },
   'slot moves': {
-    isOn: false,
+    isOn: true,
     types: SHARED,
     plan: (plan, random) => slotMoves(plan, random, `ERR Script a${GONE}f_1, on @user_script:1.`),
   },
   'slot moves on Valkey 9.1': {
-    isOn: false,
+    isOn: true,
     types: SHARED,
     plan: (plan, random) => slotMoves(plan, random, `ERR A${GONE}on @user_script:1.`),
   },
   'callers of once leave': {
-    isOn: false,
+    isOn: true,
     types: OF_ONCE,
     plan: (plan, random) => onceAlone(plan, leavers(plan, random)),
   },
   'forgotten while it runs': {
-    isOn: false,
+    isOn: true,
     types: OF_ONCE,
     plan: (plan, random) => onceAlone(plan, forgets(plan, random)),
   },
-  'once in trouble': { isOn: false, types: OF_ONCE, plan: onceInTrouble },
+  'once in trouble': { isOn: true, types: OF_ONCE, plan: onceInTrouble },
 } as const satisfies Record<string, ExtraTraits>;
 
 export type Extra = keyof typeof EXTRAS;

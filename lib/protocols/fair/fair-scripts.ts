@@ -68,10 +68,13 @@ ${DIGITS}
 local function processOf(owner) return string.match(owner, '^(.*):') end
 local function ticketOf(owner) return string.match(owner, '^(.*)@') or owner end
 
--- Returns how many connections of the process got the message.
+-- Returns how many connections of the process got the message. One at a replica gets what is published, and is not
+-- counted: a grant must not reach a process that is passed over. So it is published only where somebody is counted.
 local function notify(process, message)
   local channel = string.gsub(queue, '}:queue', '}:grants', 1) .. ':' .. process
-  local heard = redis.pcall(publish, channel, message)
+  local counted = redis.pcall('PUBSUB', publish == 'SPUBLISH' and 'SHARDNUMSUB' or 'NUMSUB', channel)
+  if tonumber(counted[2]) == 0 then return 0 end
+  local heard = counted.err and counted or redis.pcall(publish, channel, message)
   if type(heard) == 'number' then return heard end
   refused = true
   return 0
