@@ -247,6 +247,9 @@ describePrivate('The scripts of a fair lock', () => {
     await enqueue('me:1', { how: 'message' });
     expect((await poll('me:1', 'message'))[7]).toBe(1);
     expect(await fair.admin.hGet(fair.tickets, 'me')).toMatch(/:poll$/);
+    // Somebody listens, and nothing may be published.
+    await grantsTo('me');
+    await enqueue('me:1', { how: 'message' });
     const mute = await fair.redis.connect({ username: 'mute', password: 'x' });
     expect((await poll('me:1', 'message', { client: mute }))[7]).toBe(0);
   });

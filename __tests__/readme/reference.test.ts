@@ -96,7 +96,7 @@ describe('docs/architecture.md', () => {
     // Commands make the tables of states and of goals, with a row for each.
     const isMade = /^\| (call|follow-up|hold|lease|subscription|\*\*\w+\*\*) /;
     const written = page.split('\n').filter((line) => !isMade.test(line));
-    expect(written.length).toBeLessThan(190);
+    expect(written.length).toBeLessThan(195);
     expect(cells.filter((cell) => cell.length > 200)).toEqual([]);
   });
 

@@ -146,7 +146,8 @@ describe('An inspection', () => {
 
   it.each<[reply: unknown, expected: object | undefined]>([
     [['', 0, '', -1], FREE],
-    [['', -1, '', -1], FREE],
+    // Another program has written an empty text, without an expiry.
+    [['', -1, '', -1], { ...FREE, owner: '', remaining: Number.POSITIVE_INFINITY }],
     [['', -2, '7', 0], { ...FREE, fencingToken: 7, waiting: 0 }],
     [['a', 5, '7', 3], HELD],
     [['a', -1, '', 1], { ...HELD, remaining: Number.POSITIVE_INFINITY, fencingToken: undefined, waiting: 1 }],

@@ -77,14 +77,14 @@ it.each([
   ['the message first', ['deliver', 'answer']],
   ['the answer first', ['answer', 'deliver']],
 ] as const)(
-  'A message that comes back proves the connection, every two seconds while callers wait: %s',
+  'A message that comes back proves the connection, every three seconds while callers wait: %s',
   async (_, order) => {
     const { open, published, heard, deliver, answer, proof } = start();
     await open();
     expect(published).toEqual(['1']);
     for (const step of order) await { deliver, answer }[step]();
     expect([heard, proof.isDeaf]).toEqual([[true], false]);
-    await time.advance(1_999);
+    await time.advance(2_999);
     expect(published).toEqual(['1']);
     await time.advance(1);
     expect(published).toEqual(['1', '2']);
@@ -137,7 +137,7 @@ it('A message that lies in the socket after a block of the event loop is read be
   expect(deaf).toEqual([]);
 });
 
-it('A channel that is not confirmed within a second, while a message is published, means deaf; where nothing can be made anew, the next try comes two seconds later', async () => {
+it('A channel that is not confirmed within a second, while a message is published, means deaf; where nothing can be made anew, the next try comes three seconds later', async () => {
   const { proof, deaf, subscriptions, published, answer } = start({ renews: false });
   proof.join();
   await time.advance(250 + 999);
@@ -148,7 +148,7 @@ it('A channel that is not confirmed within a second, while a message is publishe
   expect(deaf).toEqual([]);
   await time.advance(250);
   expect([deaf.length, proof.isDeaf]).toEqual([1, true]);
-  await time.advance(1_999);
+  await time.advance(2_999);
   expect([published.length, subscriptions.length]).toEqual([1, 1]);
   await time.advance(1_001);
   expect(published).toHaveLength(2);
@@ -181,7 +181,7 @@ it('Where commands fail too, or there is no connection, nothing is said of messa
   const failing = start();
   await failing.open();
   failing.failures.at(-1)?.(new Error('silent'));
-  await time.advance(2_000);
+  await time.advance(3_000);
   expect([failing.published, failing.deaf]).toEqual([['1', '2'], []]);
   failing.proof.leave();
   failing.failures.at(-1)?.(new Error('silent'));
@@ -214,4 +214,19 @@ it('The last caller that leaves ends the proof: its channel lingers, and nothing
   expect(idle).toHaveBeenCalledTimes(1);
   await time.advance(1_000);
   expect([subscriptions[0]?.isOver, published.length, time.pending]).toEqual([true, 1, 0]);
+});
+
+it('A subscription that ended with its connection is made anew, and proves nothing', async () => {
+  const { open, subscriptions, published, answer, deaf, proof } = start();
+  await open();
+  await answer();
+  subscriptions[0]?.over();
+  await time.advance(1_000);
+  expect([deaf, subscriptions.length]).toEqual([[], 2]);
+  subscriptions[1]?.over();
+  await time.advance(1_000);
+  expect([deaf, subscriptions.length]).toEqual([[], 3]);
+  subscriptions[2]?.opened();
+  expect(published).toEqual(['1', '2']);
+  proof.close();
 });

@@ -44,7 +44,7 @@ const rows: readonly Row[] = [
   ['an array', (one) => arrayIn(RENEW, one, 1, 2), [[1], [1, 2]], [[1], [1, 2]], [[], [1, 2, 3], 'x', { length: 1 }]],
   ['an array of one length', (one) => arrayIn(RENEW, one, 1), [[1]], [[1]], [[1, 2]]],
   ['a text', (one) => textIn(RENEW, REPLY, one), ['', 'a', 7], ['', 'a', '7'], [null, []]],
-  ['an owner', ownerIn, ['a', '', 7, undefined], ['a', undefined, undefined, undefined], []],
+  ['an owner', ownerIn, ['a', '', 7, undefined], ['a', '', undefined, undefined], []],
   ['what a key has left', (one) => remainingIn(RENEW, REPLY, one), [5, -1, -2], [5, Infinity, 0], ['x']],
   [
     'what a release found',

@@ -659,7 +659,7 @@ it('A connection of our own whose messages arrive, and which the server of the c
   const proof = subscriber.proofOf('x', 'lock');
   proof.join();
   const made: number[] = [];
-  for (const ms of [300, 5_000, 4_000, 8_000, 3_000]) {
+  for (const ms of [300, 5_000, 4_000, 8_000, 6_000]) {
     await time.advance(ms);
     made.push(duplicate.mock.calls.length);
   }

@@ -62,12 +62,15 @@ describePrivate('The pub/sub connection of a registry', () => {
       Array.from({ length: 1_000 }, () => registry.run('key', () => undefined)),
     );
     await until(async () => (await fixture.listeners()).length === processes.length);
-    await fixture.untilIdle();
+    // The scripts of the mark and of the proof are sent with their texts once.
+    const startedAt = performance.now();
+    await until(() => performance.now() - startedAt > 600);
     const [before, since] = [await fixture.requests(), performance.now()];
-    await until(() => performance.now() - since > 1_500);
+    await until(() => performance.now() - since > 2_500);
     const asked = (await fixture.requests()) - before;
     expect(asked).toBeGreaterThan(0);
-    expect(asked / processes.length).toBeLessThan((2 * (performance.now() - since)) / 1_000);
+    // What falls on the edge counts once more: a poll, a mark, a proof.
+    expect(asked / processes.length).toBeLessThan((2 * (performance.now() - since)) / 1_000 + 2);
     expect(await fixture.channels()).toHaveLength(1);
     await fixture.releaseAsOther('key');
     await Promise.all(waiting);

@@ -12,6 +12,10 @@ const MARKED_AFTER = 100;
 /** ms that a mark has to be written. */
 const TIMEOUT = 1_000;
 
+/** A mark is kept for this many polls of a waiter that no message reaches, and sleeps of another one; renewed after half. */
+const POLLS_KEPT = 10;
+const SLEEPS_KEPT = 4;
+
 /**
  * Leaves the mark that a process waits for a lock. A process that messages reach is counted as well: its mark does not
  * replace that of a process which they do not reach.
@@ -38,8 +42,8 @@ export class WantedMark {
   readonly #redis: Redis;
   readonly #key: string;
   readonly #id: string;
-  /** ms for which a mark is kept. */
-  readonly #keptFor: number;
+  /** ms between two polls of a waiter that messages reach. */
+  readonly #longestSleep: number;
   readonly #timer = new WakeTimer(() => this.#leave(), false);
   #waiting = 0;
   #pollInterval = 0;
@@ -54,7 +58,7 @@ export class WantedMark {
     this.#redis = redis;
     this.#key = key;
     this.#id = id;
-    this.#keptFor = Math.ceil(2 * longestSleep);
+    this.#longestSleep = longestSleep;
   }
 
   /** A caller waits, until `end`. `pollInterval`: ms between two polls where no message arrives; 0: messages arrive. */
@@ -76,6 +80,11 @@ export class WantedMark {
   /** This process has the lock: what follows is another wait. */
   acquired(): void {
     this.#endedAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** ms for which a mark is kept: for some polls. A process whose waiter has left gives the lock up for nothing until then. */
+  get #keptFor(): number {
+    return Math.ceil(this.#pollInterval > 0 ? POLLS_KEPT * this.#pollInterval : SLEEPS_KEPT * this.#longestSleep);
   }
 
   #leave(): void {

@@ -10,7 +10,7 @@ import type { Subscription } from './subscription';
 const PROVED_AFTER = 250;
 
 /** ms between two proofs while callers wait. */
-const PROVED_EVERY = 2_000;
+const PROVED_EVERY = 3_000;
 
 /** ms that Redis has to confirm the channel, over a connection on which it has confirmed others. */
 const CONFIRMED_WITHIN = 1_000;
@@ -47,7 +47,7 @@ export interface Proving {
 /**
  * Whether messages arrive. A connection may be gone for the server and open for the client, or be subscribed at another
  * server than commands go to: nothing says so. So while callers wait, a registry publishes a message to itself, every
- * two seconds. If the message does not come back, waiters poll as those of type `spin` do, until one comes.
+ * three seconds. If the message does not come back, waiters poll as those of type `spin` do, until one comes.
  */
 export class Proof {
   /** The last message to itself did not arrive. */
@@ -103,7 +103,8 @@ export class Proof {
   }
 
   async #onTimer(): Promise<void> {
-    if (this.#state === 'idle') {
+    if (this.#state === 'idle' || this.#subscription?.isOver) {
+      // At first, or after it has ended with its connection.
       this.#begin();
     } else if (this.#state === 'opening') {
       if (this.#proving.isConnected()) this.#publish();

@@ -125,15 +125,20 @@ export class Subscriber {
 
   /**
    * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
-   * next waiter may find it open again. Always for a client that gets no messages.
+   * next waiter may find it open again. Always for a client that gets no messages. `isProof`: of one that fails, nothing
+   * follows for others.
    */
-  subscribe(channels: readonly string[], onMessage: (message: string) => void): Subscription | undefined {
+  subscribe(
+    channels: readonly string[],
+    onMessage: (message: string) => void,
+    isProof = false,
+  ): Subscription | undefined {
     const { isOpen, pollInterval } = this.#client;
     if (pollInterval !== undefined && this.#options.connection === undefined) return undefined;
     if (this.#isClosed || isOpen === false || clock.now() < this.#unavailableUntil) return undefined;
     const subscription = new Subscription(channels, onMessage, (idle) => void this.#end(idle));
     this.#subscriptions.add(subscription);
-    void inBackground(() => this.#open(subscription));
+    void inBackground(() => this.#open(subscription, isProof));
     return subscription;
   }
 
@@ -148,7 +153,7 @@ export class Subscriber {
     const own = `${channel}:@${this.#options.id}`;
     const proof = new Proof({
       isConnected: () => [...this.#subscriptions].some(({ isOpen }) => isOpen),
-      subscribe: (onMessage) => this.subscribe([own], onMessage),
+      subscribe: (onMessage) => this.subscribe([own], onMessage, true),
       publish: async (message) => {
         const count = await this.#options.publish(this.#isSharded, own, message, lock);
         return this.#options.isCountable ? count : -1;
@@ -211,7 +216,7 @@ export class Subscriber {
 
   // Channels
 
-  async #open(subscription: Subscription): Promise<void> {
+  async #open(subscription: Subscription, isProof: boolean): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
     subscription.waitsForAnswer(this.#options.timeout, () => this.#warn(new Error('no answer to SUBSCRIBE')));
     try {
@@ -227,7 +232,8 @@ export class Subscriber {
     } catch (error) {
       // The subscription ended meanwhile, with its connection.
       if (subscription.isOver) return;
-      this.#giveUp(error);
+      // Nobody waits for the channel of a proof.
+      if (!isProof) this.#giveUp(error);
       await this.#end(subscription);
       subscription.wake();
     }
