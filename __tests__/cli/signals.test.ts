@@ -77,7 +77,7 @@ describePrivate('The command of redis-locks run', () => {
     const holder = await hold(['--type', type], 'read end');
     const waiting = start('run', 'nightly', '--type', type, '--', 'true');
     await until(async () => /^db0:/m.test(String(await send('INFO', 'keyspace'))), LIMIT);
-    await until(async () => (String(await send('CLIENT', 'LIST')).match(/cmd=evalsha/g) ?? []).length > 1, LIMIT);
+    await until(async () => (String(await send('CLIENT', 'LIST')).match(/cmd=eval/g) ?? []).length > 1, LIMIT);
     waiting.child.kill('SIGTERM');
     expect(await waiting.ended).toBe(143);
     expect(await send('KEYS', '*:queue')).toEqual([]);

@@ -113,7 +113,8 @@ describePrivate('The pub/sub connection of a registry', () => {
     proxy.reset(); // the server still had the dead one
     await fixture.releaseAsOther('key');
     expect(await waiting).toBe('entered');
-    expect(warnings).toEqual([]);
+    // The registry may have noticed it before the client.
+    expect(warnings.every(({ message }) => message.endsWith('does not arrive'))).toBe(true);
   });
 });
 
