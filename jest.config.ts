@@ -10,10 +10,10 @@ const config: Config = {
   // `test:examples`, which installs packages.
   testPathIgnorePatterns: [
     '/node_modules/',
-    '<rootDir>/__tests__/interop/',
-    '<rootDir>/__tests__/failover/',
-    '<rootDir>/__tests__/servers/',
-    '<rootDir>/__tests__/examples/',
+    '<rootDir>/__tests__/apart/interop/',
+    '<rootDir>/__tests__/apart/failover/',
+    '<rootDir>/__tests__/apart/servers/',
+    '<rootDir>/__tests__/package/examples/',
     ...LONG_TESTS,
   ],
   testEnvironment: '<rootDir>/scripts/jest-environment.ts',

@@ -18,11 +18,21 @@ const ROOT = join(__dirname, '..');
 const TSC = join(ROOT, 'node_modules/.bin/tsc');
 const run = promisify(execFile);
 
-/** `ioredis/index`, of all files that package.json names for Node. */
-const ENTRIES = [
-  ...Object.values(manifest.exports).flatMap((target) => (typeof target === 'string' ? [] : [target.default])),
-  ...Object.values(manifest.bin),
-].map((file) => file.replace(/^\.\/dist\/|\.js$/g, ''));
+/** The folder of `lib` in which the command line begins. It has no types. */
+const COMMAND_LINE = { './dist/cli/main.js': 'tools/cli/main' };
+
+/**
+ * Of each file that package.json names for Node, its module of `lib`: where its types are. The files of `dist` follow the
+ * import paths, `ioredis/index`, and stay where they are when modules move.
+ */
+const ENTRIES = new Map(
+  [
+    ...Object.values(manifest.exports).flatMap((target): [string, string][] =>
+      typeof target === 'string' ? [] : [[target.default, target.types]],
+    ),
+    ...Object.entries(COMMAND_LINE),
+  ].map((files) => files.map((file) => file.replace(/^\.\/dist\/|(\.d)?\.[jt]s$/g, '')) as [string, string]),
+);
 
 /** Modules of `lib` with all they need, by the file that they are in: what every registry has, and one on Redis. */
 const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-lock-registry' };
@@ -35,7 +45,7 @@ const SHARED = { core: 'registry/backed-lock-registry', redis: 'registry/redis-l
 const MUTEX = 'async-mutex';
 const MUTEX_FOLDER = dirname(require.resolve(`${MUTEX}/package.json`));
 
-/** How a module reads a file beside it, for which it gets the text: see lib/dashboard. */
+/** How a module reads a file beside it, for which it gets the text: see lib/tools/dashboard. */
 const READS = /readFileSync\(join\(__dirname, '([^']+)'\), 'utf8'\)/g;
 const READERS = /^import \{ (?:readFileSync|join) \} from .*$/gm;
 
@@ -74,7 +84,7 @@ function folderOf(modules: readonly string[]): string {
 
 async function writeScripts(compiled: string, folder: string): Promise<void> {
   const bundled = await rollup({
-    input: Object.fromEntries(ENTRIES.map((name) => [name, join(compiled, `${name}.js`)])),
+    input: Object.fromEntries([...ENTRIES].map(([file, module]) => [file, join(compiled, `${module}.js`)])),
     plugins: [COMPILED],
     // Rollup takes a property for `undefined` that `Object.assign` sets elsewhere.
     treeshake: false,
@@ -104,7 +114,7 @@ async function writeScripts(compiled: string, folder: string): Promise<void> {
 
 /** Leaves the types that an entry point refers to, so that an editor offers nothing else. */
 async function removeInternalTypes(folder: string): Promise<void> {
-  const entries = ENTRIES.map((name) => join(folder, `${name}.d.ts`));
+  const entries = [...ENTRIES.values()].map((module) => join(folder, `${module}.d.ts`));
   const { stdout } = await run(TSC, ['--listFilesOnly', '--ignoreConfig', '--module', 'nodenext', ...entries]);
   const published = new Set(stdout.split('\n'));
   const files = (await readdir(folder, { recursive: true })).map((path) => join(folder, path));

@@ -9,7 +9,7 @@ import { runMain } from '../support/run-main';
  * `npm test`: Bun is no development dependency, since it has 100 MB. `TEST_LOCK_TYPES=spin,fair`: only these types.
  */
 
-const TESTS = join(__dirname, '..', '__tests__', 'bun');
+const TESTS = join(__dirname, '..', '__tests__', 'clients', 'bun');
 
 const HOW =
   'Bun is missing. Put it on the PATH, or name it: npm install --prefix DIR bun, and BUN_BIN=DIR/node_modules/.bin/bun';

@@ -1,7 +1,7 @@
 const { default: TestSequencer } = require('@jest/test-sequencer');
 
 /** Each is busy for a minute or two: the last one to begin would be what a run waits for. */
-const LONGEST = ['simulation/states', 'simulation/trace', 'cli/clients', 'soak/soak'];
+const LONGEST = ['proofs/simulation/states', 'proofs/simulation/trace', 'tools/cli/clients', 'proofs/soak/soak'];
 
 const rank = ({ path }) => {
   const index = LONGEST.findIndex((name) => path.endsWith(`${name}.test.ts`));

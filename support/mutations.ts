@@ -345,7 +345,7 @@ export const MUTATIONS = {
   },
   'block-not-kept-in-the-counter': {
     finding: 'the counter is the first token of a block: the next holder gets the others too if the clock was set back',
-    test: '__tests__/fencing/blocks.test.ts',
+    test: '__tests__/kinds/fencing/blocks.test.ts',
     replacements: [["string.format('%.0f', first + count - 1)", "string.format('%.0f', first)"]],
   },
   'block-used-to-its-end': {

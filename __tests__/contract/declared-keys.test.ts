@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { findLocks } from '../../lib/inspection/find-locks';
+import { findLocks } from '../../lib/tools/inspection/find-locks';
 import { allScripts, libraryScripts } from '../../support/all-scripts';
-import { sharedContract } from '../semaphore-read-write/shared-contract';
-import { SharedFixture } from '../semaphore-read-write/shared-fixture';
+import { sharedContract } from '../kinds/shared/shared-contract';
+import { SharedFixture } from '../kinds/shared/shared-fixture';
 import { createGuardedClient, declaredKeysClient, ran, takeViolations } from '../support/declared-keys';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describeReal } from '../support/redis';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { DistributedLock, EvalOptions, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
-import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
-import { KEEP } from '../../lib/protocols/redisson/redisson-fair-scripts';
+import { REDISSON_SCRIPTS } from '../../lib/kinds/redisson/kind';
+import { KEEP } from '../../lib/kinds/redisson-fair/scripts';
 import { allScripts } from '../../support/all-scripts';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';

@@ -1,4 +1,4 @@
-import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES, type LockType } from '../../lib/kinds';
 import type { ClientKind } from '../support/client-kinds';
 import { describeEmbedded, describeReal } from '../support/redis';
 import { LockFixture } from './lock-fixture';

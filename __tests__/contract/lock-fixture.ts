@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
-import type { LockType } from '../../lib/protocols/lock-types';
+import type { LockType } from '../../lib/kinds';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
 import { Oracle } from '../support/oracle';

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { LISTENERS } from '../../lib/protocols/format/lock-scripts';
-import { REDISSON_SCRIPTS } from '../../lib/protocols/redisson/redisson';
-import { SPRING_SCRIPTS } from '../../lib/protocols/spring';
-import { MARK } from '../../lib/protocols/wanted';
+import { LISTENERS } from '../../lib/kinds/common/lock-scripts';
+import { MARK } from '../../lib/kinds/common/wanted';
+import { REDISSON_SCRIPTS } from '../../lib/kinds/redisson/kind';
+import { SPRING_SCRIPTS } from '../../lib/kinds/spring/kind';
 import { isRightRefused } from '../../lib/redis/failure';
 import type { Script } from '../../lib/redis/script';
 import { messagesOn } from '../support/messages';

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { LockType } from '../../lib/protocols/lock-types';
+import type { LockType } from '../../lib/kinds';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';

@@ -70,7 +70,9 @@ describePrivate('clients that say in other ways, or not always, that they have n
 
   async function ofGlide(proxy: FaultyProxy): Promise<Proxied> {
     const { GlideClient, Logger } = jest.requireActual<typeof import('@valkey/valkey-glide')>('@valkey/valkey-glide');
-    const { fromGlide } = jest.requireActual<typeof import('../../lib/valkey-glide')>('../../lib/valkey-glide');
+    const { fromGlide } = jest.requireActual<typeof import('../../lib/clients/valkey-glide')>(
+      '../../lib/clients/valkey-glide',
+    );
     Logger.setLoggerConfig('off');
     const instance = await GlideClient.createClient({ addresses: [proxy.address], requestTimeout: 10_000 });
     atTheEnd(() => instance.close());

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { type DistributedLock, type EvalOptions, type Lease, LeaseEvalError, type RedisLockRegistry } from '../../lib';
-import { ownerOf } from '../semaphore-read-write/shared-fixture';
+import { ownerOf } from '../kinds/shared/shared-fixture';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';

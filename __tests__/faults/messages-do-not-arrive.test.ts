@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { DistributedLock, LockType, RedisLockRegistry } from '../../lib';
-import { fromIoredis } from '../../lib/ioredis';
+import { fromIoredis } from '../../lib/clients/ioredis';
 import { FaultyProxy } from '../../support/proxy';
+import { RedisFixture } from '../kinds/waiting/redis-fixture';
 import { ioredisOptions } from '../support/ioredis-packages';
 import { Node } from '../support/node';
 import { connectTo, describePrivate, untilTheEnd } from '../support/private-redis';
 import { until } from '../support/until';
-import { RedisFixture } from '../waiting/redis-fixture';
 
 /** Turns of the process that no message reaches, beside a busy one, and ms for them: some two seconds where it is alone. */
 const TURNS = 5;

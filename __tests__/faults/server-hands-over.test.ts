@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import type { FaultyProxy } from '../../support/proxy';
 import { SLACK } from '../contract/timing';
+import { RedisFixture } from '../kinds/waiting/redis-fixture';
 import { machineDelay } from '../support/machine-delay';
 import { describePrivate } from '../support/private-redis';
 import { Program } from '../support/program';
 import { createRegistry, elapsed, lossOf } from '../support/test-registry';
 import { until } from '../support/until';
-import { RedisFixture } from '../waiting/redis-fixture';
 
 /** Where node-redis says that a client has another socket. */
 const HANDED_OVER = 'node-redis:connection:handoff';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DistributedLock, LockRegistry, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES } from '../../lib/kinds';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { EVERY_LOCK } from '../support/every-lock';
 import { describePrivate, PrivateRedis } from '../support/private-redis';

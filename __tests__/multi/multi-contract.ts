@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events';
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, RegistryClosedError } from '../../lib';
-import type { LockType } from '../../lib/protocols/lock-types';
+import type { LockType } from '../../lib/kinds';
 import { LockFixture } from '../contract/lock-fixture';
 import type { ClientKind } from '../support/client-kinds';
 import { describeReal } from '../support/redis';

@@ -1,7 +1,7 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
-import { type LockWorker, runIn, startWorkers } from '../processes/lock-worker';
-import type { TransferTask } from '../processes/worker';
+import { LOCK_TYPES } from '../../lib/kinds';
+import { type LockWorker, runIn, startWorkers } from '../core/processes/lock-worker';
+import type { TransferTask } from '../core/processes/worker';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { until } from '../support/until';
 

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, LockLostError, LockTimeoutError, NotLockOwnerError } from '../../lib';
-import type { Pair } from '../semaphore-read-write/shared-fixture';
+import type { Pair } from '../kinds/shared/shared-fixture';
 import { until } from '../support/until';
 
 /** ms; in that time Redis answers, also on a busy machine. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { SharedFixture } from '../semaphore-read-write/shared-fixture';
+import { SharedFixture } from '../kinds/shared/shared-fixture';
 import { DISTINCT_TYPES } from '../support/lock-types';
 import { messagesOn } from '../support/messages';
 import { createRealClient, describeReal } from '../support/redis';

@@ -1,5 +1,5 @@
 import type { Lease, LockOptions, RedisLockRegistry } from '../../lib';
-import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES, type LockType } from '../../lib/kinds';
 
 type Held = Pick<Lease, 'unlock'>;
 type Acquire = (registry: RedisLockRegistry, key: string, options: LockOptions) => Promise<Held>;

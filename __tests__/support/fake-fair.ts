@@ -1,9 +1,9 @@
 import type { Hold } from '../../lib/core/hold';
 import type { Keep, Refusal } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
-import { FairFormat } from '../../lib/protocols/fair/fair-format';
-import { FairProtocol } from '../../lib/protocols/fair/fair-protocol';
-import { POLL } from '../../lib/protocols/fair/fair-scripts';
+import { FairFormat } from '../../lib/kinds/fair/format';
+import { FairProtocol } from '../../lib/kinds/fair/kind';
+import { POLL } from '../../lib/kinds/fair/scripts';
 import { LockNames } from '../../lib/redis/names';
 import { promiseJobs } from './fake-clock';
 import { fakeParts, holdOf } from './fake-redis';

@@ -1,7 +1,7 @@
 import { Hold } from '../../lib/core/hold';
 import type { LockProtocol } from '../../lib/core/protocol';
-import type { RegistryParts } from '../../lib/protocols/registry-parts';
-import { Pollers } from '../../lib/protocols/shared-with-pollers';
+import type { RegistryParts } from '../../lib/kinds/common/registry-parts';
+import { Pollers } from '../../lib/kinds/common/shared-with-pollers';
 import type { Connection } from '../../lib/redis/connection';
 import type { Proof } from '../../lib/redis/proof';
 import type { Script } from '../../lib/redis/script';

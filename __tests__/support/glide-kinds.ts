@@ -1,5 +1,5 @@
 import { GlideClient, GlideClusterClient, Logger } from '@valkey/valkey-glide';
-import { fromGlide } from '../../lib/valkey-glide';
+import { fromGlide } from '../../lib/clients/valkey-glide';
 import { type ClientKind, onCluster, onNode } from './client-kinds';
 import type { Node } from './node';
 

@@ -1,4 +1,4 @@
-import { fromIoredis, type Ioredis } from '../../lib/ioredis';
+import { fromIoredis, type Ioredis } from '../../lib/clients/ioredis';
 import type { RedisAddress } from '../../support/redis';
 import { type ClientKind, onCluster, onSentinel, onServer } from './client-kinds';
 import { type IoredisPackage, ioredisOptions } from './ioredis-packages';

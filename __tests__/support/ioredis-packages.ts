@@ -2,7 +2,7 @@ import * as ioredis5 from 'ioredis';
 import * as ioredis6 from 'ioredis6';
 import * as iovalkey from 'iovalkey';
 import type { RedisClientOptions } from 'redis';
-import type { Ioredis } from '../../lib/ioredis';
+import type { Ioredis } from '../../lib/clients/ioredis';
 import type { RedisAddress } from '../../support/redis';
 
 /** What makes the clients of one package. Their option types differ, but not in the options used here. */

@@ -1,7 +1,7 @@
-import type { LockType } from '../../lib/protocols/lock-types';
+import type { LockType } from '../../lib/kinds';
 
 /** Every lock type, for tests of what all of them have to do. */
-export { LOCK_TYPES } from '../../lib/protocols/lock-types';
+export { LOCK_TYPES } from '../../lib/kinds';
 
 /**
  * One of each way to contend and to write a lock, for tests of what the library does for any of them: the contract tries

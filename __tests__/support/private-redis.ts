@@ -179,7 +179,7 @@ export const clientKinds = {
   'a client of ioredis': async (address: RedisAddress): Promise<AnyClient> => {
     const { ioredisOptions, packageNamed } =
       jest.requireActual<typeof import('./ioredis-packages')>('./ioredis-packages');
-    const { fromIoredis } = jest.requireActual<typeof import('../../lib/ioredis')>('../../lib/ioredis');
+    const { fromIoredis } = jest.requireActual<typeof import('../../lib/clients/ioredis')>('../../lib/clients/ioredis');
     const redis = packageNamed('ioredis 5').single({ ...ioredisOptions(address), retryStrategy: () => 5 });
     atTheEnd(() => redis.disconnect());
     await until(() => redis.status === 'ready');

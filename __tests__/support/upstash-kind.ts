@@ -1,6 +1,6 @@
 import { Redis } from '@upstash/redis';
 import { createClient } from 'redis';
-import { fromUpstash } from '../../lib/upstash';
+import { fromUpstash } from '../../lib/clients/upstash';
 import { type ClientKind, onServer } from './client-kinds';
 import { connected } from './connected';
 import { realRedis } from './redis';

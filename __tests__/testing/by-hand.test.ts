@@ -4,7 +4,7 @@ import { type HoldMessage, LockInspectionError, LockLostError, type LockWarning,
 import { acquiredAtIn } from '../../lib/api/owner-name';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
-import { ownerOf } from '../semaphore-read-write/shared-fixture';
+import { ownerOf } from '../kinds/shared/shared-fixture';
 import { untilCollected } from '../support/collected';
 import { LOCK_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { installEmbeddedRedis } from '../../support/embedded-redis/start';
-import { ROOT } from '../readme/pages';
-import { ProgramFolder } from '../readme/program-folder';
+import { ROOT } from '../package/readme/pages';
+import { ProgramFolder } from '../package/readme/program-folder';
 import { ifBuilt } from '../support/built-package';
 
 const run = promisify(execFile);

@@ -4,9 +4,9 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import config from '../../jest.config';
-import { ROOT } from '../readme/pages';
-import { ProgramFolder } from '../readme/program-folder';
-import { PROGRAMS } from '../readme/programs';
+import { ROOT } from '../package/readme/pages';
+import { ProgramFolder } from '../package/readme/program-folder';
+import { PROGRAMS } from '../package/readme/programs';
 import { ifBuilt } from '../support/built-package';
 import { compiled } from '../support/compiled';
 

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from '@jest/globals';
-import { ROOT } from '../readme/pages';
+import { ROOT } from '../package/readme/pages';
 
 const run = promisify(execFile);
 
@@ -30,7 +30,7 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
     'lib/redis/server-errors.ts',
     'lib/redis/silence.ts',
   ]);
-  expect(loaded.filter((file) => file.startsWith('lib/protocols/'))).toEqual([]);
+  expect(loaded.filter((file) => file.startsWith('lib/kinds/'))).toEqual(['lib/kinds/shared/locks.ts']);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
   expect([...new Set(packages)]).toEqual(['async-mutex', 'tslib']);
 });
@@ -38,5 +38,5 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
 it('Only the entry point for OpenTelemetry loads its API', async () => {
   const loadsApi = async (entry: string) =>
     (await filesLoadedBy(`require('${join(ROOT, entry)}');`)).some((file) => file.includes('@opentelemetry'));
-  expect([await loadsApi('lib'), await loadsApi('lib/opentelemetry')]).toEqual([false, true]);
+  expect([await loadsApi('lib'), await loadsApi('lib/integrations/opentelemetry')]).toEqual([false, true]);
 });

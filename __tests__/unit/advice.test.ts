@@ -6,10 +6,10 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import Redis from 'ioredis';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
 import { LockLostError, type RedisClient, RedisLockRegistry } from '../../lib';
-import { fromBun } from '../../lib/bun';
-import { fromIoredis } from '../../lib/ioredis';
-import { fromUpstash } from '../../lib/upstash';
-import { fromGlide } from '../../lib/valkey-glide';
+import { fromBun } from '../../lib/clients/bun';
+import { fromIoredis } from '../../lib/clients/ioredis';
+import { fromUpstash } from '../../lib/clients/upstash';
+import { fromGlide } from '../../lib/clients/valkey-glide';
 import { mockRedis } from '../support/mock-redis';
 
 const run = promisify(execFile);

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { type LeaseEvalOptions, type LockOptions, RedisLockRegistry } from '../../lib';
-import { toNode } from '../../lib/dashboard';
-import { runCoordinator } from '../../lib/node-cron';
-import { webLocks } from '../../lib/web-locks';
+import { runCoordinator } from '../../lib/integrations/node-cron';
+import { webLocks } from '../../lib/integrations/web-locks';
+import { toNode } from '../../lib/tools/dashboard';
 import { mockRedis } from '../support/mock-redis';
 import { badStrings, badTtls, expectRefusal, named, negative, notNumbers, untyped } from '../support/refusals';
 

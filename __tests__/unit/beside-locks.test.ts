@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { HeldResult } from '../../lib/core/backend';
-import { heldScripts } from '../../lib/protocols/held-scripts';
-import { inspectorOf } from '../../lib/protocols/inspector';
-import { resultsIn } from '../../lib/protocols/results';
-import { SPRING_SCRIPTS, SpringFormat } from '../../lib/protocols/spring';
+import { heldScripts } from '../../lib/kinds/common/held-scripts';
+import { inspectorOf } from '../../lib/kinds/common/inspector';
+import { resultsIn } from '../../lib/kinds/common/results';
+import { SPRING_SCRIPTS, SpringFormat } from '../../lib/kinds/spring/kind';
 import { LockNames } from '../../lib/redis/names';
 import type { Redis } from '../../lib/redis/redis';
 import type { Subscriber } from '../../lib/redis/subscriber';

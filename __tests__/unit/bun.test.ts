@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
-import { type BunRedis, fromBun } from '../../lib/bun';
+import { type BunRedis, fromBun } from '../../lib/clients/bun';
 import { FakeClock } from '../support/fake-clock';
 import { until } from '../support/until';
 

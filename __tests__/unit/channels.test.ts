@@ -1,6 +1,6 @@
 import { beforeEach, expect, it, jest } from '@jest/globals';
+import { type Channel, Channels, type Listening, PlacedChannels } from '../../lib/clients/common/subscriptions';
 import { clock } from '../../lib/internal/clock';
-import { type Channel, Channels, type Listening, PlacedChannels } from '../../lib/redis/channels';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
 

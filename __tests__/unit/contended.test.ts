@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Hold } from '../../lib/core/hold';
 import { Wait } from '../../lib/core/wait';
-import { contended } from '../../lib/protocols/contended';
-import { REDISSON, RedissonFormat } from '../../lib/protocols/redisson/redisson';
-import { PUB_SUB, SPIN, SpringFormat } from '../../lib/protocols/spring';
+import { contended } from '../../lib/kinds/common/contended';
+import { REDISSON, RedissonFormat } from '../../lib/kinds/redisson/kind';
+import { PUB_SUB, SPIN, SpringFormat } from '../../lib/kinds/spring/kind';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
 import { fakeParts, holdOf } from '../support/fake-redis';

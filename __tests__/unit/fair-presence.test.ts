@@ -1,5 +1,5 @@
 import { expect, it, jest } from '@jest/globals';
-import { POLL } from '../../lib/protocols/fair/fair-scripts';
+import { POLL } from '../../lib/kinds/fair/scripts';
 import { FakeClock } from '../support/fake-clock';
 import { startFair as start, table } from '../support/fake-fair';
 import { holdOf } from '../support/fake-redis';

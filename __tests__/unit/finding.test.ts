@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { finderOf, findLocks, forceUnlock, type Search } from '../../lib/inspection/find-locks';
-import type { FoundLock } from '../../lib/inspection/found-lock';
-import { History } from '../../lib/inspection/history';
 import { globPattern } from '../../lib/redis/names';
+import { finderOf, findLocks, forceUnlock, type Search } from '../../lib/tools/inspection/find-locks';
+import type { FoundLock } from '../../lib/tools/inspection/found-lock';
+import { History } from '../../lib/tools/inspection/history';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis } from '../support/mock-redis';
 

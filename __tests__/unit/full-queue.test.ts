@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { AcquireMessage, DistributedLock } from '../../lib';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
-import { pairsInMemory } from '../semaphore-read-write/shared-fixture';
+import { pairsInMemory } from '../kinds/shared/shared-fixture';
 import { published } from '../support/published';
 
 const two = pairsInMemory({ maxWaiting: 1, onWarning: () => undefined });

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import type { AcquireMessage, HoldMessage, LockOptions, RedisLock, RedisLockRegistry } from '../../lib';
-import { holdChannel } from '../../lib/diagnostics/channels';
+import { holdChannel } from '../../lib/api/diagnostics';
 import { clock } from '../../lib/internal/clock';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, nextReply, refused, silence } from '../support/mock-redis';

@@ -1,8 +1,14 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { CANDIDATES, candidates } from '../../lib/inspection/candidates';
-import { type FoundLock, foundLock, hasOtherOwner, type Known, type Owner } from '../../lib/inspection/found-lock';
-import { type Asked, serversOf, UNNAMED } from '../../lib/inspection/servers';
+import { CANDIDATES, candidates } from '../../lib/tools/inspection/candidates';
+import {
+  type FoundLock,
+  foundLock,
+  hasOtherOwner,
+  type Known,
+  type Owner,
+} from '../../lib/tools/inspection/found-lock';
+import { type Asked, serversOf, UNNAMED } from '../../lib/tools/inspection/servers';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
 

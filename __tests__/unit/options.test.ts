@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { LockTimeoutError, RedisLockRegistry } from '../../lib';
-import { dashboard } from '../../lib/dashboard';
-import { instrumentLocks } from '../../lib/opentelemetry';
+import { instrumentLocks } from '../../lib/integrations/opentelemetry';
 import { InMemoryLockRegistry } from '../../lib/testing';
+import { dashboard } from '../../lib/tools/dashboard';
 import { mockRedis } from '../support/mock-redis';
 
 let redis: ReturnType<typeof mockRedis>;

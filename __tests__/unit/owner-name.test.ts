@@ -3,7 +3,7 @@ import os from 'node:os';
 import { describe, expect, it, jest } from '@jest/globals';
 import type { LockType } from '../../lib';
 import { acquiredAtIn, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES } from '../../lib/kinds';
 import { mockRedis } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
 

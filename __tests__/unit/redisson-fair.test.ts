@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Refusal } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
-import { lockOfRedissonQueue, redissonKey } from '../../lib/protocols/redisson/redisson';
+import { lockOfRedissonQueue, redissonKey } from '../../lib/kinds/redisson/kind';
 import {
   PastPositions,
   REDISSON_FAIR,
   RedissonFairFormat,
   RedissonFairProtocol,
-} from '../../lib/protocols/redisson/redisson-fair';
+} from '../../lib/kinds/redisson-fair/kind';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';

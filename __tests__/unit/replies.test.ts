@@ -11,9 +11,9 @@ import {
   renew,
   textIn,
   unknownOwnership,
-} from '../../lib/protocols/format/replies';
-import { leftToKeep } from '../../lib/protocols/format/script-parts';
-import { SPRING_SCRIPTS, SpringFormat } from '../../lib/protocols/spring';
+} from '../../lib/kinds/common/replies';
+import { leftToKeep } from '../../lib/kinds/common/script-parts';
+import { SPRING_SCRIPTS, SpringFormat } from '../../lib/kinds/spring/kind';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { LockNames } from '../../lib/redis/names';
 import type { Redis } from '../../lib/redis/redis';

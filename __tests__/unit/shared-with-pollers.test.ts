@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { DETACHED, KEPT } from '../../lib/api/owner-name';
-import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/protocols/shared-with-pollers';
+import { type Pauses, Pollers, USUAL_PACE_FOR } from '../../lib/kinds/common/shared-with-pollers';
 import { FakeClock } from '../support/fake-clock';
 
 /** ms between two attempts of a waiter here. */

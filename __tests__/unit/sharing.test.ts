@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
-import { TimeSlice, YieldToListeners } from '../../lib/protocols/sharing';
-import type { Waiting } from '../../lib/protocols/waiting';
+import { TimeSlice, YieldToListeners } from '../../lib/kinds/common/sharing';
+import type { Waiting } from '../../lib/kinds/common/waiting';
 import { FakeClock } from '../support/fake-clock';
 
 const IDLE = 100;

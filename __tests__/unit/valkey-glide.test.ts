@@ -1,6 +1,6 @@
 import { expect, it, jest } from '@jest/globals';
 import { LockInspectionError, RedisLockRegistry } from '../../lib';
-import { fromGlide, type Glide } from '../../lib/valkey-glide';
+import { fromGlide, type Glide } from '../../lib/clients/valkey-glide';
 import { FakeClock, promiseJobs } from '../support/fake-clock';
 import { lateReply } from '../support/mock-redis';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
-import { Waiting } from '../../lib/protocols/waiting';
+import { Waiting } from '../../lib/kinds/common/waiting';
 import type { Subscriber } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
 import { FakeSubscriber } from '../support/fake-redis';

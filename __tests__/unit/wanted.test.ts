@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { WantedMark } from '../../lib/protocols/wanted';
+import { WantedMark } from '../../lib/kinds/common/wanted';
 import type { Redis } from '../../lib/redis/redis';
 import { FakeClock } from '../support/fake-clock';
 import { FakeRedis } from '../support/fake-redis';

@@ -32,7 +32,7 @@ const REDISSON: LockTypeTraits = {
 
 /**
  * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
- * these names too and need no scripts. `protocols/lock-types.ts` says what each is made of.
+ * these names too and need no scripts. `kinds/index.ts` says what each is made of.
  */
 const traits = {
   spin: { ...SPRING, polls: true },

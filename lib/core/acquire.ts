@@ -1,5 +1,5 @@
+import { noteContention } from '../api/diagnostics';
 import { type CannotAcquireLockError, cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
-import { noteContention } from '../diagnostics/channels';
 import { clock } from '../internal/clock';
 import { States } from '../internal/states';
 import { Backoff } from '../internal/timers';

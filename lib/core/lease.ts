@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../api/diagnostics';
 import type { Lease, LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
 import {
   CannotAcquireLockError,
@@ -12,7 +13,6 @@ import { type LockType, traitsOf } from '../api/lock-types';
 import type { AcquireMessage, LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
-import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
 import { checkedOptions, ttl as checkedTtl, inOneLine, nonEmptyString, strings } from '../internal/validation';

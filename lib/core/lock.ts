@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../api/diagnostics';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import type { KindSettings } from '../api/options';
-import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { clock, drift } from '../internal/clock';
 import { callback, inOneLine } from '../internal/validation';
 import type { Connection } from '../redis/connection';

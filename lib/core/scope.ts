@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inspect } from 'node:util';
+import { noteContention, traceRun } from '../api/diagnostics';
 import type { LeaseEvalOptions } from '../api/distributed-lock';
 import { CannotAcquireLockError, type LockLostError, leaseUnlocked, NotLockOwnerError } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import { noteContention, traceRun } from '../diagnostics/channels';
 import { MIN_TTL } from '../internal/clock';
 import { leaseText } from './lease';
 import { LocalQueue, type Turn } from './local-queue';

@@ -87,7 +87,7 @@ export function asPartOf<T>(whole: Pick<Wait, 'calledAt'>, call: () => T): T {
  * One caller's wait, from its call to its lease: how much of its waitTime is left, and what may interrupt it (its own
  * signal, or `close` of the registry). A caller of one lock waits through this object, in this process and in Redis. A
  * multi-key lock has one of its own, and one for each of its locks. When a waiter polls, and what notifies it, is in
- * `protocols/waiting`.
+ * `kinds/common/waiting`.
  */
 export class Wait implements Linked<Wait> {
   /** Its neighbours in the list of the waits that `close` interrupts. */

@@ -1,4 +1,5 @@
 import { inspect } from 'node:util';
+import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../api/diagnostics';
 import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult } from '../api/distributed-lock';
 import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
@@ -6,7 +7,6 @@ import { lockText, type RedisLock } from '../core/lock';
 import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { type HeldLease, UnlockOrder } from '../core/unlock-order';
-import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../diagnostics/channels';
 import { callback, expected, nonEmptyString, strings } from '../internal/validation';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';

@@ -119,7 +119,7 @@ export async function* scan(
   timeout: number,
 ): AsyncGenerator<string[], void, undefined> {
   for (let looks = 1; ; looks++) {
-    const servers = await serversOf(client, timeout);
+    const servers = await scannedServers(client, timeout);
     const sends = isClusterClient(client) ? servers.map((server) => sendTo(server as Sending, timeout)) : [];
     const before = await slotMapsOf(sends);
     for (const server of servers) {
@@ -164,7 +164,7 @@ const INTERVAL = 20;
  * The servers that have the keys: of a cluster, once its client has a connection to the master of each slot. Else locks
  * would seem to be free. Throws after `timeout` ms.
  */
-async function serversOf(client: RedisClient, timeout: number): Promise<ScanningClient[]> {
+async function scannedServers(client: RedisClient, timeout: number): Promise<ScanningClient[]> {
   // SCAN is about one server.
   if (!isClusterClient<ScanningClient>(client)) return [oneServerOf(client as RedisClient & OneServer)];
   for (const endsAt = clock.now() + timeout; ; await pause(INTERVAL)) {

@@ -36,10 +36,10 @@ import {
   notNegative,
   number,
 } from '../internal/validation';
+import { SharedLocks } from '../kinds/shared/locks';
 import { MultiLock, multiKeys } from '../multi/multi-lock';
 import { Once } from '../once/once';
 import { lockPrefix } from '../redis/names';
-import { SharedLocks } from '../semaphore-read-write/shared-locks';
 import { LockRegistry } from './lock-registry';
 
 /** ms; how long `close` waits for the holders by default. */

@@ -14,11 +14,11 @@ import {
   oneOf,
   wholeNumber,
 } from '../internal/validation';
-import { heldScripts } from '../protocols/held-scripts';
-import { LOCK_TYPE_DEFINITIONS } from '../protocols/lock-types';
-import { RegistryParts } from '../protocols/registry-parts';
-import { resultsIn } from '../protocols/results';
-import { sharedBackend } from '../protocols/semaphore-read-write/shared-protocol';
+import { LOCK_TYPE_DEFINITIONS } from '../kinds';
+import { heldScripts } from '../kinds/common/held-scripts';
+import { RegistryParts } from '../kinds/common/registry-parts';
+import { resultsIn } from '../kinds/common/results';
+import { sharedBackend } from '../kinds/shared/kind';
 import {
   describeValue,
   describeWrongClient,

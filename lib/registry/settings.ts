@@ -1,8 +1,8 @@
+import { publishingWarnings } from '../api/diagnostics';
 import { LOCK_TYPES, type LockType, traitsOf } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RegistryOptions, RegistrySettings } from '../api/options';
 import { assertNameFits, defaultName, registryName } from '../api/owner-name';
 import { emitProcessWarning } from '../api/warnings';
-import { publishingWarnings } from '../diagnostics/channels';
 import {
   boolean,
   type Checks,

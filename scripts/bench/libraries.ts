@@ -1,5 +1,5 @@
 import { subscribe, tracingChannel } from 'node:diagnostics_channel';
-import { join } from 'node:path';
+import { createRequire } from 'node:module';
 import type { Lease, RedisClient, RedisLockRegistry, RedisLockRegistryOptions } from '../../lib';
 import type { Candidate, Locks, OpenOptions, Release } from './candidate';
 import { ioRedis, nodeRedis } from './clients';
@@ -15,7 +15,9 @@ type Options = Partial<RedisLockRegistryOptions>;
 async function ourRegistry({ address, ttl, library: file }: OpenOptions, options: Options, useIoredis = false) {
   const library = (await import(file)) as typeof import('../../lib');
   const adapted = async (): Promise<RedisClient> => {
-    const { fromIoredis } = (await import(join(file, '../ioredis/index.js'))) as typeof import('../../lib/ioredis');
+    const { fromIoredis } = createRequire(file)(
+      'redis-lock-registry/ioredis',
+    ) as typeof import('../../lib/clients/ioredis');
     return fromIoredis(await ioRedis(address)) as RedisClient;
   };
   const client = useIoredis ? await adapted() : await nodeRedis(address);

@@ -50,7 +50,7 @@ installLockedPackages(__dirname, 'Installing what makes the site into scripts/do
 rmSync(SOURCE, { recursive: true, force: true });
 rmSync(DIST, { recursive: true, force: true });
 
-// Every page is in a section: __tests__/readme/reference.test.ts.
+// Every page is in a section: __tests__/package/readme/reference.test.ts.
 const listed = SECTIONS.flatMap(({ pages }) => pages);
 const texts = new Map(listed.map((file) => [file, forSite(file, read(file))]));
 for (const [file, text] of texts) write(onSite(file) as string, text);

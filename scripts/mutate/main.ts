@@ -11,7 +11,7 @@ import teardown from '../jest-global-teardown';
 const USAGE = `npm run mutate -- [options] FILE or FOLDER…
   Puts small mistakes into the files, one at a time, and looks whether a test fails for each.
   --changed       the lines of lib that differ from the last commit
-  --tests A,B     the folders of __tests__ that judge, or files, as unit,waiting/shares (default: unit, the quickest)
+  --tests A,B     the folders of __tests__ that judge, or files, as unit,kinds/waiting/shares (default: unit, the quickest)
   --at-once N     how many mutants run at a time (default 1)`;
 
 const ROOT = join(__dirname, '../..');

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { basename, delimiter, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parseArgs } from 'node:util';
-import { LOCK_TYPES } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES } from '../../lib/kinds';
 import { identifyRedis } from '../../support/redis-binary';
 import { runMain } from '../../support/run-main';
 import { FETCHED, fetchServer } from './fetch';
@@ -23,7 +23,7 @@ const USAGE = `npm run test:servers -- [options] [PART ...]
   --page          writes docs/redis.md, from this run of the contract and the kept results of earlier ones`;
 
 const ALL = join(__dirname, '../../jest.config.ts');
-const CONTRACT = join(__dirname, '../../__tests__/servers/jest.config.ts');
+const CONTRACT = join(__dirname, '../../__tests__/apart/servers/jest.config.ts');
 
 /** What the library is for, as far as it tells them apart. */
 const WANTED = ['redis-server 6.2', 'redis-server 7.0', 'redis-server 8.2', 'redis-server 8.10', 'valkey-server 9.1'];

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { LOCK_TYPES, type LockType } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES, type LockType } from '../../lib/kinds';
 
 const ROOT = join(__dirname, '../..');
 

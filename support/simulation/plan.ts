@@ -1,6 +1,6 @@
 import type { RedisLockRegistryOptions } from '../../lib';
 import type { SharedKind } from '../../lib/api/lock-types';
-import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/protocols/lock-types';
+import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/kinds';
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
 import { withBlocks } from './plan-blocks';

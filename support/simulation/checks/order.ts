@@ -1,5 +1,5 @@
 import { holderOf, isDetached, isKept } from '../../../lib/api/owner-name';
-import { ACQUIRE, RELEASE } from '../../../lib/protocols/fair/fair-scripts';
+import { ACQUIRE, RELEASE } from '../../../lib/kinds/fair/scripts';
 import { keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';

@@ -1,6 +1,6 @@
 import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { isKept } from '../../../lib/api/owner-name';
-import { SET_BACK } from '../../../lib/protocols/semaphore-read-write/shared-scripts';
+import { SET_BACK } from '../../../lib/kinds/shared/scripts';
 import { isShared, keysOf } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
 import { type Host, hostOf, lockName, type Member, membersOf, quietFor, sumOf, takenBy, type World } from '../world';

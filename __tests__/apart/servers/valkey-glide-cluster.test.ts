@@ -1,0 +1,4 @@
+import { contractFor } from '../../contract/lock-contract';
+import { glideCluster } from '../../support/glide-kinds';
+
+contractFor(glideCluster);

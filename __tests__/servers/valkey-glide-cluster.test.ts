@@ -1,4 +1,0 @@
-import { contractFor } from '../contract/lock-contract';
-import { glideCluster } from '../support/glide-kinds';
-
-contractFor(glideCluster);

@@ -1,0 +1,248 @@
+import { holderOf, isWithoutHolder } from '../../api/owner-name';
+import { Availability } from '../../core/availability';
+import type { Hold } from '../../core/hold';
+import type {
+  Confirmed,
+  Grant,
+  Keep,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  Refusal,
+  Released,
+  Travel,
+} from '../../core/protocol';
+import type { Wait } from '../../core/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import type { LockNames } from '../../redis/names';
+import type { Script } from '../../redis/script';
+import type { Subscriber } from '../../redis/subscriber';
+import { inspectorOf } from './inspector';
+import { LISTENERS } from './lock-scripts';
+import type { Protocols, RegistryParts } from './registry-parts';
+import { keepArguments } from './script-parts';
+import type { ScriptedFormat } from './scripted-format';
+import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './shared-with-pollers';
+import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
+import { LONGEST_SLEEP, type Waited, Waiting } from './waiting';
+import { WantedMark } from './wanted';
+
+/** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
+const NOTIFY_TIMEOUT = 1_000;
+
+/** The protocols of a lock type for which processes contend. Waiters poll, or are notified of releases. */
+export function contended(parts: RegistryParts, format: ScriptedFormat, waitersPoll = false): Protocols {
+  const subscriber = waitersPoll ? undefined : parts.subscriber(format.isSharded, true);
+  const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
+  const listeners = (names: LockNames) => [count, format.channels(names)[0] as string];
+  const areCounted = subscriber !== undefined && format.countsListeners;
+  return {
+    held: format.scripts.held,
+    inspector: inspectorOf(parts.redis, format.scripts.inspection, format, areCounted ? listeners : undefined),
+    open(names) {
+      format.assertNames(names);
+      return new ContendedProtocol(names, parts, format, subscriber);
+    },
+  };
+}
+
+/**
+ * A lock that the processes contend for: the first one that runs the script when it is free has it. It is the sum of a
+ * format, a way of waiting, and a way of sharing. The callers of one process queue locally, and hand it over to each
+ * other.
+ */
+class ContendedProtocol implements LockProtocol {
+  readonly availability = new Availability();
+  holder: Hold | undefined;
+  readonly #names: LockNames;
+  readonly #parts: RegistryParts;
+  readonly #format: ScriptedFormat;
+  readonly #subscriber: Subscriber | undefined;
+  readonly #pollers: Pollers | undefined;
+  /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
+  #lazySharing: Sharing | undefined;
+  /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
+  #acquiredAt = 0;
+  /** Made for the first caller that waits. */
+  #waiting: Waiting | undefined;
+  #mark: WantedMark | undefined;
+
+  /** `subscriber`: `undefined`: waiters poll, as they do where it cannot listen. */
+  constructor(names: LockNames, parts: RegistryParts, format: ScriptedFormat, subscriber: Subscriber | undefined) {
+    this.#names = names;
+    this.#parts = parts;
+    this.#format = format;
+    this.#subscriber = subscriber;
+    this.#pollers = parts.pollers(subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
+  }
+
+  /** Waiters listen for releases: so a process can find out whether there are any. */
+  get #areHeard(): boolean {
+    return this.#subscriber?.mayListen === true;
+  }
+
+  get #sharing(): Sharing {
+    if (this.#lazySharing === undefined) {
+      const { handOver, idleBetweenTries } = this.#parts.settings;
+      this.#lazySharing = this.#areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
+      this.#lazySharing.acquired(this.#acquiredAt);
+    }
+    return this.#lazySharing;
+  }
+
+  standBack(wait: Wait): Promise<void> | undefined {
+    if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
+    // A pause for pollers may begin while this process gives precedence to others.
+    const leave = () => wait.standBack(this.#pollers?.freeFor ?? 0);
+    return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
+  }
+
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    const { ticket, ttl, sentAt } = hold;
+    const format = this.#format;
+    const { ACQUIRE } = format.scripts;
+    const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+    const read = (reply: unknown): Grant | Refusal => {
+      const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
+      if (answer.granted) {
+        this.#pollers?.acquired(sentAt);
+        this.#mark?.acquired();
+        this.#acquiredAt = Math.floor(sentAt);
+        this.#lazySharing?.acquired(sentAt);
+      } else {
+        const answeredAt = sentAt + answer.roundTrip;
+        this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
+        const sharing = this.#areHeard ? this.#lazySharing : this.#sharing;
+        // What is kept, or detached, is no turn of another owner.
+        sharing?.refused(answer.owner && holderOf(answer.owner), answeredAt);
+      }
+      return answer;
+    };
+    return this.#parts.redis.run(ACQUIRE, format.keys(this.#names), [ticket, String(ttl)], timeout, read, sentAt);
+  }
+
+  wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+    this.#waiting ??= this.#newWaiting();
+    // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
+    const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
+    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers), holder);
+  }
+
+  #newWaiting(): Waiting {
+    const format = this.#format;
+    const names = this.#names;
+    const { redis, settings, id } = this.#parts;
+    const { idleBetweenTries } = settings;
+    const key = this.#subscriber && names.companionOrNone('wanted');
+    if (key !== undefined) this.#mark = new WantedMark(redis, key, id, LONGEST_SLEEP * idleBetweenTries);
+    const waited: Waited = {
+      lock: names.lock,
+      channels: format.channels(names),
+      meaningOf: (message) => format.meaningOf(message, names),
+      mark: this.#mark,
+    };
+    // The holder may have lost the lock, by a command or a forced unlock.
+    const onMessage = () => this.holder?.confirmSoon();
+    return new Waiting(waited, this.#subscriber, idleBetweenTries, this.#pollers, onMessage);
+  }
+
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    this.#format.renew(this.#names, owner, ttl, timeout, settle);
+  }
+
+  release(owner: string, timeout: number, keep?: Keep, now = clock.now(), atSliceEnd = false): Promise<Released> {
+    const names = this.#names;
+    const { deleteCommand, scripts } = this.#format;
+    const usual = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
+    const script = keep === undefined ? usual : scripts.KEEP;
+    const how = keep === undefined ? [deleteCommand] : keepArguments(keep);
+    const args = [owner, ...how, ...this.#format.notification(names)];
+    const read = this.#readRelease(script, now, atSliceEnd);
+    return this.#parts.redis.run(script, [names.lock], args, timeout, read, now);
+  }
+
+  /** Called before the script is sent. Reads what it found, and how many connections it notified, and notes it. */
+  #readRelease(script: Script, sentAt: number, atSliceEnd: boolean): (reply: unknown) => Released {
+    const format = this.#format;
+    const hintsBefore = this.#waiting?.hints ?? 0;
+    return (reply) => {
+      const { found, listeners, pollInterval } = format.givenBackIn(script, reply);
+      if (listeners === LISTENERS.refused) this.#parts.warnNotificationRefused();
+      if (found !== 'released' || script === format.scripts.KEEP) return found;
+      const answeredAt = clock.now();
+      if (script === format.scripts.LEAVE) {
+        this.#pollers?.left(answeredAt, () => this.#notifyWaiters());
+        return found;
+      }
+      this.#pollers?.released(answeredAt);
+      // Where listeners cannot be counted: if this process listens, one other process may do so.
+      const areCounted = format.countsListeners && listeners >= 0;
+      const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
+      const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
+      const sharing = others > 0 ? this.#sharing : this.#lazySharing;
+      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
+      return found;
+    };
+  }
+
+  /**
+   * In a slice it goes from caller to caller. At its end, the others are to have it: those that listen, if there are any;
+   * where nobody can be seen, the next process that polls.
+   */
+  mayPassOn(now: number): boolean {
+    if (this.#parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return false;
+    return !this.#sharing.isSliceOver(now);
+  }
+
+  confirmOrRelease(
+    owner: string,
+    ttl: number,
+    timeout: number,
+    now: number,
+    callers: number,
+  ): Promise<Confirmed | Released> {
+    const names = this.#names;
+    const format = this.#format;
+    const { redis, settings } = this.#parts;
+    if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
+    const isSliceOver = this.#sharing.isSliceOver(now);
+    // Others can be found, in the same script: those that listen, and those that have left a mark.
+    const mark = this.#areHeard && format.countsListeners ? names.companionOrNone('wanted') : undefined;
+    if (isSliceOver && mark === undefined) return this.release(owner, timeout, undefined, now, true);
+    const keys = format.keys(names);
+    const args = [owner, String(ttl)];
+    if (format.isFencing) args.push(String(format.tokensFor(callers)));
+    else if (isSliceOver) args.push('');
+    if (isSliceOver) {
+      keys.push(mark as string);
+      args.push(String(this.#waiting?.ownListeners ?? 0), this.#parts.id, format.deleteCommand);
+      args.push(...format.notification(names));
+    }
+    const { CONFIRM_OR_RELEASE: script } = format.scripts;
+    const readRelease = this.#readRelease(script, now, true);
+    const read = (reply: unknown): Confirmed | Released => {
+      if (Array.isArray(reply)) return readRelease(reply);
+      if (isSliceOver) this.#sharing.acquired(now);
+      return { until: reliableUntil(now, ttl), ...format.tokensIn(script, reply) };
+    };
+    return redis.run(script, keys, args, timeout, read, now);
+  }
+
+  get travel(): Travel {
+    return this.#format.travelOf(this.#names);
+  }
+
+  orphanLife({ longestTtl }: Hold): number {
+    return longestTtl;
+  }
+
+  /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
+  async #notifyWaiters(): Promise<void> {
+    const { redis } = this.#parts;
+    if (redis.isClosed) return;
+    const { lock } = this.#names;
+    const args = [...this.#format.notification(this.#names)];
+    // If that fails, they poll.
+    await redis.run(this.#format.scripts.NOTIFY, [lock], args, NOTIFY_TIMEOUT, () => undefined).catch(() => undefined);
+  }
+}

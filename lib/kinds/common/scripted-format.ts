@@ -1,0 +1,121 @@
+import type { Hold } from '../../core/hold';
+import type { Grant, NotHeld, Ownership, Refusal, Released, Tokens, Travel } from '../../core/protocol';
+import { clock, reliableUntil } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { Redis } from '../../redis/redis';
+import type { Script } from '../../redis/script';
+import type { LockScripts } from './lock-scripts';
+import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
+import type { Meaning } from './waiting';
+
+const NO_TOKENS: Tokens = { fencingToken: undefined };
+
+/**
+ * How a lock is written in Redis, as Spring's string or as Redisson's hash: its scripts, and the names of its keys and
+ * channels. One object for each registry.
+ */
+export abstract class ScriptedFormat {
+  protected readonly redis: Redis;
+  readonly isFencing: boolean;
+  readonly scripts: LockScripts;
+  /** Whether the channels are sharded. */
+  readonly isSharded: boolean;
+  /** Whether PUBLISH in a script counts all listeners. On a cluster it does not, for a channel that is not sharded. */
+  readonly countsListeners: boolean;
+  /** The command that deletes a lock, for the scripts that release it. */
+  deleteCommand: 'UNLINK' | 'DEL' = 'UNLINK';
+
+  constructor(redis: Redis, isFencing: boolean, scripts: LockScripts, isSharded: boolean) {
+    this.redis = redis;
+    this.isFencing = isFencing;
+    this.scripts = scripts;
+    this.isSharded = isSharded;
+    this.countsListeners = isSharded || !redis.isCluster;
+  }
+
+  abstract channels(names: LockNames): readonly string[];
+  /** What is published on them when the lock is released. */
+  protected abstract releaseOf(names: LockNames): string;
+  /** How a release is published: the last arguments of the scripts that release. */
+  abstract notification(names: LockNames): readonly string[];
+  /** How many tokens to ask for while that many callers wait. */
+  abstract tokensFor(callers: number): number;
+  /** The key of the fencing counter. Throws `RangeError` when it could not share the lock's hash slot. */
+  protected abstract fence(names: LockNames): string;
+
+  meaningOf(message: string, names: LockNames): Meaning {
+    if (message === this.releaseOf(names)) return 'release';
+    return message === this.scripts.leftToPollers ? 'left to pollers' : undefined;
+  }
+
+  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  assertNames(names: LockNames): void {
+    if (this.isFencing) this.fence(names);
+  }
+
+  /** The lock, and its fencing counter where there is one. */
+  keys(names: LockNames): string[] {
+    return this.isFencing ? [names.lock, this.fence(names)] : [names.lock];
+  }
+
+  /** Reads what a release found. Where the server refused UNLINK (2), later releases delete by DEL at once. */
+  foundIn(script: Script, reply: unknown, value: unknown): Released {
+    if (Number(value) === 2) this.deleteCommand = 'DEL';
+    return foundIn(script, reply, value);
+  }
+
+  /**
+   * Reads the reply of a script that gives a lock back: what it found, how many connections it notified, and the ms between
+   * two polls of a waiter that no message reaches, 0 where there is none.
+   */
+  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number; pollInterval: number } {
+    const [value, listeners = 0, pollInterval = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 3) : [reply];
+    const numbers = [listeners, pollInterval].map((one) => numberIn(script, reply, one)) as [number, number];
+    return { found: this.foundIn(script, reply, value), listeners: numbers[0], pollInterval: numbers[1] };
+  }
+
+  /** Calls `settle` once, and never throws. */
+  renew(names: LockNames, owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    renew(this.redis, this.scripts.RENEW, names.lock, [owner, String(ttl)], ttl, timeout, settle);
+  }
+
+  /** See `LockProtocol`. */
+  travelOf(names: LockNames): Travel {
+    const { ADOPT, DETACH } = this.scripts;
+    return {
+      detach: (owner, to, ttl, timeout) =>
+        this.redis.run(DETACH, [names.lock], [owner, to, String(ttl)], timeout, (reply) =>
+          foundIn(DETACH, reply, reply),
+        ),
+      adopt: (from, hold, timeout) =>
+        this.redis.run(ADOPT, this.keys(names), [from, hold.owner, String(hold.ttl)], timeout, (reply) =>
+          Number(reply) > 0
+            ? (this.answerIn(ADOPT, reply, 1, hold) as Grant)
+            : (foundIn(ADOPT, reply, reply) as NotHeld),
+        ),
+    };
+  }
+
+  /** Reads the reply of a script that acquires. A refusal has at least `least` values. */
+  answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
+    const { owner: ours, ttl, sentAt, drift } = hold;
+    if (!Array.isArray(reply)) {
+      const { fencingToken } = this.tokensIn(script, reply);
+      return { granted: true, owner: ours, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+    }
+    const [pttl, owner] = arrayIn(script, reply, least, 3);
+    const remaining = remainingIn(script, reply, pttl);
+    return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
+  }
+
+  /** Reads 1, or tokens as `mintBlock` returns them. */
+  tokensIn(script: Script, reply: unknown): Tokens {
+    if (reply === 1 && !this.isFencing) return NO_TOKENS;
+    const [first, count = 1] = typeof reply === 'string' ? reply.split(' ') : [reply];
+    const fencingToken = numberIn(script, reply, first);
+    const moreTokens = numberIn(script, reply, count) - 1;
+    if (fencingToken < 1 || moreTokens < 0) throw new UnexpectedReplyError(script.name, reply);
+    return this.isFencing ? { fencingToken, moreTokens } : NO_TOKENS;
+  }
+}

@@ -1,0 +1,99 @@
+import { clock } from '../../internal/clock';
+import { WakeTimer } from '../../internal/timers';
+import type { Redis } from '../../redis/redis';
+import { LockScript } from '../../redis/script';
+
+/**
+ * ms of waiting after which a waiter leaves a mark: most waits are over by then, and cost no command. After a pause as
+ * long, another wait begins.
+ */
+const MARKED_AFTER = 100;
+
+/** ms that a mark has to be written. */
+const TIMEOUT = 1_000;
+
+/** A mark is kept for this many polls of a waiter that no message reaches, and sleeps of another one; renewed after half. */
+const POLLS_KEPT = 10;
+const SLEEPS_KEPT = 4;
+
+/**
+ * Leaves the mark that a process waits for a lock. A process that messages reach is counted as well: its mark does not
+ * replace that of a process which they do not reach.
+ *
+ * KEYS: mark
+ * ARGV: who waits, ms between two polls where no message arrives, else 0, ms for which the mark is kept
+ * Returns 1, or 0 where the mark is that of another process.
+ */
+export const MARK = new LockScript(
+  'mark as wanted',
+  `
+local waiter = string.match(redis.call('GET', KEYS[1]) or '', '^(.*) [1-9]%d*$')
+if ARGV[2] == '0' and waiter and waiter ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
+return 1`,
+);
+
+/**
+ * The mark by which the process that has a lock finds that another one waits: a string beside the lock, in its hash slot,
+ * "<who waits> <ms between two polls where no message arrives, else 0>". It ends by itself. A busy process also counts the
+ * connections that listen. But these may listen at another server, or be gone: without the mark it would keep the lock.
+ */
+export class WantedMark {
+  readonly #redis: Redis;
+  readonly #key: string;
+  readonly #id: string;
+  /** ms between two polls of a waiter that messages reach. */
+  readonly #longestSleep: number;
+  readonly #timer = new WakeTimer(() => this.#leave(), false);
+  #waiting = 0;
+  #pollInterval = 0;
+  /** Since when callers have waited, one sleep after the other; and when the last one ended. */
+  #since = 0;
+  #endedAt = Number.NEGATIVE_INFINITY;
+  /** When the last mark was left, and the interval that it names. */
+  #left = { at: Number.NEGATIVE_INFINITY, pollInterval: 0 };
+
+  /** `longestSleep`: ms between two polls of a waiter that messages reach. */
+  constructor(redis: Redis, key: string, id: string, longestSleep: number) {
+    this.#redis = redis;
+    this.#key = key;
+    this.#id = id;
+    this.#longestSleep = longestSleep;
+  }
+
+  /** A caller waits, until `end`. `pollInterval`: ms between two polls where no message arrives; 0: messages arrive. */
+  begin(pollInterval: number): void {
+    const now = clock.now();
+    if (this.#waiting++ === 0 && now - this.#endedAt > MARKED_AFTER) this.#since = now;
+    this.#pollInterval = Math.ceil(pollInterval);
+    const isNews = this.#pollInterval > this.#left.pollInterval;
+    const next = isNews ? now : this.#left.at + this.#keptFor / 2;
+    this.#timer.by(Math.max(this.#since + MARKED_AFTER, next), now);
+  }
+
+  end(): void {
+    if (--this.#waiting > 0) return;
+    this.#timer.cancel();
+    this.#endedAt = clock.now();
+  }
+
+  /** This process has the lock: what follows is another wait. */
+  acquired(): void {
+    this.#endedAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** ms for which a mark is kept: for some polls. A process whose waiter has left gives the lock up for nothing until then. */
+  get #keptFor(): number {
+    return Math.ceil(this.#pollInterval > 0 ? POLLS_KEPT * this.#pollInterval : SLEEPS_KEPT * this.#longestSleep);
+  }
+
+  #leave(): void {
+    const now = clock.now();
+    this.#left = { at: now, pollInterval: this.#pollInterval };
+    this.#timer.by(now + this.#keptFor / 2);
+    if (this.#redis.isClosed) return;
+    const args = [this.#id, String(this.#pollInterval), String(this.#keptFor)];
+    // The next one follows soon.
+    this.#redis.run(MARK, [this.#key], args, TIMEOUT, () => undefined).catch(() => undefined);
+  }
+}

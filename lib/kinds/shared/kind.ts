@@ -1,0 +1,278 @@
+import type { SharedKind } from '../../api/lock-types';
+import { Availability } from '../../core/availability';
+import type { SharedBackend } from '../../core/backend';
+import { FRESH, type Hold } from '../../core/hold';
+import {
+  type Exchange,
+  type Grant,
+  type Keep,
+  type LockProtocol,
+  NOT_GRANTED,
+  type NotGranted,
+  type Ownership,
+  type Permits,
+  type Refusal,
+  type Released,
+} from '../../core/protocol';
+import type { LockRequest } from '../../core/request';
+import type { Wait } from '../../core/wait';
+import { clock, reliableUntil } from '../../internal/clock';
+import { UnexpectedReplyError } from '../../redis/failure';
+import type { LockNames } from '../../redis/names';
+import type { LockScript } from '../../redis/script';
+import { heldScripts } from '../common/held-scripts';
+import { inspectorOf } from '../common/inspector';
+import type { RegistryParts } from '../common/registry-parts';
+import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../common/replies';
+import { keepArguments } from '../common/script-parts';
+import { LONGEST_SLEEP, Waiting } from '../common/waiting';
+import { ENTER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
+
+/** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
+const POLLS_MISSED = 3;
+const TICKET_KEPT_AT_LEAST = 3_000;
+
+/**
+ * ms for which a ticket may be let in without another attempt. The process was alive this short a time ago: it is no more
+ * likely to be gone than one that has the lock.
+ */
+const LET_IN_WITHIN = 2 * FRESH;
+
+/**
+ * ms by which a number of permits that the lock was told before has to be later than the one there: an attempt that was
+ * longer on its way than the first one must not make it count in place of one that was given a little later.
+ */
+const SURELY_LATER = 1_000;
+
+/** The arguments of ENTER about the number of permits. Its age has the time in it for which the machine was suspended. */
+function numberOf(permits: Permits | undefined, hold: Hold): string[] {
+  if (permits === undefined) return ['0', '0', ''];
+  const { count, givenAt, drift, isOthers, toldAt } = permits;
+  const age = Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
+  return [String(count), String(age), isOthers ? '' : String(givenAt > toldAt ? 0 : SURELY_LATER)];
+}
+
+/**
+ * A lock that several owners may have at a time: see scripts.ts. Processes queue in Redis, with one ticket for
+ * each process and kind. A release lets in the tickets that may enter now. A message says so, and its process enters
+ * with the ttl that it asked for when it last made an attempt, or makes another one.
+ */
+class SharedProtocol implements LockProtocol {
+  readonly hasQueue = true;
+  readonly availability = new Availability();
+  /** The permits of a semaphore, and `undefined` for a read/write lock. */
+  permits: Permits | undefined;
+  readonly #kind: SharedKind;
+  readonly #names: LockNames;
+  readonly #parts: RegistryParts;
+  /** The ticket of the local caller that has the turn, when it called, and its arrival in the queue as Redis said it. */
+  #ticket = '';
+  #since = 0;
+  #arrival = '';
+  /** When the lease ends that its last attempt asked for, by the server's clock; '': that is not answered. */
+  #leaseEnd = '';
+  /** The ticket that has the lock, by a message. `aloneAt`: as below. */
+  #letIn: { readonly ticket: string; readonly leaseEnd: string; readonly aloneAt: number | undefined } | undefined;
+  /** How often a message has said that a writer waits. */
+  #wanted = 0;
+  /** The hold that was granted last. `aloneAt`: what `#wanted` was when no writer waited; `undefined`: one did. */
+  #last: { readonly hold: Hold; readonly aloneAt: number | undefined } | undefined;
+  #waiting: Waiting | undefined;
+
+  constructor(kind: SharedKind, names: LockNames, parts: RegistryParts) {
+    this.#kind = kind;
+    this.#names = names;
+    this.#parts = parts;
+  }
+
+  /** A lease that is let in may begin later than its ttl, and readers come to a hold later than the first one. */
+  ttlFor({ ttl, renew }: LockRequest): number {
+    return renew ? ttl : ttl + LET_IN_WITHIN;
+  }
+
+  /** Readers of this process are inside, and a writer waits for them: when they have left, one script does the rest. */
+  standBack(wait: Wait): Promise<void> | undefined {
+    const isClosed = this.#kind === 'read' && this.#last?.hold.isHeld && !this.#isOpen;
+    return isClosed ? wait.standBack(FRESH) : undefined;
+  }
+
+  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+    return this.#enter(hold, '', timeout, (_found, answer) => answer);
+  }
+
+  /** The lock goes to the first in the queue. That may be the next caller. A hold that is to be kept has none. */
+  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+    const exchange = this.#enter(to, owner, timeout, (found, answer): Exchange => ({ found, answer }));
+    return this.#parts.redis.isReplicated ? exchanged(exchange, (reply) => this.#found(ENTER, reply)) : exchange;
+  }
+
+  async wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+    this.#waiting ??= this.#newWaiting();
+    if (this.permits !== undefined) this.permits.waiting = this.#waiting;
+    await this.#waiting.wait(refusal, wait);
+    const { ticket, sentAt, ttl, drift } = hold;
+    // Other readers of this process enter with the hold, which has to be fresh for that. An attempt finds that it is ours.
+    const isLate = clock.now() - sentAt > (this.#kind === 'read' ? FRESH : LET_IN_WITHIN);
+    const letIn = this.#letIn;
+    // A message that was long on its way may be about an attempt before the last one, and a lease that is over by now.
+    const isOfThis = letIn?.ticket === ticket && letIn.leaseEnd === this.#leaseEnd;
+    if (!isOfThis || isLate) return NOT_GRANTED;
+    this.#last = { hold, aloneAt: letIn.aloneAt };
+    return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken: undefined, drift };
+  }
+
+  renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
+    renew(this.#parts.redis, RENEW, this.#names.lock, [this.#kind, owner, String(ttl)], ttl, timeout, settle);
+  }
+
+  release(owner: string, timeout: number, keep?: Keep): Promise<Released> {
+    const args = [this.#kind, owner, this.#names.channel, ...(keep === undefined ? [] : keepArguments(keep))];
+    return this.#parts.redis.run(RELEASE, this.#keys, args, timeout, (reply) => this.#found(RELEASE, reply));
+  }
+
+  /**
+   * For `FRESH` ms after it was granted: then the queue in Redis decides. A permit goes from caller to caller until then,
+   * unless the number of permits is another one since. Readers enter beside others of their process while no writer waits,
+   * as far as is known here.
+   */
+  mayPassOn(now: number, hold: Hold): boolean {
+    const { permits } = this;
+    const isOpen =
+      permits === undefined
+        ? this.#kind === 'read' && this.#last?.hold === hold && this.#isOpen
+        : !permits.isNews && permits.changedAt <= hold.acquiredAt;
+    return isOpen && now - hold.acquiredAt <= FRESH;
+  }
+
+  orphanLife({ longestTtl, isEnqueued }: Hold): number {
+    return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
+  }
+
+  /** ms for which this process has a permit that it passes on to the caller of `hold`: `FRESH`, and a last section. */
+  #passesFor(hold: Hold, ending: string): number {
+    const now = clock.now();
+    const last = this.#last?.hold;
+    if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
+    return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + LET_IN_WITHIN - now) : 0;
+  }
+
+  get #isOpen(): boolean {
+    return this.#last?.aloneAt === this.#wanted;
+  }
+
+  /** ms */
+  get #ticketKeptFor(): number {
+    const { idleBetweenTries } = this.#parts.settings;
+    return Math.ceil(Math.max(TICKET_KEPT_AT_LEAST, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
+  }
+
+  get #isFencing(): boolean {
+    return this.#kind === 'write' && this.#parts.settings.fencing;
+  }
+
+  get #keys(): string[] {
+    return [this.#names.lock, this.#names.companion('waiters')];
+  }
+
+  /** A message names tickets. It wakes the waiting caller only if its own ticket is one of them. */
+  #newWaiting(): Waiting {
+    const meaningOf = (message: string) => {
+      const words = message.split(' ');
+      const isWanted = words.includes('wanted');
+      if (isWanted) this.#wanted++;
+      const ticket = `${this.#kind}:${this.#ticket}`;
+      const leaseEnd = words.find((word) => word.startsWith(`${ticket}=`))?.slice(ticket.length + 1);
+      if (leaseEnd === undefined) return words.includes(ticket) ? 'release' : undefined;
+      this.#letIn = { ticket: this.#ticket, leaseEnd, aloneAt: isWanted ? undefined : this.#wanted };
+      return 'release';
+    };
+    const { idleBetweenTries } = this.#parts.settings;
+    const { channel, lock } = this.#names;
+    return new Waiting({ lock, channels: [channel], meaningOf }, this.#parts.subscriber(false, true), idleBetweenTries);
+  }
+
+  /** `ending`: the owner whose lease ends, or ''. */
+  #enter<T>(
+    hold: Hold,
+    ending: string,
+    timeout: number,
+    use: (found: Released, answer: Grant | Refusal) => T,
+  ): Promise<T> {
+    // The script enters it under this attempt's owner value, in place of that of an earlier one.
+    const { owner: ticket, ticket: earlier, since, ttl, waits, sentAt, drift, leastLife } = hold;
+    const { permits } = this;
+    if (waits) {
+      const isKnown = (this.#ticket === ticket || this.#ticket === earlier) && since === this.#since;
+      if (!isKnown) this.#arrival = '';
+      this.#ticket = ticket;
+      this.#since = since;
+      this.#leaseEnd = '';
+    }
+    const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+    const wanted = this.#wanted;
+    const number = numberOf(permits, hold);
+    const givenAt = permits?.givenAt ?? sentAt;
+    // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
+    // What no message says to this process, it would find late.
+    const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0 || this.#waiting?.isDeaf === true;
+    const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
+    const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
+    const position = [waits ? this.#arrival : '', hold.waited()];
+    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(entersFor)];
+    const read = (reply: unknown): Grant | Refusal => {
+      const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
+      hold.ticket = ticket;
+      const token = numberIn(ENTER, reply, value);
+      if (pttl === undefined) {
+        if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
+        permits?.told(givenAt, token);
+        this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
+        const fencingToken = this.#isFencing ? token : undefined;
+        return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
+      }
+      permits?.told(givenAt, numberIn(ENTER, reply, known));
+      if (waits && ticket === this.#ticket && since === this.#since) {
+        this.#arrival = textIn(ENTER, reply, arrival);
+        this.#leaseEnd = textIn(ENTER, reply, leaseEnd);
+      }
+      const remaining = remainingIn(ENTER, reply, pttl);
+      return {
+        granted: false,
+        remaining,
+        owner: ownerIn(owner || undefined),
+        roundTrip: clock.now() - sentAt,
+        hintsBefore,
+      };
+    };
+    const keys = this.#isFencing ? [...this.#keys, this.#names.companion('fence')] : this.#keys;
+    const args = [this.#kind, ticket, this.#names.channel, String(ttl), ...number, ...queueing, earlier, ending];
+    return this.#parts.redis.run(ENTER, keys, args, timeout, (reply) => {
+      const answer = read(reply);
+      return use(this.#found(ENTER, reply), answer);
+    });
+  }
+
+  /** What became of the lease that was to end. */
+  #found(script: LockScript, reply: unknown): Released {
+    const [found, notified] = arrayIn(script, reply, 2, 8);
+    if (numberIn(script, reply, notified) < 0) this.#parts.warnNotificationRefused();
+    return foundIn(script, reply, found);
+  }
+}
+
+/** The shared locks of one registry in Redis. */
+export function sharedBackend(parts: RegistryParts): SharedBackend {
+  const fence = (names: LockNames) => (parts.settings.fencing ? [names.companion('fence')] : []);
+  return {
+    inspector: inspectorOf(parts.redis, INSPECTION, {
+      keys: (names) => [names.lock, names.companion('waiters'), ...fence(names)],
+      notification: (names) => [names.channel],
+    }),
+    open(kind, names) {
+      // Throws for a name whose queue would be in another hash slot.
+      names.companion('waiters');
+      return new SharedProtocol(kind, names, parts);
+    },
+    heldScripts: (kind) => heldScripts(parts.redis, memberHeld(kind)),
+  };
+}
