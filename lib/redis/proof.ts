@@ -1,5 +1,6 @@
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
+import { WaitingTime } from '../internal/waiting-time';
 import { Script } from './script';
 import type { Subscription } from './subscription';
 
@@ -55,10 +56,7 @@ export class Proof {
   readonly #proving: Proving;
   readonly #timer = new WakeTimer(() => void this.#onTimer(), false);
   #state: 'idle' | 'opening' | 'published' = 'idle';
-  #waiting = 0;
-  /** Since when callers have waited, one sleep after the other; and when the last one ended. */
-  #since = 0;
-  #endedAt = Number.NEGATIVE_INFINITY;
+  readonly #waiting = new WaitingTime(PROVED_AFTER);
   #provedAt = Number.NEGATIVE_INFINITY;
   #subscription: Subscription | undefined;
   /** Redis had confirmed the channel before the last message. */
@@ -74,17 +72,13 @@ export class Proof {
 
   /** A caller waits, until `leave`. */
   join(): void {
-    if (this.#waiting++ > 0) return;
     const now = clock.now();
-    if (now - this.#endedAt > PROVED_AFTER) this.#since = now;
-    if (this.#state === 'idle')
-      this.#timer.by(Math.max(this.#since + PROVED_AFTER, this.#provedAt + PROVED_EVERY), now);
+    if (!this.#waiting.begin(now) || this.#state !== 'idle') return;
+    this.#timer.by(Math.max(this.#waiting.since + PROVED_AFTER, this.#provedAt + PROVED_EVERY), now);
   }
 
   leave(): void {
-    if (--this.#waiting > 0) return;
-    this.#endedAt = clock.now();
-    if (this.#state === 'idle') this.#rest();
+    if (this.#waiting.end(clock.now()) && this.#state === 'idle') this.#rest();
   }
 
   /** Leaves no timer behind. */
@@ -182,7 +176,7 @@ export class Proof {
     this.#timer.cancel();
     this.#state = 'idle';
     this.#provedAt = clock.now();
-    if (this.#waiting > 0) this.#timer.by(this.#provedAt + ms);
+    if (this.#waiting.isWaiting) this.#timer.by(this.#provedAt + ms);
     else this.#rest();
   }
 }

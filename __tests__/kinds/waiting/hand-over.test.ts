@@ -79,6 +79,8 @@ describePrivate('A hand-over from one process to another', () => {
         after = await fixture.requests();
       });
       await until(async () => (await fixture.channels()).length === 1);
+      // The waiter has left its mark, and leaves the next one two seconds later.
+      await until(async () => (await fixture.admin.exists(`{${fixture.namesOf('key').lock}}:wanted`)) === 1);
       await fixture.untilIdle();
       const before = await fixture.requests();
       await Promise.all([lease.unlock(), entering]);

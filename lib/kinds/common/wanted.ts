@@ -1,5 +1,6 @@
 import { clock } from '../../internal/clock';
 import { WakeTimer } from '../../internal/timers';
+import { WaitingTime } from '../../internal/waiting-time';
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
 
@@ -45,11 +46,8 @@ export class WantedMark {
   /** ms between two polls of a waiter that messages reach. */
   readonly #longestSleep: number;
   readonly #timer = new WakeTimer(() => this.#leave(), false);
-  #waiting = 0;
+  readonly #waiting = new WaitingTime(MARKED_AFTER);
   #pollInterval = 0;
-  /** Since when callers have waited, one sleep after the other; and when the last one ended. */
-  #since = 0;
-  #endedAt = Number.NEGATIVE_INFINITY;
   /** When the last mark was left, and the interval that it names. */
   #left = { at: Number.NEGATIVE_INFINITY, pollInterval: 0 };
 
@@ -64,22 +62,20 @@ export class WantedMark {
   /** A caller waits, until `end`. `pollInterval`: ms between two polls where no message arrives; 0: messages arrive. */
   begin(pollInterval: number): void {
     const now = clock.now();
-    if (this.#waiting++ === 0 && now - this.#endedAt > MARKED_AFTER) this.#since = now;
+    this.#waiting.begin(now);
     this.#pollInterval = Math.ceil(pollInterval);
     const isNews = this.#pollInterval > this.#left.pollInterval;
     const next = isNews ? now : this.#left.at + this.#keptFor / 2;
-    this.#timer.by(Math.max(this.#since + MARKED_AFTER, next), now);
+    this.#timer.by(Math.max(this.#waiting.since + MARKED_AFTER, next), now);
   }
 
   end(): void {
-    if (--this.#waiting > 0) return;
-    this.#timer.cancel();
-    this.#endedAt = clock.now();
+    if (this.#waiting.end(clock.now())) this.#timer.cancel();
   }
 
   /** This process has the lock: what follows is another wait. */
   acquired(): void {
-    this.#endedAt = Number.NEGATIVE_INFINITY;
+    this.#waiting.over();
   }
 
   /** ms for which a mark is kept: for some polls. A process whose waiter has left gives the lock up for nothing until then. */
