@@ -114,6 +114,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/fair/presence:LEAST_INTERVAL': 'because a poll comes that soon only where a key is about to end',
   'kinds/fair/presence:LEAST_TIMEOUT': 'because it only counts where idleBetweenTries is below 50 ms',
   'kinds/fair/scripts:CLAIM_WINDOW': 'unit/fair-presence',
+  'kinds/fair/scripts:MESSAGE_ARRIVES_WITHIN': 'kinds/fair/scripts',
   'kinds/fair/scripts:NOTED_LONGER': 'because it only spares commands inside a script',
   'kinds/fair/scripts:SET_BACK': 'because a clock is set back by less than this or by far more',
   'kinds/redisson-fair/kind:LATE_COMMAND': 'because no command was seen to be as late, and one more removal is cheap',

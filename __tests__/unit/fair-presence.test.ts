@@ -172,6 +172,23 @@ it('Where messages do not arrive, the connection is made anew, and the waiter po
   expect(subscriber.renewals).toBe(1);
 });
 
+it('A message that came while a poll was in flight shows that messages arrive, whatever the poll says', async () => {
+  const all = start();
+  const { redis, subscriber } = all;
+  const renewals: number[] = [];
+  for (const ticket of ['me:1', 'me:2']) {
+    await all.queue(holdOf(all.lock, ticket));
+    if (!subscriber.last.isOpen) await all.open();
+    subscriber.last.onMessage('r:k');
+    const poll = redis.last;
+    if (ticket === 'me:1') subscriber.last.onMessage(`grant ${ticket}@5 1000 `);
+    poll.reply(table({ owner: `${ticket}@5`, score: '', unreachable: 1 }));
+    await time.advance(0);
+    renewals.push(subscriber.renewals);
+  }
+  expect(renewals).toEqual([0, 1]);
+});
+
 it.each<[string, error: unknown, unavailableAfter: number, isOver: boolean]>([
   ['for now', new Error('LOADING Redis is loading'), 2_000, false],
   ['for good', new Error('NOPERM no rights'), 2_000, true],

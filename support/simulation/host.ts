@@ -47,6 +47,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
       host.unansweredSince = undefined;
     },
     disturbed: () => (host.disturbedUntil = Math.max(host.disturbedUntil, timeline.now + 1)),
+    unheard: (message) => host.unheard.add(message),
     // What it says of its process, such as whether messages reach it, may be of the past.
     cameLate: (command, after) => {
       directory.disturbed();
@@ -105,6 +106,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     isUnaware: false,
     lastPaused: Number.NEGATIVE_INFINITY,
     cameLate: new Map(),
+    unheard: new Set(),
   };
   return host;
 }

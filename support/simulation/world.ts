@@ -60,6 +60,8 @@ export interface Host {
   lastPaused: number;
   /** The arguments of commands that came to the server after their connection was lost, and how many ms after they were sent. */
   readonly cameLate: Map<string, number>;
+  /** Messages that did not come over connections that only looked alive. */
+  readonly unheard: Set<string>;
   readonly registryOptions: ProcessPlan['options'];
 }
 

@@ -246,6 +246,27 @@ describePrivate('The scripts of a fair lock', () => {
     expect((await poll('me:1', 'message', { client: mute }))[7]).toBe(0);
   });
 
+  it('The scripts of a fair lock tell a process that finds its grant by a poll that the message about it has not arrived', async () => {
+    await grantsTo('me');
+    const tells = async (owner: string, age: number, how = 'message', noted = how) => {
+      await hold(`${owner}@${micros(Date.now() - age)}`);
+      await fair.admin.hSet(fair.tickets, 'me', `${Date.now() + MINUTE}:${MINUTE}:${noted}`);
+      const [, , found, , , , , unreachable] = await poll('me:1', how);
+      return [found !== '', unreachable];
+    };
+    expect(await tells('me:1', 500)).toEqual([true, 1]);
+    // It may still be on its way; on a busy machine the poll is late.
+    await until(async () => (await tells('me:1', 50))[1] === 0);
+    // Nothing was published about it.
+    expect(await tells('me:1', 500, 'message', 'poll')).toEqual([true, 0]);
+    expect(await tells('me:1', 500, 'poll')).toEqual([true, 0]);
+    expect(await tells('me:2', 500)).toEqual([true, 0]);
+    expect(await tells('other:1', 500)).toEqual([false, 0]);
+    // By an attempt of its own.
+    await hold('me:1');
+    expect((await poll('me:1', 'message'))[7]).toBe(0);
+  });
+
   it('The scripts of a fair lock hand it over, and enter a ticket again, on a server without memory', async () => {
     await hold('me:1');
     await fair.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });

@@ -30,7 +30,7 @@ export class QueueReply {
   /** What became of the lease that was to end. */
   found: Released = 'released';
   isNotificationRefused = false;
-  /** Redis knows of no connection on which this process listens. */
+  /** Redis knows of no connection on which this process listens, or what it published there has not arrived. */
   isUnreachable = false;
   /** 0 when a release left the lock to pollers, or ms until the next one may; `undefined`: it never does. */
   pauseIn: number | undefined;

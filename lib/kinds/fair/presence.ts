@@ -127,7 +127,8 @@ export class Presence {
     try {
       const reply = await question.reply;
       availability.answered(now);
-      if (reply.isUnreachable) this.#noteDeaf();
+      // Else a message has come meanwhile: it lay in the socket while a task had the event loop.
+      if (reply.isUnreachable && this.#waiting === ticket) this.#noteDeaf();
       this.#lock.onReply(reply);
       if (reply.score !== '' || this.#waiting !== ticket) return;
       // The ticket is missing in the queue, and has no grant: that has lapsed, and its message may not have arrived. An

@@ -31,6 +31,9 @@ import { publish, SPRING_SCRIPTS, STRING } from '../spring/kind';
 /** ms; a grant by hand-over lasts this long until it is renewed; never longer than the ttl that was asked for. */
 export const CLAIM_WINDOW = 1_000;
 
+/** Microseconds in which the message about a grant arrives, over a connection on which messages arrive at all. */
+const MESSAGE_ARRIVES_WITHIN = 250_000;
+
 /** In place of an owner: the holder may be of another lock type, or of a library that publishes no releases. */
 export const OUTSIDER = 'outsider';
 
@@ -267,7 +270,8 @@ return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted)
 
 /**
  * Prolongs the life of a ticket that is in the queue, and hands a free lock over. It never creates a ticket: a poll that
- * is executed late must not leave one. A process that does not listen as it says counts as one that polls.
+ * is executed late must not leave one. A process that does not listen as it says counts as one that polls. So does one
+ * that finds a grant long after the message about it.
  *
  * ARGV: ticket; as one text: PUBLISH or SPUBLISH, how the process is notified, ms until it is taken for dead
  * Returns a table.
@@ -283,7 +287,7 @@ local holder = redis.call('GET', lock)
 local process, its = processOf(ticket), holder and processOf(holder)
 local noted, itsNoted = unpack(redis.call('HMGET', tickets, process, its or ''))
 -- Eviction, or a command by hand, may have taken one of the two keys.
-local _, ttl = presenceIn(noted)
+local _, ttl, notedHow = presenceIn(noted)
 local score = ttl and redis.call('ZSCORE', queue, ticket)
 -- The server may have lost a connection that the process takes for open.
 local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused
@@ -296,6 +300,10 @@ if not holder then
   if pauseLeft() == 0 then owner, token, left = handOver(process) end
 elseif its == process then
   owner, token = holder, tokenOf(holder)
+  -- A message was published about it, and counted. Else each grant would lie there until such a poll.
+  local grantedAt = ticketOf(holder) == ticket and string.match(holder, '@(%d+)$')
+  local isLate = grantedAt and now - grantedAt > ${MESSAGE_ARRIVES_WITHIN}
+  isUnreachable = isUnreachable or isLate and how == 'message' and notedHow == how
 end
 return {
   left or lifeLeft(), score or '', owner or outsider(holder, process, itsNoted), token or '',

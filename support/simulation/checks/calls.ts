@@ -57,6 +57,8 @@ export class CallChecks {
   readonly #keys: readonly string[];
   readonly #vacancies: Vacancies;
   readonly #waiters: WaiterChecks;
+  /** The first grant to each process that lay there since its message did not come. */
+  readonly #unheard = new Map<Host, string>();
   readonly #unclaimed = new Map<string, { readonly owner: string | undefined; readonly since: number }>();
 
   constructor(world: World, leases: LeaseChecks) {
@@ -189,7 +191,16 @@ export class CallChecks {
     if (!host.process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < TAKEN_WITHIN) return;
     // An attempt whose caller has left long ago came to the queue: the grant to its ticket ends by itself.
     if (host.cameLate.has(owner?.split('@')[0] ?? '')) return;
+    if (owner !== undefined && this.#isUnheard(host, owner)) return;
     violations.report('free lock left alone', key, `"${key}" is granted to ${owner}, and nobody takes it`);
+  }
+
+  /** The message about a grant did not come. By the first such grant its process finds out, and polls from then on. */
+  #isUnheard(host: Host, owner: string): boolean {
+    if (![...host.unheard].some((message) => message.startsWith(`grant ${owner} `))) return false;
+    const first = this.#unheard.get(host) ?? owner;
+    this.#unheard.set(host, first);
+    return owner === first;
   }
 
   #isBehind({ host, keys, startedAt }: PendingCall): boolean {

@@ -33,5 +33,7 @@ export interface ClientDirectory {
   /** As that of ConnectionListener. */
   disturbed(): void;
   /** As that of ConnectionListener. */
+  unheard(message: string): void;
+  /** As that of ConnectionListener. */
   cameLate(command: readonly string[], after: number): void;
 }

@@ -52,6 +52,8 @@ export interface ConnectionListener {
   closed(): void;
   /** A message did not come, or came twice. */
   disturbed(): void;
+  /** A message did not come, over a connection that only looks alive. */
+  unheard(message: string): void;
   /** A command came to the server after the connection was lost, this many ms after it was sent. */
   cameLate(command: readonly string[], after: number): void;
 }
@@ -128,7 +130,10 @@ export class Connection implements ServerConnection {
   }
 
   message(channel: string, message: string): void {
-    if (!this.hearing.hears) return;
+    if (!this.hearing.hears) {
+      this.#listener.unheard(message);
+      return;
+    }
     const { random, messageFaults } = this.#network;
     const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
     if (times !== 1) this.#listener.disturbed();

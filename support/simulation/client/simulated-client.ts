@@ -161,6 +161,7 @@ export class SimulatedClient extends EventEmitter {
       message: (channel, message) => process.post('input', () => this.#receive(connection, channel, message)),
       closed: () => process.post('input', () => this.#closed(connection)),
       disturbed: () => this.#directory.disturbed(),
+      unheard: (message) => this.#directory.unheard(message),
       cameLate: (command, after) => this.#directory.cameLate(command, after),
     });
     connection.hearing = this.#directory.hearing ?? connection.hearing;
