@@ -14,14 +14,15 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
   const { timeline, history, network } = world;
   const random = new Random(world.plan.seed, `process ${index}`);
   const process = new SimulatedProcess(`P${index + 1}`, timeline, plan.clock, random, history);
-  const uuid = `${index + 1}0000000-0000-4000-8000-000000000000`;
+  let uuids = 0;
+  const uuid = (): string => `${index + 1}0000000-0000-4000-8000-${String(uuids++).padStart(12, '0')}`;
   instance.surroundings = {
     now: () => process.now(),
     wallNow: () => process.wallNow(),
     immediate: (run) => process.immediate(run),
     setTimeout: (callback, ms) => process.setTimeout(callback, ms),
     clearTimeout: (timer) => process.clearTimeout(timer),
-    randomUUID: () => uuid,
+    randomUUID: uuid,
     random: () => random.unit(),
   };
   const directory: ClientDirectory = {
