@@ -11,13 +11,13 @@ import type { Subscription } from './subscription';
 const PROVED_AFTER = 250;
 
 /** ms between two proofs while callers wait. */
-const PROVED_EVERY = 3_000;
+export const PROVED_EVERY = 3_000;
 
 /** ms that Redis has to confirm the channel, over a connection on which it has confirmed others. */
 const CONFIRMED_WITHIN = 1_000;
 
 /** ms that a message has to arrive, once Redis has answered that it was published: to one connection, or to none. */
-const ARRIVES_WITHIN = 1_000;
+export const ARRIVES_WITHIN = 1_000;
 const UNCOUNTED_ARRIVES_WITHIN = 250;
 
 /**

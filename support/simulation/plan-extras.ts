@@ -1,3 +1,4 @@
+import { ARRIVES_WITHIN, PROVED_EVERY } from '../../lib/redis/proof';
 import { Random } from '../random';
 import type { CallerPlan, LockType, OnceCall, OncePlan, Plan, Round } from './plan';
 import { PLAIN } from './plan-blocks';
@@ -11,9 +12,15 @@ interface ExtraTraits {
   readonly plan: (plan: Plan, random: Random) => Plan;
 }
 
-/** ms in which everybody has a turn: a poll comes after 1 s at the latest, and a slice takes 50 ms. Shared locks have a queue. */
+/** ms in which everybody has a turn: a poll comes after 1 s at the latest, and a slice takes 50 ms. */
 const TURN_WITHIN = 4_000;
+
+/**
+ * Shared locks have a queue, which gives everybody a turn soon. Until a process that no message reaches finds that out, by
+ * a proof and by the poll after that, each of its turns takes the time of a poll: so this is from then on.
+ */
 const QUEUED_TURN_WITHIN = 2_000;
+const FOUND_OUT_WITHIN = PROVED_EVERY + ARRIVES_WITHIN + 1_000;
 
 /** ms for which processes are busy. */
 const BUSY_FOR = 9_000;
@@ -144,7 +151,9 @@ function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
   const faults: Fault[] = [{ kind: 'half open', at, process, duration: BUSY_FOR, ...how }];
   return {
     ...quietly(plan, callers, faults),
-    turnWithin: SHARED.includes(plan.lockType) ? QUEUED_TURN_WITHIN : TURN_WITHIN,
+    turns: SHARED.includes(plan.lockType)
+      ? { within: QUEUED_TURN_WITHIN, from: at + FOUND_OUT_WITHIN }
+      : { within: TURN_WITHIN, from: 0 },
   };
 }
 

@@ -144,8 +144,8 @@ export interface Plan {
   /** Those that it may have; and the one that it is about. */
   readonly extras: readonly Extra[];
   readonly extra?: Extra;
-  /** ms in which everybody who waits has a turn, though messages do not arrive: where all holds are short. */
-  readonly turnWithin?: number;
+  /** ms in which everybody who waits has a turn, from a time on, though messages do not arrive: where all holds are short. */
+  readonly turns?: { readonly within: number; readonly from: number };
 }
 
 export function keysOf({ callers, once }: Plan): string[] {

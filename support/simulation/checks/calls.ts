@@ -245,9 +245,11 @@ export class CallChecks {
   /** Others have it again and again. */
   #checkTurn({ host, keys, caller, startedAt }: PendingCall): void {
     const { timeline, violations, plan } = this.#world;
-    const since = Math.max(startedAt, ...keys.map((key) => this.#lastServed(host, key)));
+    if (plan.turns === undefined) return;
+    const { within, from } = plan.turns;
+    const since = Math.max(startedAt, from, ...keys.map((key) => this.#lastServed(host, key)));
     const ms = Math.min(timeline.now - since, quietFor(this.#world, host));
-    if (ms <= (plan.turnWithin ?? Number.POSITIVE_INFINITY)) return;
+    if (ms <= within) return;
     const text = `${caller} waits for "${keys.join(' + ')}", and its process has had no turn for ${ms.toFixed(0)} ms`;
     violations.report('starved', host.process.name, text);
   }
