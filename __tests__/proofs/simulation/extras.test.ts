@@ -5,6 +5,13 @@ import { simulate } from './simulate';
 const FOUND = [
   ['unreachable-not-noticed', 'half open', 'fair', '12', 'starved'],
   ['not-tried-again', 'slot moves', 'semaphore', '9', 'failed though calm'],
+  ['mark-not-read', 'half open', 'pub-sub', '74', 'starved'],
+  ['late-message-not-noticed', 'half open', 'fair', '104', 'free lock left alone'],
+  ['granted-where-nobody-is-counted', 'listens at a replica', 'fair', '13', 'lease without key'],
+  ['deaf-though-proved', 'half open', 'read-write', '101', 'starved'],
+  ['half-released-is-lost', 'slot moves', 'read-write', '9', 'failed though calm'],
+  ['task-of-the-first', 'callers of once leave', 'spin', '7', 'not once'],
+  ['asked-once-for-the-result', 'once in trouble', 'spin', '6', 'not once'],
   ['left-with-the-first', 'callers of once leave', 'spin', '7', 'strange error'],
 ] as const;
 
