@@ -153,6 +153,7 @@ export const MUTATIONS = {
   'error-of-a-caller-that-left': {
     finding: 'a task of once fails after its caller has left, and rejects the callers that wait',
     simulation: ['spin', 'fair'],
+    extra: 'callers of once leave',
     replacements: [['if (!hasLeft && isOfAll(', 'if (isOfAll(']],
   },
   'forgotten-result-kept': {

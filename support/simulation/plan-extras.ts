@@ -174,7 +174,10 @@ const AGAIN = 5_000;
 
 const PATIENT = { waitTime: undefined, abortAfter: undefined, fails: false } as const;
 
-/** Another process has the lock, and its task fails. The first caller here leaves meanwhile, and those that joined it stay. */
+/**
+ * Another process has the lock, and its task fails. The first caller here leaves meanwhile, and those that joined it stay.
+ * In the end the first one leaves while its own task runs, which fails after that.
+ */
 function leavers({ processes }: Plan, random: Random): OncePlan {
   const calls = [20, AGAIN, 2 * AGAIN].flatMap((at): OnceCall[] => {
     const busy = random.whole(0, processes.length - 1);
@@ -188,6 +191,12 @@ function leavers({ processes }: Plan, random: Random): OncePlan {
       ...[120, 140].map((later) => ({ ...PATIENT, process, at: at + later, work: random.between(0, 50) })),
     ];
   });
+  const of = { ...PATIENT, process: random.whole(0, processes.length - 1) };
+  const abortAfter = random.between(60, 250);
+  calls.push(
+    { ...of, at: 3 * AGAIN, abortAfter, work: abortAfter + random.between(20, 300), fails: true },
+    ...[20, 40].map((later) => ({ ...of, at: 3 * AGAIN + later, work: random.between(0, 50) })),
+  );
   return { calls, forgets: [], keepFor: 400 };
 }
 
