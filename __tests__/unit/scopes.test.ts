@@ -10,8 +10,8 @@ import {
   type RedisLock,
   RedisLockRegistry,
 } from '../../lib';
+import type { HeldLease } from '../../lib/core/held-lease';
 import { Scope } from '../../lib/core/scope';
-import type { HeldLease } from '../../lib/core/unlock-order';
 import { collectGarbage, untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, nextReply, renewed, silence } from '../support/mock-redis';

@@ -1,6 +1,7 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, NotLockOwnerError } from '../../lib';
-import { type HeldLease, UnlockOrder } from '../../lib/core/unlock-order';
+import type { HeldLease } from '../../lib/core/held-lease';
+import { UnlockOrder } from '../../lib/core/unlock-order';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { lossOf } from '../support/test-registry';
 

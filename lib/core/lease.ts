@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../api/diagnostics';
-import type { Lease, LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
+import type { LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
 import {
   CannotAcquireLockError,
   LeaseEvalError,
@@ -15,17 +15,17 @@ import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
-import { checkedOptions, ttl as checkedTtl, inOneLine, nonEmptyString, strings } from '../internal/validation';
+import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
 import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
 import type { HeldCall } from './backend';
 import { repeated } from './give-back';
+import { type EndOfHold, type HeldLease, leaseText } from './held-lease';
 import { endOfLease, type Hold } from './hold';
 import type { RedisLock } from './lock';
 import { type LossDetails, LossSignal, lossError } from './loss';
 import { assertTravels, passportText } from './passport';
 import type { Released } from './protocol';
 import type { LockRequest } from './request';
-import type { EndOfHold, HeldLease } from './unlock-order';
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
 const RELEASE_AT_LEAST = 250;
@@ -469,11 +469,6 @@ export class RedisLease implements HeldLease {
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
   }
-}
-
-/** What `console.log(lease)` prints: no internals. */
-export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {
-  return inOneLine(`${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`);
 }
 
 /** Checks what `Lease.eval` is called with. */

@@ -14,6 +14,7 @@ import { SILENT } from './availability';
 import type { ScriptRunner } from './backend';
 import { hintAfter } from './deadlocks';
 import type { GivingBack } from './give-back';
+import type { HeldLease } from './held-lease';
 import { type Hold, type LeaseOfHold, ttlFor } from './hold';
 import type { Inspection } from './inspection';
 import { RedisLease } from './lease';
@@ -25,7 +26,7 @@ import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
 import type { Unconnected } from './unconnected';
-import { type HeldLease, UnlockOrder } from './unlock-order';
+import { UnlockOrder } from './unlock-order';
 import { Wait } from './wait';
 import type { Watchdog } from './watchdog';
 

@@ -5,11 +5,11 @@ import type { LeaseEvalOptions } from '../api/distributed-lock';
 import { CannotAcquireLockError, type LockLostError, leaseUnlocked, NotLockOwnerError } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { MIN_TTL } from '../internal/clock';
-import { leaseText } from './lease';
+import { type HeldLease, leaseText } from './held-lease';
 import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
 import type { LockRequest } from './request';
-import { type HeldLease, UnlockOrder } from './unlock-order';
+import { UnlockOrder } from './unlock-order';
 import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */

@@ -1,36 +1,4 @@
-import type { Lease } from '../api/distributed-lock';
-import type { LockLostError } from '../api/errors';
-
-/** Publishes the end of a section whose start was published. Called once. */
-export type EndOfHold = (loss?: LockLostError) => void;
-
-/** Internal view of a lease. */
-export interface HeldLease extends Lease {
-  /** `unlock` was called. */
-  readonly isUnlocked: boolean;
-  /** Whether it was lost. Ends it first if its deadline has come. */
-  checkLost(): boolean;
-  /** The owner value in Redis. */
-  readonly owner: string;
-  /** How many permits of a semaphore it has. Absent: it is that of several keys. */
-  readonly permits?: number;
-  /** Set for a lease whose section is published, and that was not taken by `run`. */
-  endHold?: EndOfHold | undefined;
-  /** The lease enters again where the lock is held already. */
-  readonly isReentry: boolean;
-  /** A lease around this one, which entered again, was unlocked. */
-  readonly isOutlived?: boolean;
-  /** Makes it a fixed lease: it is not renewed any more. Absent where it has no renewal of its own. */
-  endRenewal?(): void;
-  /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. */
-  holdAtLeast(ms: number): void;
-  /** Its caller does nothing under it: the `minHold` of its call does not count. Absent where it is not the only lease. */
-  endMinHold?(): void;
-  /** `timeout` in ms. */
-  renew(ttl?: number, timeout?: number): Promise<void>;
-  /** A fresh `LockLostError` that says how it was lost. The task under it returned `result`, or threw the `cause`. */
-  lossError(result?: unknown, options?: ErrorOptions): LockLostError;
-}
+import type { HeldLease } from './held-lease';
 
 /**
  * Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever.

@@ -1,8 +1,8 @@
 import { CannotAcquireLockError } from '../api/errors';
 import { noAnswer } from '../core/availability';
+import type { HeldLease } from '../core/held-lease';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
-import type { HeldLease } from '../core/unlock-order';
 import { LEAST_TIME_TO_ANSWER, leastTimeout, Wait } from '../core/wait';
 import { clock, MIN_TTL, within } from '../internal/clock';
 

@@ -1,10 +1,9 @@
 import { inspect } from 'node:util';
 import type { MultiLease } from '../api/distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../api/errors';
-import { leaseText } from '../core/lease';
+import { type EndOfHold, type HeldLease, leaseText } from '../core/held-lease';
 import { LossSignal } from '../core/loss';
 import { doesNotTravel } from '../core/passport';
-import type { EndOfHold, HeldLease } from '../core/unlock-order';
 
 /** The lease of several locks: it is held as long as each of them is. */
 export class HeldMultiLease implements MultiLease, HeldLease {

@@ -3,10 +3,11 @@ import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, trace
 import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult } from '../api/distributed-lock';
 import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
+import type { HeldLease } from '../core/held-lease';
 import { lockText, type RedisLock } from '../core/lock';
 import { lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
-import { type HeldLease, UnlockOrder } from '../core/unlock-order';
+import { UnlockOrder } from '../core/unlock-order';
 import { callback, expected, nonEmptyString, strings } from '../internal/validation';
 import { MultiAcquisition } from './multi-acquisition';
 import { HeldMultiLease } from './multi-lease';

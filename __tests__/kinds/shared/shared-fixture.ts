@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type DistributedLock, type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../../lib';
-import type { HeldLease } from '../../../lib/core/unlock-order';
+import type { HeldLease } from '../../../lib/core/held-lease';
 import type { BackedLockRegistry } from '../../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../../lib/testing';
 import { type MonitoredCommand, startMonitor } from '../../support/monitor';
