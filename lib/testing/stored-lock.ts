@@ -4,7 +4,6 @@ import type { Inspected } from '../core/backend';
 import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, MAX_DELAY, reliableUntil } from '../internal/clock';
-import type { InMemoryLocks } from './in-memory-locks';
 
 /** What a caller asks for: a lock of its own, or a share of one. */
 export type StoredKind = 'lock' | SharedKind;
@@ -52,13 +51,20 @@ interface StoredLease {
   expiresAt: number;
 }
 
+/** What a lock in memory needs of those that are with it in one store. */
+interface Store {
+  /** While it is, a lock that becomes free is granted to nobody. */
+  readonly isSilent: boolean;
+  /** The fencing token of a grant. */
+  nextToken(): number;
+}
+
 /**
  * One lock in memory: its leases and its queue. A lock that is released, expires or is unlocked by force is granted to
  * those at the head of the queue that may have it, with their full ttl. Every method takes effect at once, and answers.
  */
 export class StoredLock {
-  /** While it is silent, a lock that becomes free is granted to nobody. */
-  readonly #store: InMemoryLocks;
+  readonly #store: Store;
   readonly #queue = new Map<string, Position>();
   /** The latest `since` that the queue has had. */
   #lastSince = 0;
@@ -71,7 +77,7 @@ export class StoredLock {
   #isWritten = false;
   #expiry: NodeJS.Timeout | undefined;
 
-  constructor(store: InMemoryLocks) {
+  constructor(store: Store) {
     this.#store = store;
   }
 

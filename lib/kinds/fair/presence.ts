@@ -1,9 +1,9 @@
+import type { Availability } from '../../core/availability';
 import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Subscription } from '../../redis/subscription';
 import type { FairFormat, QueueReply } from './format';
-import type { FairProtocol } from './kind';
 import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './scripts';
 import { processOf, type Ticket } from './ticket';
 
@@ -14,7 +14,15 @@ const DEAF_FOR = 10_000;
 const LEAST_INTERVAL = 10;
 const LEAST_TIMEOUT = 500;
 
-type QueuedLock = Pick<FairProtocol, 'ticket' | 'availability' | 'onReply' | 'onMessage'>;
+/** The lock in whose queue the process is. */
+interface QueuedLock {
+  readonly availability: Availability;
+  /** That of the caller that waits; it may have left. */
+  readonly ticket: Ticket | undefined;
+  /** The reply of a poll. */
+  onReply(reply: QueueReply): void;
+  onMessage(message: string): void;
+}
 
 /**
  * How the waiter of this process is present in the queue of one lock: it listens for messages, and polls. A poll
