@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Hold, type LeaseOfHold } from '../../lib/core/hold';
+import { Hold } from '../../lib/core/hold';
 import { RedisLease } from '../../lib/core/lease';
 import type { RedisLock } from '../../lib/core/lock';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
@@ -306,7 +306,7 @@ describe('The watchdog', () => {
     const soon = grant(3_000);
     await time.advance(1);
     const later = grant(3_000);
-    (ended.lease as LeaseOfHold).renewUntil = 0;
+    (ended.lease as RedisLease).renewUntil = 0;
     ended.endRenewal();
     await time.advance(1_100);
     expect(protocol.requests).toEqual([

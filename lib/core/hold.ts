@@ -4,11 +4,9 @@ import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
 import { Attempts } from '../redis/attempts';
 import type { Connection } from '../redis/connection';
-import type { RedisLease } from './lease';
 import type { LossDetails } from './loss';
-import type { Confirmed, Grant, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
+import type { Confirmed, Grant, HoldOfProtocol, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
 import type { LockRequest } from './request';
-import type { Watchdog } from './watchdog';
 
 /**
  * ms; a hold is passed on without a command for this long after a request that Redis confirmed. So a lock that was lost
@@ -23,11 +21,39 @@ export const FRESH = 50;
 const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
 /** What a hold needs of the lease that relies on it. */
-export interface LeaseOfHold extends Pick<RedisLease, 'ttl' | 'endsAt' | 'renewUntil' | 'renewed' | 'lost'> {
+export interface LeaseOfHold {
+  /** ms; what its call asked for. */
+  readonly ttl: number;
+  /** The lease ends then, though the hold may last longer. */
+  readonly endsAt: number;
+  /** Renewed until this time; `undefined`: as long as it is held. */
+  readonly renewUntil: number | undefined;
+  /** Redis confirmed the hold. */
+  renewed(): void;
+  /** Called once: the hold is lost. */
+  lost(reason: LockLostReason): void;
   /** Where there are several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
   endSome?(now: number): boolean;
   /** The shortest ttl of those that are renewed, where there are several leases: it is renewed at each third of that. */
   readonly renewedTtl?: number;
+}
+
+/** What a hold needs of the watchdog that renews it and ends it. */
+export interface WatchdogOfHold {
+  /** When all holds were to be asked about: who is about to get one then gets none that was confirmed before. */
+  readonly askedAboutAllAt: number;
+  /** Watches over it from now on. A renewal of it may be in flight already. */
+  add(hold: Hold, now: number): void;
+  /** A renewal that was sent at `sentAt` has ended. */
+  renewed(hold: Hold, sentAt: number, isConfirmed: boolean): void;
+  /** Its deadline has changed. */
+  moved(hold: Hold): void;
+  /** Nobody relies on it any more. */
+  remove(hold: Hold): void;
+  /** Asks Redis about it now, or at this time, or after what is in flight. */
+  askAbout(hold: Hold, at?: number): void;
+  /** Asks Redis now about all holds that must not be relied on. */
+  hurry(): void;
 }
 
 /** The life of a hold: its states, what ends each of them, and what may follow. */
@@ -58,7 +84,7 @@ type AskedFor = Pick<LockRequest, 'ttl' | 'minHold' | 'permits'> & { readonly wa
  * Times are ms on the monotonic clock. There may be many holds: deadlines are whole ms, rounded down, since V8 stores a
  * fraction beside the object, and a deadline must never be later than it was computed.
  */
-export class Hold implements Timed {
+export class Hold implements HoldOfProtocol, Timed {
   /** Its position in a queue is under this owner value, and that of `fair` and of locks in memory is derived from it. */
   ticket: string;
   /** What its next or last attempt writes, or (granted) what is in Redis. */
@@ -107,7 +133,7 @@ export class Hold implements Timed {
   evals = 0;
   /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
   reading: Promise<void> | undefined;
-  #watchdog: Watchdog | undefined;
+  #watchdog: WatchdogOfHold | undefined;
   /** Its key ends then, unless it is renewed. It may outlive the lease, which ends by its own ttl. */
   keyUntil = 0;
   /** When its acquisition was sent, or a little earlier. */
@@ -173,7 +199,7 @@ export class Hold implements Timed {
   // Leases
 
   /** Redis granted the lock, and a caller relies on it from `now` on. */
-  granted(grant: Grant, lease: LeaseOfHold, watchdog: Watchdog, now: number): void {
+  granted(grant: Grant, lease: LeaseOfHold, watchdog: WatchdogOfHold, now: number): void {
     const { owner, until, drift: driftBefore, renewal } = grant;
     this.owner = owner;
     this.keyUntil = Math.floor(until);
@@ -249,7 +275,7 @@ export class Hold implements Timed {
 
   /** A server that was replaced, while it was frozen or before a reconnect, may have confirmed it last. */
   get #mayBeOutdated(): boolean {
-    if (this.sentAt < (this.#watchdog as Watchdog).askedAboutAllAt) return true;
+    if (this.sentAt < (this.#watchdog as WatchdogOfHold).askedAboutAllAt) return true;
     return this.#connection.mayBeOutdated(this.sentAt);
   }
 

@@ -1,15 +1,27 @@
 import { CannotAcquireLockError } from '../api/errors';
 import { clock } from '../internal/clock';
-import { LinkedList } from '../internal/linked-list';
-import type { RedisLock } from './lock';
+import { type Linked, LinkedList } from '../internal/linked-list';
+
+/** What a cache needs of its locks. */
+interface CachedLock<Lock> extends Linked<Lock> {
+  readonly key: string;
+  /** A lock that is in use stays. */
+  readonly isInUse: boolean;
+  /** When it was cached or last called, on the monotonic clock: whole ms. */
+  usedAt: number;
+  /** It was removed. Its callers use the one that is cached. */
+  evicted: boolean;
+  /** It was evicted: the next call makes another protocol. */
+  retireProtocol(): void;
+}
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
-export class LockCache {
+export class LockCache<Lock extends CachedLock<Lock>> {
   readonly #capacity: number;
   readonly #registryKey: string;
-  readonly #locks = new Map<string, RedisLock>();
+  readonly #locks = new Map<string, Lock>();
   /** All locks of `#locks`: the least recently used one comes first. */
-  readonly #byUse = new LinkedList<RedisLock>();
+  readonly #byUse = new LinkedList<Lock>();
 
   constructor(capacity: number, registryKey: string) {
     this.#capacity = capacity;
@@ -20,11 +32,11 @@ export class LockCache {
     return this.#locks.size;
   }
 
-  get(key: string): RedisLock | undefined {
+  get(key: string): Lock | undefined {
     return this.#locks.get(key);
   }
 
-  get inUse(): RedisLock[] {
+  get inUse(): Lock[] {
     return [...this.#locks.values()].filter((lock) => lock.isInUse);
   }
 
@@ -37,7 +49,7 @@ export class LockCache {
   }
 
   /** Makes the lock the most recently used one, and makes room for it where it is new. */
-  add(lock: RedisLock): RedisLock {
+  add(lock: Lock): Lock {
     if (this.#locks.has(lock.key)) {
       this.#byUse.remove(lock);
     } else {
@@ -54,7 +66,7 @@ export class LockCache {
    * The lock of the key, which is then the most recently used one, if it is cached. The clock is not read, which would
    * cost as much as the rest: a lock that is obtained is mostly called next, and notes the time itself.
    */
-  obtain(key: string): RedisLock | undefined {
+  obtain(key: string): Lock | undefined {
     const lock = this.#locks.get(key);
     if (lock !== undefined) {
       this.#byUse.remove(lock);
@@ -64,7 +76,7 @@ export class LockCache {
   }
 
   /** Caches a lock again that was evicted, unless another one is cached for its key. Returns the cached one. */
-  readmit(lock: RedisLock): RedisLock {
+  readmit(lock: Lock): Lock {
     return this.get(lock.key) ?? this.add(lock);
   }
 
@@ -87,7 +99,7 @@ export class LockCache {
     );
   }
 
-  #evict(lock: RedisLock): void {
+  #evict(lock: Lock): void {
     this.#locks.delete(lock.key);
     this.#byUse.remove(lock);
     lock.evicted = true;

@@ -43,7 +43,7 @@ export interface LockServices {
   readonly longHolds: LongHolds | undefined;
   readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
-  readonly cache: LockCache;
+  readonly cache: LockCache<RedisLock>;
   openProtocol(names: LockNames): LockProtocol;
   /** An owner value that was never used before. */
   nextOwner(): string;

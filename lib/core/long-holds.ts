@@ -1,10 +1,17 @@
 import { inWords, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
-import type { RedisLease } from './lease';
+import type { HeldLease } from './held-lease';
 
 /** ms until a lease is looked at again of which Redis has been asked whether it is still held. */
 const LOOK_AGAIN = 250;
+
+/** What is looked at, and said, of a lease that is held for long. */
+interface LongLease extends Pick<HeldLease, 'key' | 'owner' | 'remaining' | 'checkLost'> {
+  /** It is renewed as long as it is held. */
+  readonly isRenewed: boolean;
+  readonly hold: { readonly failure: unknown };
+}
 
 /** When a lease began, and where it was asked for, if that is known. */
 interface Begun {
@@ -21,7 +28,7 @@ interface Begun {
  */
 export class LongHolds {
   /** In the order in which they began. */
-  readonly #leases = new Map<RedisLease, Begun>();
+  readonly #leases = new Map<LongLease, Begun>();
   /** ms */
   readonly #warnAfter: number;
   readonly #onWarning: WarningListener;
@@ -33,7 +40,7 @@ export class LongHolds {
     this.#onWarning = onWarning;
   }
 
-  add(lease: RedisLease, origin: Begun['origin']): void {
+  add(lease: LongLease, origin: Begun['origin']): void {
     const at = clock.now();
     const due = at + this.#warnAfter;
     this.#leases.set(lease, { at, due, origin });
@@ -41,7 +48,7 @@ export class LongHolds {
   }
 
   /** The lease was unlocked, or lost. */
-  remove(lease: RedisLease): void {
+  remove(lease: LongLease): void {
     this.#leases.delete(lease);
   }
 
@@ -68,7 +75,7 @@ export class LongHolds {
     }
   }
 
-  #warn({ hold, key, owner, isRenewed }: RedisLease, held: string, stack: string | undefined): void {
+  #warn({ hold, key, owner, isRenewed }: LongLease, held: string, stack: string | undefined): void {
     const renewed =
       hold.failure === undefined ? 'and it is renewed until it is unlocked' : 'and its last renewal failed';
     const end = isRenewed ? renewed : 'and it ends with its ttl';

@@ -1,7 +1,6 @@
 import type { NotReplicatedError } from '../api/errors';
 import { clock, drift } from '../internal/clock';
 import type { Availability } from './availability';
-import type { Hold } from './hold';
 import type { LockRequest } from './request';
 import type { Wait } from './wait';
 
@@ -128,6 +127,43 @@ export class Permits {
   }
 }
 
+/**
+ * What a protocol needs of a hold: what to ask for, the names under which something of it may be in Redis, and what Redis
+ * has said of it. It changes the names and `sentAt` where an answer says so.
+ */
+export interface HoldOfProtocol extends Pick<LockRequest, 'permits'> {
+  /** Its position in a queue. */
+  ticket: string;
+  /** What its next or last attempt writes, or (granted) what is in Redis. */
+  owner: string;
+  /** ms, whole: the ttl of the lease. */
+  readonly ttl: number;
+  /** ms, whole: its key may live for so long, though no answer said so. */
+  readonly longestTtl: number;
+  /** ms for which its key has to live from the grant on, even if its process dies. */
+  readonly leastLife: number;
+  /** Its caller waits. */
+  readonly waits: boolean;
+  /** It may have a position in a queue in Redis. */
+  readonly isEnqueued: boolean;
+  /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
+  readonly since: number;
+  /** µs from the call until `now`, for a position in a queue in Redis. */
+  waited(now?: number): string;
+  /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
+  sentAt: number;
+  readonly drift: number;
+  readonly attempts: { readonly wereNeverInDoubt: boolean };
+  /** When its acquisition was sent, or a little earlier. */
+  readonly acquiredAt: number;
+  /** A lease relies on it. */
+  readonly isHeld: boolean;
+  /** How long it is to be kept when it is released now; `undefined`: not at all. */
+  readonly keep: Keep | undefined;
+  /** A message says that the lock was released: asks Redis about the hold soon. */
+  confirmSoon(): void;
+}
+
 /** How a lock is written in Redis, or in memory. Every call is idempotent. Timeouts are in ms. */
 export interface LockFormat {
   /** An attempt of a caller that waits may leave a position in a queue. */
@@ -135,7 +171,7 @@ export interface LockFormat {
   /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
   ttlFor?(request: LockRequest): number;
   /** One attempt, one script: a key that holds the hold's ticket is the hold's. */
-  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal>;
+  attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal>;
   /** Calls `settle` once, and never throws. A renewal never shortens the ttl of the key. */
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void;
   /**
@@ -150,7 +186,7 @@ export interface LockFormat {
   /** Absent: its leases do not travel. */
   readonly travel?: Travel | undefined;
   /** ms after which the key of a hold whose caller gave up, and its position at the head, have ended anyway. */
-  orphanLife(hold: Hold): number;
+  orphanLife(hold: HoldOfProtocol): number;
 }
 
 /** How waiters learn that a lock is free, and how processes share it. */
@@ -160,12 +196,12 @@ export interface LockSharing {
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
   standBack(wait: Wait): Promise<void> | undefined;
   /** After a refusal: resolves when it is time for another attempt, with the lock itself, or when the wait is over. */
-  wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
+  wait(hold: HoldOfProtocol, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted>;
   /**
    * A lease ended, and a local caller waits: whether the hold may be passed on to it without a command, since nobody else
    * is to have the lock now, as far as this process knows.
    */
-  mayPassOn(now: number, hold: Hold): boolean;
+  mayPassOn(now: number, hold: HoldOfProtocol): boolean;
   /**
    * Asks Redis where that is not known: confirms the hold for the next caller, so that its key lives for at least `ttl`
    * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`. `callers`: how many
@@ -182,7 +218,7 @@ export interface LockSharing {
    * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
    * `release`.
    */
-  exchange?(owner: string, to: Hold, timeout: number, keep: Keep | undefined): Promise<Exchange>;
+  exchange?(owner: string, to: HoldOfProtocol, timeout: number, keep: Keep | undefined): Promise<Exchange>;
   /** A lease of this process was lost, or detached: the lock may be free. */
   leaseLost?(): void;
 }
@@ -196,7 +232,7 @@ export interface LockProtocol extends LockFormat, LockSharing {
   /** Another object is made for the same lock: this one only gives back, and leaves all that it hears to the other. */
   retire?(): void;
   /** The hold of this process, set by its `RedisLock`: a message may be about it. */
-  holder?: Hold | undefined;
+  holder?: HoldOfProtocol | undefined;
   /** The permits of a semaphore, set by its lock. */
   permits?: Permits | undefined;
 }
@@ -206,5 +242,5 @@ export interface Travel {
   /** From its owner to the value under which it can be adopted. It lives for at least `ttl` ms then. */
   detach(owner: string, to: string, ttl: number, timeout: number): Promise<Released>;
   /** From that value to the owner of the hold. It lives for the ttl of the hold then. */
-  adopt(from: string, hold: Hold, timeout: number): Promise<Grant | NotHeld>;
+  adopt(from: string, hold: HoldOfProtocol, timeout: number): Promise<Grant | NotHeld>;
 }

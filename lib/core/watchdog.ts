@@ -1,7 +1,7 @@
 import { clock, drift, MIN_RENEWED_TTL, wasSuspended } from '../internal/clock';
 import { TimeHeap, WakeTimer } from '../internal/timers';
 import { SILENT } from './availability';
-import type { Hold } from './hold';
+import type { Hold, WatchdogOfHold } from './hold';
 
 /**
  * ms; the shortest interval between two renewals of a hold, however short its ttl: it limits the commands a second.
@@ -13,7 +13,7 @@ const LEAST_INTERVAL = MIN_RENEWED_TTL / 3;
  * that they go to Redis together, and ends each whose deadline has come. Holds that are not due cost a tick nothing.
  * The timer does not keep the process alive.
  */
-export class Watchdog {
+export class Watchdog implements WatchdogOfHold {
   readonly #commandTimeout: number;
   readonly #onOverdue: () => void;
   /**

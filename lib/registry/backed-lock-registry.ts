@@ -55,7 +55,7 @@ const CLEANING_AT_LEAST = 500;
 export abstract class BackedLockRegistry extends LockRegistry implements AsyncDisposable {
   readonly #services: LockServices;
   readonly #backend: LockBackend;
-  readonly #cache: LockCache;
+  readonly #cache: LockCache<RedisLock>;
   readonly #shared: SharedLocks;
   readonly #once: Once;
   readonly #adoptions: Adoptions;

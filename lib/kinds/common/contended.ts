@@ -1,9 +1,9 @@
 import { holderOf, isWithoutHolder } from '../../api/owner-name';
 import { Availability } from '../../core/availability';
-import type { Hold } from '../../core/hold';
 import type {
   Confirmed,
   Grant,
+  HoldOfProtocol,
   Keep,
   LockProtocol,
   NotGranted,
@@ -53,7 +53,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
  */
 class ContendedProtocol implements LockProtocol {
   readonly availability = new Availability();
-  holder: Hold | undefined;
+  holder: HoldOfProtocol | undefined;
   readonly #names: LockNames;
   readonly #parts: RegistryParts;
   readonly #format: ScriptedFormat;
@@ -97,7 +97,7 @@ class ContendedProtocol implements LockProtocol {
     return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
   }
 
-  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+  attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt } = hold;
     const format = this.#format;
     const { ACQUIRE } = format.scripts;
@@ -121,7 +121,7 @@ class ContendedProtocol implements LockProtocol {
     return this.#parts.redis.run(ACQUIRE, format.keys(this.#names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
-  wait(_hold: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  wait(_hold: HoldOfProtocol, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     this.#waiting ??= this.#newWaiting();
     // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
     const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
@@ -232,7 +232,7 @@ class ContendedProtocol implements LockProtocol {
     return this.#format.travelOf(this.#names);
   }
 
-  orphanLife({ longestTtl }: Hold): number {
+  orphanLife({ longestTtl }: HoldOfProtocol): number {
     return longestTtl;
   }
 

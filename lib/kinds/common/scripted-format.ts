@@ -1,5 +1,4 @@
-import type { Hold } from '../../core/hold';
-import type { Grant, NotHeld, Ownership, Refusal, Released, Tokens, Travel } from '../../core/protocol';
+import type { Grant, HoldOfProtocol, NotHeld, Ownership, Refusal, Released, Tokens, Travel } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
@@ -98,7 +97,7 @@ export abstract class ScriptedFormat {
   }
 
   /** Reads the reply of a script that acquires. A refusal has at least `least` values. */
-  answerIn(script: Script, reply: unknown, least: number, hold: Hold, hintsBefore?: number): Grant | Refusal {
+  answerIn(script: Script, reply: unknown, least: number, hold: HoldOfProtocol, hintsBefore?: number): Grant | Refusal {
     const { owner: ours, ttl, sentAt, drift } = hold;
     if (!Array.isArray(reply)) {
       const { fencingToken } = this.tokensIn(script, reply);

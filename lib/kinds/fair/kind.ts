@@ -1,8 +1,8 @@
 import { Availability } from '../../core/availability';
-import type { Hold } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type HoldOfProtocol,
   type Keep,
   type LockProtocol,
   NOT_GRANTED,
@@ -48,7 +48,7 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'sentAt' | 'd
 export class FairProtocol implements LockProtocol {
   readonly hasQueue = true;
   readonly availability = new Availability();
-  holder: Hold | undefined;
+  holder: HoldOfProtocol | undefined;
   /**
    * The ticket of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant
    * may come before the reply. It stays if that caller leaves meanwhile, until it is removed from Redis or there is
@@ -98,7 +98,7 @@ export class FairProtocol implements LockProtocol {
 
   // A caller on its way to the lock
 
-  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+  attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
     const { sentAt } = hold;
     const notifiedBy = hold.waits ? this.notifiedBy : 'none';
     const ticket = this.asking(hold, notifiedBy);
@@ -115,7 +115,7 @@ export class FairProtocol implements LockProtocol {
   }
 
   /** The ticket of a hold for which a script is about to be sent. */
-  private asking(hold: Hold, notifiedBy: NotifiedBy): Ticket {
+  private asking(hold: HoldOfProtocol, notifiedBy: NotifiedBy): Ticket {
     const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
     if (hold.waits) this.ticket = ticket;
     hold.owner = hold.ticket;
@@ -139,7 +139,7 @@ export class FairProtocol implements LockProtocol {
     this.#presence?.leave();
   }
 
-  async wait(hold: Hold, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+  async wait(hold: HoldOfProtocol, _refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
     const { ticket } = this;
     // The ticket was forgotten, for a reason that another attempt will show.
     if (ticket?.id !== hold.ticket) return NOT_GRANTED;
@@ -158,7 +158,7 @@ export class FairProtocol implements LockProtocol {
     return grant;
   }
 
-  orphanLife({ longestTtl }: Hold): number {
+  orphanLife({ longestTtl }: HoldOfProtocol): number {
     return Math.max(longestTtl, this.#format.processLife);
   }
 
@@ -193,7 +193,7 @@ export class FairProtocol implements LockProtocol {
   }
 
   /** See HAND_OVER. */
-  exchange(owner: string, to: Hold, timeout: number, keep?: Keep): Promise<Exchange> {
+  exchange(owner: string, to: HoldOfProtocol, timeout: number, keep?: Keep): Promise<Exchange> {
     const ticket = this.asking(to, this.notifiedBy);
     // So that the next ones need no command, as long as nobody else waits.
     this.presence.listen(true);

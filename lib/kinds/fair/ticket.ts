@@ -1,5 +1,4 @@
-import type { Hold } from '../../core/hold';
-import type { Grant } from '../../core/protocol';
+import type { Grant, HoldOfProtocol } from '../../core/protocol';
 
 /** The process of a ticket or owner value: "<process>:<number>", "<process>:<number>@<server time>". */
 export function processOf(owner: string): string {
@@ -16,7 +15,7 @@ export function ticketOf(owner: string): string {
 export class Ticket {
   readonly id: string;
   /** What its caller asks for. */
-  readonly hold: Hold;
+  readonly hold: HoldOfProtocol;
   /** When it was first sent, on the monotonic clock, and the drift between the clocks then. */
   readonly sentAt: number;
   readonly drift: number;
@@ -32,7 +31,7 @@ export class Ticket {
   #missed: { readonly grant: Grant | undefined } | undefined;
   #resume: ((grant: Grant | undefined) => void) | undefined;
 
-  constructor(hold: Hold) {
+  constructor(hold: HoldOfProtocol) {
     this.id = hold.ticket;
     this.hold = hold;
     this.sentAt = hold.sentAt;

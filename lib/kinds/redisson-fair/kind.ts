@@ -1,7 +1,15 @@
 import { Availability } from '../../core/availability';
 import { repeated } from '../../core/give-back';
-import type { Hold } from '../../core/hold';
-import type { Grant, Keep, LockProtocol, NotGranted, Ownership, Refusal, Released } from '../../core/protocol';
+import type {
+  Grant,
+  HoldOfProtocol,
+  Keep,
+  LockProtocol,
+  NotGranted,
+  Ownership,
+  Refusal,
+  Released,
+} from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, inBackground } from '../../internal/clock';
 import { BackgroundPauses } from '../../internal/timers';
@@ -94,7 +102,7 @@ export class RedissonFairProtocol implements LockProtocol {
   }
 
   /** Acquires the lock, or takes a position in its queue if the caller waits. */
-  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+  attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, waits, sentAt } = hold;
     const waiting = ticket === this.#enqueued ? this.#waiting : undefined;
     const hintsBefore = waiting?.isSubscribed ? waiting.hints : undefined;
@@ -118,7 +126,7 @@ export class RedissonFairProtocol implements LockProtocol {
     });
   }
 
-  wait({ ticket }: Hold, refusal: Refusal, wait: Wait): Promise<NotGranted> {
+  wait({ ticket }: HoldOfProtocol, refusal: Refusal, wait: Wait): Promise<NotGranted> {
     const { format, parts } = this.#services;
     const names = this.#names;
     const waited: Waited = {
@@ -180,7 +188,7 @@ export class RedissonFairProtocol implements LockProtocol {
    * A position has no expiry. It ends one `fairLockWaitTimeout` after the position before it. This covers the first
    * position, and late commands.
    */
-  orphanLife({ longestTtl, isEnqueued }: Hold): number {
+  orphanLife({ longestTtl, isEnqueued }: HoldOfProtocol): number {
     return isEnqueued ? longestTtl + this.#services.parts.settings.fairLockWaitTimeout + LATE_COMMAND : longestTtl;
   }
 

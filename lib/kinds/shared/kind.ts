@@ -1,10 +1,11 @@
 import type { SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
-import { FRESH, type Hold } from '../../core/hold';
+import { FRESH } from '../../core/hold';
 import {
   type Exchange,
   type Grant,
+  type HoldOfProtocol,
   type Keep,
   type LockProtocol,
   NOT_GRANTED,
@@ -45,7 +46,7 @@ const LET_IN_WITHIN = 2 * FRESH;
 const SURELY_LATER = 1_000;
 
 /** The arguments of ENTER about the number of permits. Its age has the time in it for which the machine was suspended. */
-function numberOf(permits: Permits | undefined, hold: Hold): string[] {
+function numberOf(permits: Permits | undefined, hold: HoldOfProtocol): string[] {
   if (permits === undefined) return ['0', '0', ''];
   const { count, givenAt, drift, isOthers, toldAt } = permits;
   const age = Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
@@ -76,7 +77,7 @@ class SharedProtocol implements LockProtocol {
   /** How often a message has said that a writer waits. */
   #wanted = 0;
   /** The hold that was granted last. `aloneAt`: what `#wanted` was when no writer waited; `undefined`: one did. */
-  #last: { readonly hold: Hold; readonly aloneAt: number | undefined } | undefined;
+  #last: { readonly hold: HoldOfProtocol; readonly aloneAt: number | undefined } | undefined;
   #waiting: Waiting | undefined;
 
   constructor(kind: SharedKind, names: LockNames, parts: RegistryParts) {
@@ -96,17 +97,17 @@ class SharedProtocol implements LockProtocol {
     return isClosed ? wait.standBack(FRESH) : undefined;
   }
 
-  attempt(hold: Hold, timeout: number): Promise<Grant | Refusal> {
+  attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
     return this.#enter(hold, '', timeout, (_found, answer) => answer);
   }
 
   /** The lock goes to the first in the queue. That may be the next caller. A hold that is to be kept has none. */
-  exchange(owner: string, to: Hold, timeout: number): Promise<Exchange> {
+  exchange(owner: string, to: HoldOfProtocol, timeout: number): Promise<Exchange> {
     const exchange = this.#enter(to, owner, timeout, (found, answer): Exchange => ({ found, answer }));
     return this.#parts.redis.isReplicated ? exchanged(exchange, (reply) => this.#found(ENTER, reply)) : exchange;
   }
 
-  async wait(hold: Hold, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
+  async wait(hold: HoldOfProtocol, refusal: Refusal, wait: Wait): Promise<Grant | NotGranted> {
     this.#waiting ??= this.#newWaiting();
     if (this.permits !== undefined) this.permits.waiting = this.#waiting;
     await this.#waiting.wait(refusal, wait);
@@ -135,7 +136,7 @@ class SharedProtocol implements LockProtocol {
    * unless the number of permits is another one since. Readers enter beside others of their process while no writer waits,
    * as far as is known here.
    */
-  mayPassOn(now: number, hold: Hold): boolean {
+  mayPassOn(now: number, hold: HoldOfProtocol): boolean {
     const { permits } = this;
     const isOpen =
       permits === undefined
@@ -144,12 +145,12 @@ class SharedProtocol implements LockProtocol {
     return isOpen && now - hold.acquiredAt <= FRESH;
   }
 
-  orphanLife({ longestTtl, isEnqueued }: Hold): number {
+  orphanLife({ longestTtl, isEnqueued }: HoldOfProtocol): number {
     return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
   }
 
   /** ms for which this process has a permit that it passes on to the caller of `hold`: `FRESH`, and a last section. */
-  #passesFor(hold: Hold, ending: string): number {
+  #passesFor(hold: HoldOfProtocol, ending: string): number {
     const now = clock.now();
     const last = this.#last?.hold;
     if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
@@ -193,7 +194,7 @@ class SharedProtocol implements LockProtocol {
 
   /** `ending`: the owner whose lease ends, or ''. */
   #enter<T>(
-    hold: Hold,
+    hold: HoldOfProtocol,
     ending: string,
     timeout: number,
     use: (found: Released, answer: Grant | Refusal) => T,

@@ -233,7 +233,7 @@ class WriteLock extends RedisLock {
 
 /** The locks of one kind, and what they share. */
 interface Kind {
-  readonly cache: LockCache;
+  readonly cache: LockCache<RedisLock>;
   readonly services: LockServices;
 }
 
@@ -290,7 +290,7 @@ export class SharedLocks {
     for (const cache of this.#caches) cache.expireUnusedOlderThan(age);
   }
 
-  get #caches(): LockCache[] {
+  get #caches(): LockCache<RedisLock>[] {
     return [...this.#kinds.values()].map(({ cache }) => cache);
   }
 
@@ -299,7 +299,7 @@ export class SharedLocks {
     if (known !== undefined) return known;
     const { inspection, settings } = this.#services;
     const { shared } = this.#backend;
-    const cache = new LockCache(settings.cacheCapacity, settings.registryKey);
+    const cache = new LockCache<RedisLock>(settings.cacheCapacity, settings.registryKey);
     const services: LockServices = {
       ...this.#services,
       settings: { ...settings, lockType: kind },
