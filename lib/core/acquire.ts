@@ -1,8 +1,10 @@
 import { noteContention } from '../api/diagnostics';
 import { type CannotAcquireLockError, cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
+import type { KindSettings } from '../api/options';
 import { clock } from '../internal/clock';
 import { States } from '../internal/states';
 import { Backoff } from '../internal/timers';
+import type { Connection } from '../redis/connection';
 import {
   answered,
   answerOf,
@@ -15,15 +17,17 @@ import {
   reasonOf,
   says,
 } from '../redis/failure';
+import type { LockNames } from '../redis/names';
 import { LEARNS_REPLACEMENT } from '../redis/silence';
 import { type Question, SILENT, unavailable } from './availability';
-import type { GivenBack } from './give-back';
+import type { GivenBack, GivingBack } from './give-back';
 import { Hold } from './hold';
 import { RedisLease } from './lease';
 import { Turn } from './local-queue';
-import type { RedisLock } from './lock';
+import type { OpenWaits } from './open-waits';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
 import type { LockRequest } from './request';
+import type { Unconnected } from './unconnected';
 import { LEAST_TIME_TO_ANSWER, leastTimeout, type Wait } from './wait';
 
 /** The most times that a call asks for its grant once more. On a connection that is slow, each answer is a late one. */
@@ -61,6 +65,53 @@ interface Asked {
 /** What comes with the turn: the right to contend, or a lease at once, where the holder before passed its hold on. */
 export type Entry = Turn | RedisLease;
 
+/** What the calls of a registry share. */
+export interface CallServices {
+  readonly settings: KindSettings;
+  readonly connection: Connection;
+  readonly givingBack: GivingBack;
+  readonly unconnected: Unconnected;
+  readonly waits: OpenWaits;
+  /** An owner value that was never used before. */
+  nextOwner(): string;
+  /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
+  explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
+  warnNotReplicated(cause: NotReplicatedError, key: string): void;
+}
+
+/** What a call needs of its lock. */
+export interface LockOfCall {
+  readonly names: LockNames;
+  readonly services: CallServices;
+  /** Callers that wait while another one has the lock, here or elsewhere. */
+  waiting: number;
+  /** Several callers of this process may have leases of it. */
+  readonly isShared: boolean;
+  /** A lease of this process is known to be held now. */
+  readonly isHeldHere: boolean;
+  /** Redis has refused the caller of this process that waits there. */
+  readonly isWaiterRefused: boolean;
+  /** ms for which Redis has not answered a release of this process. */
+  readonly releasingFor: number;
+  /** See `Availability.isSilent`. An unlock of this process that is not answered is silence too. */
+  readonly isSilent: boolean;
+  /** The turn, if it is free or not needed; or a lease of a hold that other callers of this process have. */
+  tryEnter(call: Call, protocol: LockProtocol): Entry | undefined;
+  /**
+   * Waits for the turn, which may come with a lease already; `undefined` when the caller's waitTime is over first, and for
+   * one that does not wait.
+   */
+  waitForTurn(call: Call): Promise<Entry | undefined>;
+  /** The caller that has the turn is suspended from now on (see `Call.mayBeWoken`), or it is awake again. */
+  sleeps(call: Call, mayBeWoken: boolean): void;
+  /** Redis granted the lock to the caller that has the turn. */
+  acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease;
+  /** Resolves when the next lease has ended. */
+  nextLeaseOver(): Promise<void>;
+  /** A caller has its result. */
+  left(wait: Wait): void;
+}
+
 /**
  * One call on its way to its lease. It waits for its turn among the callers of this process, and then makes attempts in
  * Redis, until one is granted, its wait is over, or it fails. Between two attempts it waits for a release, or pauses
@@ -72,7 +123,7 @@ export type Entry = Turn | RedisLease;
 export class Call {
   readonly request: LockRequest;
   readonly wait: Wait;
-  readonly #lock: RedisLock;
+  readonly #lock: LockOfCall;
   readonly #protocol: LockProtocol;
   #state: CallState = 'in line';
   #turn: Turn | undefined;
@@ -98,7 +149,7 @@ export class Call {
   /** Too few replicas acknowledged the last grant; since when; and whether Redis has confirmed that it was given back. */
   #notReplicated: { error: NotReplicatedError; since: number; isGivenBack: boolean } | undefined;
 
-  constructor(lock: RedisLock, protocol: LockProtocol, request: LockRequest, wait: Wait) {
+  constructor(lock: LockOfCall, protocol: LockProtocol, request: LockRequest, wait: Wait) {
     this.#lock = lock;
     this.#protocol = protocol;
     this.request = request;

@@ -85,32 +85,23 @@ type AskedFor = Pick<LockRequest, 'ttl' | 'minHold' | 'permits'> & { readonly wa
  * fraction beside the object, and a deadline must never be later than it was computed.
  */
 export class Hold implements HoldOfProtocol, Timed {
-  /** Its position in a queue is under this owner value, and that of `fair` and of locks in memory is derived from it. */
+  // As HoldOfProtocol, which says what they mean
   ticket: string;
-  /** What its next or last attempt writes, or (granted) what is in Redis. */
   owner: string;
-  /** ms, whole: the ttl of the lease. */
   ttl: number;
-  /**
-   * ms, whole: the longest ttl that was asked for, by an attempt, for the next caller, or by a renewal. Its key may live
-   * for so long, though no answer said so.
-   */
   longestTtl: number;
-  /** Its caller waits. */
   readonly waits: boolean;
-  /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
   since = 0;
+  sentAt = 0;
+  drift = 0;
+  readonly leastLife: number;
+  readonly permits: number;
+  acquiredAt = 0;
+
   protocol: LockProtocol;
   readonly #connection: Connection;
   /** What became of the attempts to acquire it. */
   readonly attempts: Attempts;
-  /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
-  sentAt = 0;
-  drift = 0;
-  /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
-  readonly leastLife: number;
-  /** How many permits of a semaphore; 1 for other locks. */
-  readonly permits: number;
 
   #state: HoldState = 'asked';
   /** The lease that relies on it, while it is held. */
@@ -136,8 +127,6 @@ export class Hold implements HoldOfProtocol, Timed {
   #watchdog: WatchdogOfHold | undefined;
   /** Its key ends then, unless it is renewed. It may outlive the lease, which ends by its own ttl. */
   keyUntil = 0;
-  /** When its acquisition was sent, or a little earlier. */
-  acquiredAt = 0;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl = true;
   /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on, if it began then. */

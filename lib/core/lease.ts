@@ -1,31 +1,58 @@
 import { inspect } from 'node:util';
 import { isTraced, lockMessage, lostChannel, publish, releaseChannel, renewedChannel } from '../api/diagnostics';
 import type { LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
-import {
-  CannotAcquireLockError,
-  LeaseEvalError,
-  LockLostError,
-  leaseUnlocked,
-  notDetached,
-  notReleased,
-} from '../api/errors';
+import { CannotAcquireLockError, LockLostError, leaseUnlocked, notDetached, notReleased } from '../api/errors';
 import { type LockType, traitsOf } from '../api/lock-types';
 import type { AcquireMessage, LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
+import type { KindSettings } from '../api/options';
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
-import { checkedOptions, ttl as checkedTtl, nonEmptyString, strings } from '../internal/validation';
-import { causeOf, isErrorReply, messageOf, reasonOf } from '../redis/failure';
-import type { HeldCall } from './backend';
-import { repeated } from './give-back';
+import { ttl as checkedTtl } from '../internal/validation';
+import type { Connection } from '../redis/connection';
+import { causeOf, isErrorReply, reasonOf } from '../redis/failure';
+import type { LockNames } from '../redis/names';
+import type { ScriptRunner } from './backend';
+import { type GivingBack, repeated } from './give-back';
+import { heldCall, heldCallError } from './held-call';
 import { type EndOfHold, type HeldLease, leaseText } from './held-lease';
 import { endOfLease, type Hold } from './hold';
-import type { RedisLock } from './lock';
+import type { LongHolds } from './long-holds';
 import { type LossDetails, LossSignal, lossError } from './loss';
 import { assertTravels, passportText } from './passport';
 import type { Released } from './protocol';
 import type { LockRequest } from './request';
+
+/** What the leases of a registry share. */
+export interface LeaseServices {
+  readonly settings: KindSettings;
+  readonly connection: Connection;
+  readonly givingBack: GivingBack;
+  readonly heldScripts: ScriptRunner;
+  /** With `warnHeldAfter`. */
+  readonly longHolds: LongHolds | undefined;
+}
+
+/** A hold went to the next caller; or what became of it in place of that. */
+export type PassedOn = 'passed on' | Promise<Released | 'passed on'>;
+
+/** What a lease needs of its lock. */
+export interface LockOfLease {
+  readonly key: string;
+  readonly names: LockNames;
+  readonly services: LeaseServices;
+  /** Leases that are not over: also those that are given back while the next one is held, and adopted ones. */
+  open: number;
+  /**
+   * The lease ends by `unlock`, within `timeout` ms. If a caller of this process waits, the hold goes to it: at once, or by
+   * one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not go to anybody; it is
+   * to be released.
+   */
+  passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined;
+  /** Called once for each lease, when it has ended. */
+  leaseOver(lease: RedisLease): void;
+}
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
 const RELEASE_AT_LEAST = 250;
@@ -58,7 +85,7 @@ export class RedisLease implements HeldLease {
   endHold: EndOfHold | undefined;
   /** What is published about its release, where somebody has subscribed. */
   #releaseTrace: ReleaseMessage | undefined;
-  readonly #lock: RedisLock;
+  readonly #lock: LockOfLease;
   readonly #hold: Hold;
   /** Whole ms, on the monotonic clock. */
   readonly #since: number;
@@ -75,7 +102,7 @@ export class RedisLease implements HeldLease {
   #unlockedAt = 0;
 
   /** `now`: when the clock was read last. `isPassedOn`: the hold was acquired for another lease, and may outlast this one. */
-  constructor(lock: RedisLock, hold: Hold, { ttl, renew, origin }: LockRequest, now: number, isPassedOn: boolean) {
+  constructor(lock: LockOfLease, hold: Hold, { ttl, renew, origin }: LockRequest, now: number, isPassedOn: boolean) {
     const { longHolds, settings } = lock.services;
     const { maxHold } = settings;
     this.#lock = lock;
@@ -184,7 +211,7 @@ export class RedisLease implements HeldLease {
   }
 
   async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
-    const call = evalCall(script, options);
+    const call = heldCall(script, options);
     this.#hold.loseIfDue();
     await this.#hold.reading;
     this.#assertNotOver();
@@ -201,7 +228,7 @@ export class RedisLease implements HeldLease {
       this.#hold.lose(result.state);
     } catch (error) {
       if (isErrorReply(error)) this.#hold.evals--;
-      throw evalError(this.key, error, this.#lock.services.connection);
+      throw heldCallError(this.key, error, this.#lock.services.connection);
     }
     throw this.#loss === undefined ? leaseUnlocked(this.key) : this.lossError();
   }
@@ -469,22 +496,4 @@ export class RedisLease implements HeldLease {
   #warn(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
   }
-}
-
-/** Checks what `Lease.eval` is called with. */
-function evalCall(script: string, options: LeaseEvalOptions): HeldCall {
-  nonEmptyString('script', script);
-  const { keys = [], arguments: args = [] } = checkedOptions<LeaseEvalOptions>(
-    { keys: strings, arguments: strings },
-    options,
-  );
-  return { script, keys, args };
-}
-
-/** An answer of the server is the script's own error. Without an answer nobody knows whether the script ran. */
-function evalError(key: string, error: unknown, of: { readonly lastError: unknown }): unknown {
-  if (isErrorReply(error)) return error;
-  const cause = causeOf(error, of);
-  const why = `it may have run, or may still run while the lease is held (${messageOf(cause)})`;
-  return new LeaseEvalError(`The script under lock "${key}" was not answered: ${why}`, key, { cause });
 }

@@ -1,64 +1,41 @@
 import { inspect } from 'node:util';
 import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, traceHold } from '../api/diagnostics';
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
-import { LockTimeoutError, NotLockOwnerError, type NotReplicatedError, notHeld } from '../api/errors';
+import { LockTimeoutError, NotLockOwnerError, notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import type { KindSettings } from '../api/options';
 import { clock, drift } from '../internal/clock';
 import { callback, inOneLine } from '../internal/validation';
-import type { Connection } from '../redis/connection';
 import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
-import { Call, type Entry } from './acquire';
+import { Call, type CallServices, type Entry } from './acquire';
 import { SILENT } from './availability';
-import type { ScriptRunner } from './backend';
 import { hintAfter } from './deadlocks';
-import type { GivingBack } from './give-back';
 import type { HeldLease } from './held-lease';
 import { type Hold, type LeaseOfHold, ttlFor } from './hold';
 import type { Inspection } from './inspection';
-import { RedisLease } from './lease';
+import { type LeaseServices, type PassedOn, RedisLease } from './lease';
 import { LocalQueue, Turn } from './local-queue';
 import type { LockCache } from './lock-cache';
-import type { LongHolds } from './long-holds';
-import type { OpenWaits } from './open-waits';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
-import type { Unconnected } from './unconnected';
 import { UnlockOrder } from './unlock-order';
 import { Wait } from './wait';
 import type { Watchdog } from './watchdog';
 
 /** @internal What the locks of a registry share. */
-export interface LockServices {
-  readonly settings: KindSettings;
-  readonly connection: Connection;
+export interface LockServices extends CallServices, LeaseServices {
   readonly watchdog: Watchdog;
-  readonly givingBack: GivingBack;
   readonly loopTurn: LoopTurn;
-  readonly unconnected: Unconnected;
-  readonly waits: OpenWaits;
-  /** With `warnHeldAfter`. */
-  readonly longHolds: LongHolds | undefined;
-  readonly heldScripts: ScriptRunner;
   readonly inspection: Inspection;
   readonly cache: LockCache<RedisLock>;
   openProtocol(names: LockNames): LockProtocol;
-  /** An owner value that was never used before. */
-  nextOwner(): string;
   /** The lock of a lease of this key that this registry has adopted, and holds: see `Adoptions`. */
   adopted(key: string): RedisLock | undefined;
-  /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */
-  explainWrongType(error: unknown, names: LockNames, timeout: number): Promise<unknown>;
-  warnNotReplicated(cause: NotReplicatedError, key: string): void;
 }
 
 /** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
 const LOOP_TURN = 5;
-
-/** @internal A hold went to the next caller; or what became of it in place of that. */
-export type PassedOn = 'passed on' | Promise<Released | 'passed on'>;
 
 /** Since when the callers of a registry have passed holds on in this turn of the event loop. */
 export class LoopTurn {
@@ -94,9 +71,9 @@ export class RedisLock implements DistributedLock {
   evicted = false;
   /** @internal Runs under it, also those that lost their lease, and calls that enter again or adopt. */
   runs = 0;
-  /** @internal Callers that wait while another one has the lock, here or elsewhere. */
+  /** @internal As LockOfCall. */
   waiting = 0;
-  /** @internal Leases that are not over: also those that are given back while the next one is held, and adopted ones. */
+  /** @internal As LockOfLease. */
   open = 0;
   /** @internal The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
@@ -232,7 +209,7 @@ export class RedisLock implements DistributedLock {
     return lock.lease ?? lock.#protocol?.availability.holderSaid(clock.now());
   }
 
-  /** @internal See `Availability.isSilent`. An unlock of this process that is not answered is silence too. */
+  /** @internal As LockOfCall. */
   get isSilent(): boolean {
     const lock = this.cached();
     return lock.releasingFor >= SILENT || lock.openProtocol().availability.isSilent(clock.now());
@@ -268,43 +245,40 @@ export class RedisLock implements DistributedLock {
     return 1;
   }
 
-  /** @internal Several callers of this process may have leases of it. */
+  /** @internal As LockOfCall. */
   get isShared(): boolean {
     return false;
   }
 
-  /** @internal Redis has refused the caller of this process that waits there. */
+  /** @internal As LockOfCall. */
   get isWaiterRefused(): boolean {
     return false;
   }
 
-  /** @internal Whether a lease of this process is known to be held now. */
+  /** @internal As LockOfCall. */
   get isHeldHere(): boolean {
     return this.lease !== undefined && this.lease.remaining > 0;
   }
 
-  /** @internal ms for which Redis has not answered a release of this process. */
+  /** @internal As LockOfCall. */
   get releasingFor(): number {
     return this.lease?.releasingFor ?? 0;
   }
 
-  /** @internal The turn, if it is free or not needed; or a lease of a hold that other callers of this process have. */
+  /** @internal As LockOfCall. */
   tryEnter(_call: Call, protocol: LockProtocol): Entry | undefined {
     return protocol.queuesItself ? new Turn() : this.queue.tryEnter();
   }
 
-  /**
-   * @internal Waits for the turn, which may come with a lease already; `undefined` when the caller's waitTime is over
-   * first, and for one that does not wait.
-   */
+  /** @internal As LockOfCall. */
   waitForTurn(call: Call): Promise<Entry | undefined> {
     return this.queue.enter(call, call.wait);
   }
 
-  /** @internal The caller that has the turn is suspended from now on (see `Call.mayBeWoken`), or it is awake again. */
+  /** @internal As LockOfCall. */
   sleeps(_call: Call, _mayBeWoken: boolean): void {}
 
-  /** @internal Redis granted the lock to the caller that has the turn. */
+  /** @internal As LockOfCall. */
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     const now = clock.now();
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
@@ -327,7 +301,7 @@ export class RedisLock implements DistributedLock {
     hold.protocol.holder = hold;
   }
 
-  /** @internal A caller has its result. */
+  /** @internal As LockOfCall. */
   left(wait: Wait): void {
     this.#callers--;
     // The error would keep what its stack refers to, for every lock that is cached.
@@ -338,11 +312,7 @@ export class RedisLock implements DistributedLock {
 
   // For a lease that ends
 
-  /**
-   * @internal The lease ends by `unlock`, within `timeout` ms. If a caller of this process waits, the hold goes to it:
-   * at once, or by one script, which says what became of the hold. `undefined`: nobody waits here, or the hold must not
-   * go to anybody; it is to be released.
-   */
+  /** @internal As LockOfLease. */
   passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined {
     const next = this.nextAfter(ended);
     if (next === undefined) return undefined;
@@ -423,7 +393,7 @@ export class RedisLock implements DistributedLock {
     return lease;
   }
 
-  /** @internal Called once for each lease, when it has ended. */
+  /** @internal As LockOfLease. */
   leaseOver(lease: RedisLease): void {
     this.open--;
     if (this.lease === lease) {
@@ -439,7 +409,7 @@ export class RedisLock implements DistributedLock {
     whenOver?.forEach((resolve) => void resolve());
   }
 
-  /** @internal Resolves when the next lease has ended. */
+  /** @internal As LockOfCall. */
   nextLeaseOver(): Promise<void> {
     this.#whenOver ??= [];
     return new Promise((resolve) => void this.#whenOver?.push(resolve));

@@ -132,15 +132,18 @@ export class Permits {
  * has said of it. It changes the names and `sentAt` where an answer says so.
  */
 export interface HoldOfProtocol extends Pick<LockRequest, 'permits'> {
-  /** Its position in a queue. */
+  /** Its position in a queue is under this owner value, and that of `fair` and of locks in memory is derived from it. */
   ticket: string;
   /** What its next or last attempt writes, or (granted) what is in Redis. */
   owner: string;
   /** ms, whole: the ttl of the lease. */
   readonly ttl: number;
-  /** ms, whole: its key may live for so long, though no answer said so. */
+  /**
+   * ms, whole: the longest ttl that was asked for, by an attempt, for the next caller, or by a renewal. Its key may live
+   * for so long, though no answer said so.
+   */
   readonly longestTtl: number;
-  /** ms for which its key has to live from the grant on, even if its process dies. */
+  /** ms for which its key has to live from the grant on, even if its process dies: the `minHold` of the call. */
   readonly leastLife: number;
   /** Its caller waits. */
   readonly waits: boolean;
