@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { GlideClient, Logger } from '@valkey/valkey-glide';
 import { type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromIoredis, type Ioredis } from '../../lib/clients/ioredis';
-import type { ClusterIoredis } from '../../lib/clients/ioredis/single';
+import type { ClusterIoredis } from '../../lib/clients/ioredis/instance';
 import { fromGlide, type Glide } from '../../lib/clients/valkey-glide';
 import { startCluster } from '../support/cluster';
 import { type IoredisPackage, ioredisOptions, packages } from '../support/ioredis-packages';

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from '@jest/globals';
 import { NotReplicatedError, RedisLockRegistry } from '../../lib';
 import { fromIoredis } from '../../lib/clients/ioredis';
-import type { ClusterIoredis } from '../../lib/clients/ioredis/single';
+import type { ClusterIoredis } from '../../lib/clients/ioredis/instance';
 import { ReplicaFixture } from '../redis/replicas/replica-fixture';
 import { startCluster } from '../support/cluster';
 import { type IoredisPackage, packages } from '../support/ioredis-packages';

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { expect, it, jest } from '@jest/globals';
 import { ClusterClient } from '../../lib/clients/ioredis/clustered';
-import { OwnConnection, SingleClient, type SingleIoredis } from '../../lib/clients/ioredis/single';
+import type { SingleIoredis } from '../../lib/clients/ioredis/instance';
+import { OwnConnection, SingleClient } from '../../lib/clients/ioredis/single';
 import { ConnectionMonitor } from '../../lib/redis/connection';
 import { untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';

@@ -9,7 +9,7 @@ import {
   type RedisLockRegistry,
 } from '../../../lib';
 import { fromIoredis } from '../../../lib/clients/ioredis';
-import type { ClusterIoredis } from '../../../lib/clients/ioredis/single';
+import type { ClusterIoredis } from '../../../lib/clients/ioredis/instance';
 import { fromGlide } from '../../../lib/clients/valkey-glide';
 import { LOCK_TYPES } from '../../../lib/kinds';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';

@@ -2,16 +2,8 @@ import { EventEmitter } from 'node:events';
 import { type ClusterNode, type ClusterClient as ClusterStructure, hashSlot } from '../../redis/cluster';
 import { ClientClosedError, isFinal, isServerAnswer } from '../../redis/failure';
 import { type Channel, type Listening, PlacedChannels } from '../common/subscriptions';
-import {
-  addressOf,
-  type ClusterIoredis,
-  ignore,
-  isReady,
-  OwnConnection,
-  SingleClient,
-  type SingleIoredis,
-  sendAlone,
-} from './single';
+import type { ClusterIoredis, SingleIoredis } from './instance';
+import { addressOf, ignore, isReady, OwnConnection, SingleClient, sendAlone } from './single';
 
 /** What is listened to in ioredis, and what the registry calls it. */
 const EVENTS = [

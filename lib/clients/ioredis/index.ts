@@ -2,19 +2,10 @@ import type { RedisSubscriber } from '../../api/options';
 import { inOneLine } from '../../internal/validation';
 import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../../redis/client';
 import { ClusterClient } from './clustered';
-import { type ClusterIoredis, type IoredisOptions, SingleClient, type SingleIoredis } from './single';
+import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './instance';
+import { SingleClient } from './single';
 
-/** What the adapter needs of an instance of ioredis or iovalkey, by structure. It imports neither of them. */
-export interface Ioredis {
-  readonly isCluster: boolean;
-  /** `end`: closed for good. */
-  readonly status: string;
-  eval(script: string, keyCount: number, ...rest: string[]): Promise<unknown>;
-  evalsha(sha1: string, keyCount: number, ...rest: string[]): Promise<unknown>;
-  on(event: string, listener: () => void): unknown;
-  off(event: string, listener: () => void): unknown;
-  disconnect(): void;
-}
+export type { Ioredis } from './instance';
 
 const KIND: AdaptedKind = {
   what: 'an instance of ioredis or iovalkey, Redis or Cluster',

@@ -2,63 +2,7 @@ import { EventEmitter, errorMonitor } from 'node:events';
 import type { RedisClient } from '../../redis/client';
 import { ClientClosedError, isServerAnswer } from '../../redis/failure';
 import { type Channel, Channels, WordsClient } from '../common/subscriptions';
-import type { Ioredis } from '.';
-
-/** A client also takes any command, as lists of words, and calls back with any arguments. */
-interface Internals {
-  call(name: string, ...args: string[]): Promise<unknown>;
-  on(event: string | symbol, listener: (...args: never[]) => void): unknown;
-  off(event: string | symbol, listener: (...args: never[]) => void): unknown;
-}
-
-/** What the adapter looks at in the options of an instance. */
-export interface IoredisOptions {
-  readonly keyPrefix?: string;
-  readonly stringNumbers?: boolean;
-  readonly monitor?: boolean;
-  readonly autoResendUnfulfilledCommands?: boolean;
-  readonly enableAutoPipelining?: boolean;
-  /** The host of a node of a cluster. */
-  readonly host?: string;
-  readonly port?: number;
-  /** The options of a cluster for its nodes. */
-  readonly redisOptions?: IoredisOptions;
-}
-
-/** `Redis` of ioredis: one server, or the master that sentinels name. */
-export interface SingleIoredis extends Omit<Ioredis, keyof Internals>, Internals {
-  readonly options: IoredisOptions;
-  /** The socket of the current connection. */
-  readonly stream: { unref?(): unknown; destroy?(): unknown } | undefined;
-  /** `disconnect` was called. */
-  readonly manuallyClosing?: boolean;
-  connect(): Promise<unknown>;
-  duplicate(overrides: object): SingleIoredis;
-  subscribe(channel: string): Promise<unknown>;
-  unsubscribe(channel: string): Promise<unknown>;
-  /** ioredis 5.4 and later. */
-  ssubscribe?(channel: string): Promise<unknown>;
-  sunsubscribe?(channel: string): Promise<unknown>;
-}
-
-/** Commands that are sent together. */
-interface Pipeline {
-  call(name: string, ...args: string[]): Pipeline;
-  exec(): Promise<readonly (readonly [error: unknown, reply: unknown])[]>;
-}
-
-/** `Cluster` of ioredis. */
-export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internals {
-  readonly options: IoredisOptions;
-  /** For each slot `host:port` of its master, then of its replicas. */
-  readonly slots: readonly (readonly string[] | undefined)[];
-  /** `disconnect` or `quit` was called. */
-  readonly manuallyClosing?: boolean;
-  nodes(role: 'all' | 'master'): SingleIoredis[];
-  /** Reads the slots, and calls back, also with an error. */
-  refreshSlotsCache(done: (error?: unknown) => void): void;
-  pipeline(): Pipeline;
-}
+import type { ClusterIoredis, SingleIoredis } from './instance';
 
 /** Sends a command, or adds it to a pipeline. ioredis knows the keys of those in small letters. */
 export function send<T>(to: { call(name: string, ...args: string[]): T }, [name = '', ...args]: readonly string[]): T {
