@@ -7,9 +7,10 @@ import type { ScriptCommand } from '../../lib/redis/command';
 import { ConnectionMonitor } from '../../lib/redis/connection';
 import { ClientClosedError, NotSentError } from '../../lib/redis/failure';
 import { onHandOff } from '../../lib/redis/hand-offs';
+import { Line } from '../../lib/redis/line';
 import { ReplicatedScripts, replyOfNotReplicated } from '../../lib/redis/replicas';
 import { LockScript } from '../../lib/redis/script';
-import { Line, Silence } from '../../lib/redis/silence';
+import { Silence } from '../../lib/redis/silence';
 import { FakeClock } from '../support/fake-clock';
 import { lateReply, mockRedis, noScript, silence } from '../support/mock-redis';
 
@@ -74,7 +75,7 @@ afterEach(() => {
 function opened(client: object, minReplicas = 1) {
   const scripts = new ReplicatedScripts(client as RedisClient, { minReplicas, replicaTimeout: 50.5 });
   made.push(scripts);
-  const line = new Line(new Silence(true), () => undefined);
+  const line = new Line<ScriptCommand>(new Silence(true), () => undefined);
   /** Its outcome so far, and whether its time is over. */
   const run = (key = 'key', script: LockScript | LockScript['forMany'] = acquire) => {
     const options = { keys: [key], arguments: [] };

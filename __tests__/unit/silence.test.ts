@@ -1,18 +1,20 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { ScriptCommand } from '../../lib/redis/command';
-import { Line, Silence } from '../../lib/redis/silence';
+import { Line } from '../../lib/redis/line';
+import { Silence } from '../../lib/redis/silence';
 import { FakeClock } from '../support/fake-clock';
+
+type Call = { isOver: boolean };
 
 const time = FakeClock.install();
 let sentAt: number[];
-let line: Line;
+let line: Line<Call>;
 
 beforeEach(() => {
   sentAt = [];
   line = new Line(new Silence(true), (calls) => sentAt.push(...calls.map(() => Math.round(time.now - 1_000))));
 });
 
-const call = (isOver = false) => ({ isOver }) as ScriptCommand;
+const call = (isOver = false): Call => ({ isOver });
 const isHeldBack = () => line.holdsBack(call(), time.now);
 
 it('Calls to a silent server are held back from the 200th unanswered key on, and sent when it answers', async () => {
@@ -21,7 +23,7 @@ it('Calls to a silent server are held back from the 200th unanswered key on, and
   expect(isHeldBack()).toBe(false);
   line.asked(1, time.now);
   expect(isHeldBack()).toBe(true);
-  line.settled(1, time.now);
+  line.answered(1, time.now);
   expect(sentAt).toEqual([600]);
 });
 
@@ -35,19 +37,19 @@ it('One of the calls that are held back goes out after a second, and then after 
 });
 
 it('Calls that were held back go out once each, also over a client that fails them at once', async () => {
-  const sent: ScriptCommand[] = [];
+  const sent: Call[] = [];
   line = new Line(new Silence(true), (calls) => {
     for (const one of calls) {
       sent.push(one);
       line.asked(1, time.now);
-      line.settled(1, time.now, new Error('The client is closed'));
+      line.failed(1, time.now, new Error('The client is closed'));
     }
   });
   line.asked(200, time.now);
   await time.advance(600);
   const held = [call(), call()];
   for (const one of held) expect(line.holdsBack(one, time.now)).toBe(true);
-  line.settled(1, time.now);
+  line.answered(1, time.now);
   expect(sent).toEqual(held);
 });
 
@@ -56,9 +58,9 @@ it('An answer after a lost one counts as late as if it were that to what was los
   const own = new Line(silence, () => undefined);
   own.asked(1, time.now);
   await time.advance(600);
-  own.settled(1, time.now - 600, new Error('Socket closed unexpectedly'));
+  own.failed(1, time.now - 600, new Error('Socket closed unexpectedly'));
   own.asked(1, time.now);
-  own.settled(1, time.now);
+  own.answered(1, time.now);
   expect(silence.outdatedUntil).toBe(time.now + 120);
 });
 
@@ -68,16 +70,16 @@ it('Calls are held back after 500 ms of silence, and those whose time is over ar
   expect(isHeldBack()).toBe(false);
   await time.advance(1);
   const over = { isOver: false };
-  expect([line.holdsBack(over as ScriptCommand, time.now), isHeldBack()]).toEqual([true, true]);
+  expect([line.holdsBack(over, time.now), isHeldBack()]).toEqual([true, true]);
   over.isOver = true;
   expect(time.keepingAlive).toBe(0);
   await time.advance(1_000);
   // The first one was over: the other one was sent to find out.
   expect(sentAt).toEqual([502]);
   over.isOver = false;
-  line.holdsBack(over as ScriptCommand, time.now);
+  line.holdsBack(over, time.now);
   over.isOver = true;
-  line.settled(1, time.now);
+  line.answered(1, time.now);
   expect([sentAt, isHeldBack()]).toEqual([[502], false]);
 });
 
@@ -88,7 +90,7 @@ it('A probe that is answered begins the pauses anew, and with nothing held back 
     for (let i = 0; i < 4; i++) isHeldBack();
     await time.advance(4_000);
     expect(sentAt.length - before).toBe(3);
-    line.settled(1, time.now);
+    line.answered(1, time.now);
     await time.advance(10_000);
     expect([sentAt.length - before, time.pending, isHeldBack()]).toEqual([4, 0, false]);
   }
@@ -98,28 +100,28 @@ it('What is unanswered counts from the first command since the last answer, also
   const since = (): (number | undefined)[] => [line.unansweredSince];
   // One that is not sent after all.
   line.asked(1, 4);
-  line.settled(1);
+  line.dropped(1);
   expect(since()).toEqual([undefined]);
   line.asked(1, 5);
   line.asked(1, 6);
   expect(since()).toEqual([5]);
-  line.settled(1);
+  line.dropped(1);
   expect(since()).toEqual([5]);
-  line.settled(1, 6);
+  line.answered(1, 6);
   expect(since()).toEqual([undefined]);
   line.asked(1, 7);
-  line.settled(1, 7, new Error('Socket closed unexpectedly'));
+  line.failed(1, 7, new Error('Socket closed unexpectedly'));
   line.asked(1, 8);
   expect(since()).toEqual([7]);
-  line.settled(1);
+  line.dropped(1);
   expect(since()).toEqual([7]);
-  line.settled(1, 6, new Error('Socket closed unexpectedly'));
+  line.failed(1, 6, new Error('Socket closed unexpectedly'));
   expect(since()).toEqual([6]);
-  line.settled(1, 8, new Error('ERR no'));
+  line.failed(1, 8, new Error('ERR no'));
   expect(since()).toEqual([undefined]);
   line.asked(1, 9);
-  line.settled(1, 9, new Error('Socket closed unexpectedly'));
-  line.settled(1, 9);
+  line.failed(1, 9, new Error('Socket closed unexpectedly'));
+  line.answered(1, 9);
   expect(since()).toEqual([undefined]);
 });
 
@@ -127,11 +129,11 @@ it('A command that was answered is not kept, and one that was lost with its conn
   const silence = new Silence(false);
   line = new Line(silence, () => undefined);
   line.asked(200, time.now);
-  line.settled(1, time.now);
+  line.answered(1, time.now);
   line.asked(0, time.now);
   await time.advance(501);
   expect(isHeldBack()).toBe(false);
-  line.settled(1, 1_000, new Error('Socket closed unexpectedly'));
+  line.failed(1, 1_000, new Error('Socket closed unexpectedly'));
   expect(silence.outdatedUntil).toBe(Number.NEGATIVE_INFINITY);
 });
 
@@ -139,7 +141,7 @@ it('A command that was not sent says nothing of the server: what is held back st
   line.asked(201, time.now);
   await time.advance(501);
   expect(isHeldBack()).toBe(true);
-  line.settled(1);
+  line.dropped(1);
   expect([sentAt, isHeldBack(), line.unansweredSince]).toEqual([[], true, 1_000]);
 });
 
@@ -155,7 +157,7 @@ it.each([
   lost.asked(1, 1_000);
   for (const at of answersAt) {
     await time.advance(at + 1_000 - time.now);
-    if (at > 0) lost.settled(1, 1_000);
+    if (at > 0) lost.answered(1, 1_000);
   }
   expect(silence.outdatedUntil).toBe(until);
 });

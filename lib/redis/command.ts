@@ -13,8 +13,9 @@ import {
   ReplyError,
   UnexpectedReplyError,
 } from './failure';
+import type { Line } from './line';
 import type { LockScript, RunOptions, Script } from './script';
-import { type Line, SILENT_FOR } from './silence';
+import { SILENT_FOR } from './silence';
 
 /** A command that runs a script, and receives the answer of Redis. */
 export interface Command {
@@ -44,7 +45,7 @@ const missing = new WeakMap<RedisCommands, Set<Script>>();
 export function evaluate(
   commands: RedisCommands,
   command: Command,
-  line: Line,
+  line: Line<ScriptCommand>,
   asText = false,
   isSecond = false,
 ): void {
@@ -55,7 +56,7 @@ export function evaluate(
   const keys = options.keys.length;
   const sentAt = clock.now();
   const failed = (error: unknown): void => {
-    line.settled(keys, sentAt, error);
+    line.failed(keys, sentAt, error);
     if (isText) known.delete(script);
     if (isNoScript(error)) noteErrorReply(error);
     const isBrought = isNoScript(error) ? !command.isOver : !isSecond || isServerAnswer(error);
@@ -68,7 +69,7 @@ export function evaluate(
     const sent = isText ? commands.eval(script.source, options) : commands.evalSha(script.sha1, options);
     if (isText) known.add(script);
     sent.then((reply) => {
-      line.settled(keys, sentAt);
+      line.answered(keys, sentAt);
       if (isText) known.delete(script);
       command.answer(reply);
     }, failed);

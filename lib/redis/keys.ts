@@ -3,7 +3,6 @@ import { describeFormat, describeKind, SHARED_KINDS } from '../api/lock-types';
 import { clock } from '../internal/clock';
 import { says, UnexpectedReplyError } from './failure';
 import { hashTag, LockNames } from './names';
-import type { Redis } from './redis';
 import { Script } from './script';
 
 /** Calls that went alone, though others were made with them: as many are worth a probe. */
@@ -120,13 +119,18 @@ const KEYS_OF: Readonly<Record<string, string>> = {
   ...Object.fromEntries(SHARED_KINDS.map((kind) => [kind, describeKind(kind)])),
 };
 
+/** Runs a script: see `Redis.run`. */
+interface ScriptRuns {
+  run<T>(script: Script, keys: string[], args: string[], timeout: number, read: (reply: unknown) => T): Promise<T>;
+}
+
 /**
  * For an error about a key of the wrong type: an error that says what the key is, and what it is used as here.
  * `timeout` in ms.
  */
 export async function explainWrongType(
   error: unknown,
-  redis: Pick<Redis, 'run'>,
+  redis: ScriptRuns,
   name: string,
   usedAs: string,
   timeout: number,

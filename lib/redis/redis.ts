@@ -7,10 +7,11 @@ import { type Connection, ConnectionMonitor } from './connection';
 import { answered, isFinal, isServerAnswer, noteErrorReply, says } from './failure';
 import { handOffs } from './hand-offs';
 import { KeyPlacement } from './keys';
+import { Line } from './line';
 import { isPool, PooledCommands } from './pool';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
-import { Line, LONG, SILENT_FOR, Silence } from './silence';
+import { LONG, SILENT_FOR, Silence } from './silence';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
@@ -45,7 +46,7 @@ export class Redis implements Connection {
   #onSilence: () => void = () => undefined;
   readonly #silence: Silence;
   /** By the address of the server. Of what is not a cluster, or does not say which server has a key, there is one. */
-  readonly #lines = new Map<string, Line>();
+  readonly #lines = new Map<string, Line<ScriptCommand>>();
   readonly #placement: KeyPlacement;
   readonly #pool: PooledCommands | undefined;
   /** Whether scripts that acquire may go together: over a client with one connection to one server, and on a cluster. */
@@ -149,7 +150,7 @@ export class Redis implements Connection {
 
   #noticeSilence(): void {
     const long = clock.now() - SILENT_FOR;
-    const isSilent = ({ unansweredSince: since }: Line): boolean => since !== undefined && since <= long;
+    const isSilent = ({ unansweredSince: since }: Line<ScriptCommand>): boolean => since !== undefined && since <= long;
     if ([...this.#lines.values()].some(isSilent)) this.#onSilence();
   }
 
@@ -236,11 +237,11 @@ export class Redis implements Connection {
     }
   }
 
-  #lineTo(key: string): Line {
+  #lineTo(key: string): Line<ScriptCommand> {
     const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
     let line = this.#lines.get(address);
     if (line === undefined) {
-      line = new Line(this.#silence, (calls) => {
+      line = new Line<ScriptCommand>(this.#silence, (calls) => {
         for (const call of calls) this.#together.push(call);
         this.#sendTogether();
       });

@@ -3,7 +3,7 @@ import type { ReplicationSettings } from '../api/options';
 import { clock, inBackground } from '../internal/clock';
 import { describeValue, destroy, type OwnConnection, type RedisClient, type RedisCommands } from './client';
 import { addressOf, type ClusterClient, type ClusterNode, hashSlot, isClusterClient, masterOf } from './cluster';
-import { type Command, evaluate } from './command';
+import { type Command, evaluate, type ScriptCommand } from './command';
 import { ConnectionMonitor } from './connection';
 import {
   ClientClosedError,
@@ -14,8 +14,8 @@ import {
   UnexpectedReplyError,
 } from './failure';
 import { handOffs } from './hand-offs';
+import type { Line } from './line';
 import { ScriptForMany } from './script';
-import type { Line } from './silence';
 
 /** A duplicate of a client or sentinel of node-redis, or of a client that `fromIoredis` made. */
 interface OwnClient extends OwnConnection, RedisCommands {
@@ -185,7 +185,7 @@ export class ReplicatedScripts {
     }
   }
 
-  run(command: Command, line: Line): void {
+  run(command: Command, line: Line<ScriptCommand>): void {
     // Our own connections would be made again, and what is acquired over them could not be released.
     if (!this.#isOpen) {
       command.fail(new ClientClosedError('The client is closed'));
@@ -196,13 +196,13 @@ export class ReplicatedScripts {
     line.asked(1, sentAt);
     this.#connectionFor(command.options.keys[0] as string).then(
       (connection) => {
-        line.settled(1);
+        line.dropped(1);
         // The time of the call is over, and what it acquires would be nobody's.
         if (command.isOver) command.fail(new NotSentError(clock.now() - sentAt));
         else this.#send(connection, command, line);
       },
       (error: unknown) => {
-        line.settled(1);
+        line.dropped(1);
         command.fail(error);
       },
     );
@@ -218,7 +218,12 @@ export class ReplicatedScripts {
   }
 
   /** `redirection`: where it was sent to another node before. */
-  #send(connection: ReplicatingConnection, command: Command, line: Line, redirection?: { isAsked: boolean }): void {
+  #send(
+    connection: ReplicatingConnection,
+    command: Command,
+    line: Line<ScriptCommand>,
+    redirection?: { isAsked: boolean },
+  ): void {
     const { script, options } = command;
     const replicated: Command = {
       script,
@@ -239,7 +244,7 @@ export class ReplicatedScripts {
   }
 
   /** Sends it to the node that a cluster redirects to, where the error says so, and the client knows that node. */
-  async #redirect(command: Command, line: Line, error: unknown): Promise<void> {
+  async #redirect(command: Command, line: Line<ScriptCommand>, error: unknown): Promise<void> {
     const redirection = redirectionIn(error);
     const cluster = redirection && this.#cluster;
     try {
