@@ -134,6 +134,8 @@ it('A command that was answered is not kept, and one that was lost with its conn
   await time.advance(501);
   expect(isHeldBack()).toBe(false);
   line.failed(1, 1_000, new Error('Socket closed unexpectedly'));
+  // A client may reject with anything.
+  line.failed(1, 1_000, undefined);
   expect(silence.outdatedUntil).toBe(Number.NEGATIVE_INFINITY);
 });
 

@@ -105,6 +105,23 @@ describe('docs/architecture.md', () => {
     expect(names.filter((name) => !new RegExp(`(^|\\s)${name}/`, 'm').test(page))).toEqual([]);
   });
 
+  it('docs/architecture.md has every file of core on a floor above all that it imports', () => {
+    const [, picture = ''] = /^ core\/.*\n([^│]*)\n/m.exec(page) ?? [];
+    // The highest comes first. What a file is for stands in brackets.
+    const floors = picture
+      .split('\n')
+      .reverse()
+      .map((line) => line.replace(/\([^)]*\)/g, '').split(/\s+/));
+    const floorOf = (name: string) => floors.findIndex((names) => names.includes(name));
+    const wrong = readdirSync(join(ROOT, 'lib/core')).flatMap((file) => {
+      const imported = [...readPage(`lib/core/${file}`).matchAll(/from '\.\/([\w-]+)'/g)].map(([, name = '']) => name);
+      const own = floorOf(file.replace('.ts', ''));
+      if (own < 0) return [`${file} is on no floor`];
+      return imported.filter((name) => floorOf(name) >= own).map((name) => `${file} imports ${name}`);
+    });
+    expect(wrong).toEqual([]);
+  });
+
   it('docs/architecture.md names only files and folders of lib that are there', () => {
     const isPath = (code: string) => foldersOf().some((name) => code.startsWith(`${name}/`));
     const paths = codeSpans(prose('docs/architecture.md')).filter(isPath);
