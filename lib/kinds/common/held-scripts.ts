@@ -8,7 +8,7 @@ import { Script } from '../../redis/script';
 const CAPACITY = 100;
 
 /** ms in which Redis has to say what class of errors its answers are. */
-const LEARNING = 250;
+const LEARNING = 2_000;
 
 /*
  * A client may send a command again whose reply was lost. So each call has a number, and a mark beside the lock has
