@@ -28,6 +28,15 @@ it('The event loop gets a turn when holds were passed on for 5 ms', () => {
   expect([0, 4, 5].map((now) => turn.isDue(now))).toEqual([false, false, true]);
 });
 
+it('A call that waits rejects after 10 s in which Redis says nothing, where no option says otherwise', async () => {
+  const redis = mockRedis();
+  redis.evalSha.mockImplementation(silence);
+  const lock = new RedisLockRegistry(redis, { registryKey: 'bounds', onWarning: () => undefined }).obtain('key');
+  const end = await time.settled(lock.lock());
+  expect(end).toMatchObject({ error: { name: 'CannotAcquireLockError' } });
+  expect(Math.floor((end?.after ?? 0) / 1_000)).toBe(10);
+});
+
 it('A clock that jumps by more than 100 ms against the other one shows that the machine was suspended', () => {
   expect([wasSuspended(0, 100), wasSuspended(0, 101)]).toEqual([false, true]);
 });

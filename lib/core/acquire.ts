@@ -18,8 +18,8 @@ import {
   says,
 } from '../redis/failure';
 import type { LockNames } from '../redis/names';
-import { LEARNS_REPLACEMENT } from '../redis/silence';
-import { type Question, SILENT, unavailable } from './availability';
+import { LEARNS_REPLACEMENT, SILENT } from '../redis/silence-times';
+import { type Question, unavailable } from './availability';
 import type { GivenBack, GivingBack } from './give-back';
 import { Hold } from './hold';
 import { RedisLease } from './lease';

@@ -1,9 +1,7 @@
 import { type CannotAcquireLockError, cannotAcquire } from '../api/errors';
 import type { Connection } from '../redis/connection';
 import { CommandTimeoutError, causeOf, isServerAnswer, messageOf, reasonOf } from '../redis/failure';
-
-/** ms; when Redis has not answered about the lock for this long, a wait ends with silence and not with contention. */
-export const SILENT = 250;
+import { SILENT } from '../redis/silence-times';
 
 /** What Redis was asked about a lock: by an attempt, a poll, or a release of what too few replicas have. */
 export interface Question<T = unknown> {

@@ -104,7 +104,7 @@ export interface LockBackend {
   onReconnect(listener: () => void): () => void;
   /** `close` has no time: what is not answered now fails. Absent where that takes `commandTimeout`. */
   cutOff?(): void;
-  /** Calls back when requests seem to be unanswered for `SILENT_FOR` ms, and again meanwhile. Returns what stops it. */
+  /** Calls back when requests seem to be unanswered for `WARNED_AFTER` ms, and again meanwhile. Returns what stops it. */
   onSilence(listener: () => void): () => void;
   /** Nobody here waits any more: ends subscriptions, and pauses for pollers. Never rejects. */
   endMessages?(): Promise<void>;

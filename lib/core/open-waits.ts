@@ -14,7 +14,7 @@ import { clock } from '../internal/clock';
 import { LinkedList } from '../internal/linked-list';
 import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
-import { SILENT } from './availability';
+import { SILENT } from '../redis/silence-times';
 import { circleOf, describeCircle, mayWaitInCircle } from './deadlocks';
 import type { Wait, WaitedLock } from './wait';
 

@@ -3,8 +3,7 @@ import { clock } from '../internal/clock';
 import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { isServerAnswer, messageOf } from '../redis/failure';
-import { SILENT_FOR } from '../redis/silence';
-import { SILENT } from './availability';
+import { SILENT, WARNED_AFTER } from '../redis/silence-times';
 import type { Hold } from './hold';
 import { isOverdue } from './watchdog';
 
@@ -138,7 +137,7 @@ export class SilenceWarning {
       return true;
     };
     const waiters = awaited.filter(isSilent).length;
-    const isLong = now - (silentSince ?? now) >= SILENT_FOR;
+    const isLong = now - (silentSince ?? now) >= WARNED_AFTER;
     let leases = 0;
     let firstLeaseEndsIn: number | undefined;
     let overdueSince: number | undefined;

@@ -1,11 +1,9 @@
 import { clock } from '../internal/clock';
 import { SharedTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
+import { CONNECTS_WITHIN } from '../redis/silence-times';
 import { noAnswer } from './availability';
 import type { Wait } from './wait';
-
-/** ms; a single attempt fails after this time when the client has no connection then. */
-const PATIENCE = 250;
 
 /** ms between two looks at the client. */
 const INTERVAL = 25;
@@ -33,11 +31,11 @@ export class Unconnected {
     };
     // The call around it has left by then: nobody is to wait behind what is asked for nobody.
     const left = Math.max(wait.endsAround - wait.startedAt, least) + INTERVAL;
-    this.#timer.schedule(look, wait.startedAt + Math.min(PATIENCE, left));
+    this.#timer.schedule(look, wait.startedAt + Math.min(CONNECTS_WITHIN, left));
     return () => this.#timer.cancel(look);
   }
 
-  /** Leaves no timer behind. Who waits was interrupted before. */
+  /** Leaves no timer behind. Callers that waited were interrupted before. */
   close(): void {
     this.#timer.close();
   }

@@ -1,6 +1,6 @@
 import { clock, drift, MIN_RENEWED_TTL, wasSuspended } from '../internal/clock';
 import { TimeHeap, WakeTimer } from '../internal/timers';
-import { SILENT } from './availability';
+import { SILENT } from '../redis/silence-times';
 import type { Hold, WatchdogOfHold } from './hold';
 
 /**

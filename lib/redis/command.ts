@@ -15,7 +15,7 @@ import {
 } from './failure';
 import type { Line } from './line';
 import type { LockScript, RunOptions, Script } from './script';
-import { SILENT_FOR } from './silence';
+import { WARNED_AFTER } from './silence-times';
 
 /** A command that runs a script, and receives the answer of Redis. */
 export interface Command {
@@ -121,12 +121,12 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
     this.#resolve = resolve;
     this.#reject = reject;
     deadlines.append(this);
-    deadlines.timer.by(now + Math.min(timeout, SILENT_FOR), now);
+    deadlines.timer.by(now + Math.min(timeout, WARNED_AFTER), now);
   }
 
   /** When something may be to do about it: Redis is silent, or its deadline has passed. */
   wakeAt(now: number): number {
-    const silentAt = this.#madeAt + SILENT_FOR;
+    const silentAt = this.#madeAt + WARNED_AFTER;
     return silentAt > now ? Math.min(this.at, silentAt) : this.at;
   }
 
@@ -234,7 +234,7 @@ export class Deadlines extends LinkedList<ScriptCommand> {
   readonly #onTick: () => void;
   #isClosed = false;
 
-  /** `onTick` is called when a call has been in flight for `SILENT_FOR`, or until its deadline; and may be at other times. */
+  /** `onTick` is called when a call has been in flight for `WARNED_AFTER`, or until its deadline; and may be at other times. */
   constructor(onTick: () => void) {
     super();
     this.#onTick = onTick;

@@ -1,7 +1,8 @@
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { isErrorReply } from './failure';
-import { LONG, type Silence } from './silence';
+import type { Silence } from './silence';
+import { MAYBE_REPLACED_AFTER } from './silence-times';
 
 /** The most keys that may be in the commands that a client keeps for a server that is silent. */
 const MOST = 200;
@@ -53,7 +54,8 @@ export class Line<Call extends HeldBack> {
 
   /** Whether the call is held back, to be sent later; not any more when its time is over. */
   holdsBack(call: Call, now: number): boolean {
-    if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= LONG) return false;
+    if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= MAYBE_REPLACED_AFTER)
+      return false;
     this.#held.push(call);
     this.#timer.by(Math.min(this.#probeAt, now + TICK), now);
     return true;

@@ -11,7 +11,8 @@ import { Line } from './line';
 import { isPool, PooledCommands } from './pool';
 import { ReplicatedScripts } from './replicas';
 import { LockScript, type Script } from './script';
-import { LONG, SILENT_FOR, Silence } from './silence';
+import { Silence } from './silence';
+import { MAYBE_REPLACED_AFTER, WARNED_AFTER } from './silence-times';
 
 /** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
@@ -126,7 +127,10 @@ export class Redis implements Connection {
 
   mayBeOutdated(sentAt: number, key?: string): boolean {
     const silentSince = key === undefined ? undefined : this.unansweredSince(key);
-    return sentAt < this.#silence.outdatedUntil || (silentSince !== undefined && clock.now() - silentSince > LONG);
+    return (
+      sentAt < this.#silence.outdatedUntil ||
+      (silentSince !== undefined && clock.now() - silentSince > MAYBE_REPLACED_AFTER)
+    );
   }
 
   get lastError(): unknown {
@@ -149,7 +153,7 @@ export class Redis implements Connection {
   }
 
   #noticeSilence(): void {
-    const long = clock.now() - SILENT_FOR;
+    const long = clock.now() - WARNED_AFTER;
     const isSilent = ({ unansweredSince: since }: Line<ScriptCommand>): boolean => since !== undefined && since <= long;
     if ([...this.#lines.values()].some(isSilent)) this.#onSilence();
   }

@@ -1,13 +1,5 @@
 import { clock } from '../internal/clock';
-
-/** ms; a server that did not answer anything for longer may have been frozen, and replaced meanwhile. */
-export const LONG = 500;
-
-/** ms without an answer after which Redis is called silent in a warning. */
-export const SILENT_FOR = 3_000;
-
-/** ms in which a server that has woken up learns that it was replaced. It answers as before until then. */
-export const LEARNS_REPLACEMENT = 120;
+import { LEARNS_REPLACEMENT, MAYBE_REPLACED_AFTER } from './silence-times';
 
 /**
  * When a client came back from a silence: a time without an answer, while something was unanswered. What a waiter does
@@ -28,7 +20,7 @@ export class Silence {
   answered(askedAt: number): void {
     const now = clock.now();
     const since = this.#isOneConnection ? Math.max(askedAt, this.#heardAt) : askedAt;
-    if (now - since > LONG) this.outdatedUntil = now + LEARNS_REPLACEMENT;
+    if (now - since > MAYBE_REPLACED_AFTER) this.outdatedUntil = now + LEARNS_REPLACEMENT;
     this.#heardAt = now;
   }
 }

@@ -16,6 +16,7 @@ import {
   string,
   ttl,
 } from '../internal/validation';
+import { UNAVAILABLE_AFTER } from '../redis/silence-times';
 
 /** The checks of the options that every registry has, and of its key. */
 export const registryChecks: Checks<RegistryOptions & { registryKey: string }> = {
@@ -48,7 +49,7 @@ const DEFAULTS = {
   fairLockWaitTimeout: 300_000,
   cacheCapacity: 100_000,
   commandTimeout: 5_000,
-  unavailableAfter: 10_000,
+  unavailableAfter: UNAVAILABLE_AFTER,
   minReplicas: 0,
   replicaTimeout: 100,
   maxWaiting: Number.POSITIVE_INFINITY,

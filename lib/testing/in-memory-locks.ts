@@ -14,7 +14,7 @@ import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
-import { SILENT_FOR } from '../redis/silence';
+import { WARNED_AFTER } from '../redis/silence-times';
 import { installFakeableClock } from './fakeable-clock';
 import { InMemoryResults } from './in-memory-results';
 import { type StoredKind, StoredLock, type Use } from './stored-lock';
@@ -67,7 +67,7 @@ export class InMemoryLocks {
   readonly #silenceTimer = new WakeTimer(() => {
     const since = this.silentSince ?? Number.POSITIVE_INFINITY;
     // A timer of Node may fire some ms early. As the warning counts it: a sum of fractions may be rounded otherwise.
-    if (clock.now() - since < SILENT_FOR) this.#silenceTimer.by(since + SILENT_FOR);
+    if (clock.now() - since < WARNED_AFTER) this.#silenceTimer.by(since + WARNED_AFTER);
     else for (const listener of [...this.#silent]) listener();
   }, false);
   /** Executes what was requested in the silence, in that order. */
@@ -182,7 +182,7 @@ export class InMemoryLocks {
     const executed = () => new Promise<T>((resolve) => resolve(execute()));
     if (!this.isSilent) return executed();
     this.silentSince ??= clock.now();
-    if (this.#silent.size > 0) this.#silenceTimer.by(clock.now() + SILENT_FOR);
+    if (this.#silent.size > 0) this.#silenceTimer.by(clock.now() + WARNED_AFTER);
     const reply = new Promise<T>((resolve, reject) => {
       const leave = (): void => reject(cutOff.reason);
       this.#unanswered.push(() => {

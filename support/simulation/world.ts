@@ -1,6 +1,6 @@
 import type { RedisLockRegistry } from '../../lib';
 import type { SharedKind } from '../../lib/api/lock-types';
-import { LEARNS_REPLACEMENT } from '../../lib/redis/silence';
+import { LEARNS_REPLACEMENT } from '../../lib/redis/silence-times';
 import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
 import type { ClientDirectory } from './client/client-directory';

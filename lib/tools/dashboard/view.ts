@@ -2,6 +2,7 @@ import { clock, within } from '../../internal/clock';
 import type { RedisClient } from '../../redis/client';
 import { messageOf } from '../../redis/failure';
 import { lockPrefix } from '../../redis/names';
+import { SHOWN_AFTER } from '../../redis/silence-times';
 import { type Found, finderOf } from '../inspection/find-locks';
 import { firstOwnerOf, longestHold, ownerOf, withTimes } from '../inspection/found-lock';
 import { History, LONGEST_GAP, type SeenLock } from '../inspection/history';
@@ -14,8 +15,6 @@ const LEAST_AGE = 1_000;
 const TIMES_LONGER = 2;
 /** ms; how long the page waits for a new look. */
 const LONGEST_WAIT = 500;
-/** ms; a look that takes longer is a problem. */
-const SILENT = 4_000;
 /** How many locks the page gets at a time. */
 const SIZE = 100;
 /** ms; a lock is overdue when somebody has waited for longer. */
@@ -163,7 +162,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     // The last look does, while a new one takes long.
     if (looking !== undefined) await (last === undefined ? looking : within(LONGEST_WAIT, looking));
     const seconds = Math.round((clock.now() - startedAt) / 1_000);
-    const silence = looking !== undefined && seconds * 1_000 >= SILENT ? `no answer for ${seconds} s` : null;
+    const silence = looking !== undefined && seconds * 1_000 >= SHOWN_AFTER ? `no answer for ${seconds} s` : null;
     const text = query.get('q')?.toLowerCase() ?? '';
     const found = locks.filter(({ holders, lock }) => {
       return [lock, ...holders.map(({ holder }) => holder)].some((one) => one.toLowerCase().includes(text));
@@ -220,7 +219,7 @@ function compared(a: string | number, b: string | number): number {
 
 /** What a server says of itself; '' and `null` where the user may not ask, or there is no database to choose. */
 async function describeServer(client: RedisClient) {
-  const { asked, close, isCluster } = await serversOf(client, SILENT);
+  const { asked, close, isCluster } = await serversOf(client, SHOWN_AFTER);
   const ask = async (...command: string[]) => String((await asked[0]?.send(...command).catch(() => '')) ?? '');
   const asks = Promise.all([ask('INFO', 'server'), isCluster ? '' : ask('CLIENT', 'INFO')]);
   const [info, own] = await asks.finally(close);
