@@ -52,7 +52,7 @@ const { become } = STATES;
 
 type CallState = keyof typeof STATES.following;
 
-/** What the callers that have the turn, one after the other, have asked Redis for. */
+/** What this process has asked Redis for. If its caller leaves, the next caller may continue with it. */
 interface Asked {
   /** What the attempts ask for, and may leave in Redis. */
   readonly hold: Hold;
@@ -141,7 +141,7 @@ export class Call {
   #isWaiting = false;
   /** The ttl that an attempt asks for. */
   readonly #ttl: number;
-  /** ms that an attempt has, however little is left of the wait. */
+  /** The least timeout of an attempt in ms, even if less of the wait is left. */
   readonly #leastTimeout: number;
   /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
   #answerBy: number;
@@ -555,7 +555,7 @@ export class Call {
     const { wait } = this;
     const { availability, permits } = this.#protocol;
     if (this.#lock.isShared) {
-      // Grants to earlier callers, and what they were refused, do not show that this caller would be refused.
+      // An answer to an earlier caller does not decide this one: it may need fewer permits.
       const now = clock.now();
       const mayRefuse = this.#lock.isWaiterRefused && !permits?.isNews;
       if (availability.isRefused(now) && !availability.isSilent(now) && mayRefuse) return undefined;

@@ -163,7 +163,7 @@ function notAdopted(key: string, reason: NotHeld, isHere: boolean): LockLostErro
   return new LockLostError(key, reason, undefined, { why: reason === 'stolen' ? taken : gone });
 }
 
-/** In the form of a refusal by Redis: who gives an adoption back does not try again at once, and the follow-up goes on. */
+/** Looks like an error of Redis: so the release is not repeated at once, and the follow-up goes on. */
 const LEFT = new Error('LEFT to the next try: pass the text again');
 
 /** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */

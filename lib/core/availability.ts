@@ -68,9 +68,8 @@ export class Availability {
   }
 
   /**
-   * Whether a wait that ends now ends with silence, and not with contention. Not if no question is unanswered, also if
-   * none was asked: a caller that stands back has asked none yet. While a question is unanswered, the last answer
-   * counts, but not for longer than the lock was held by that answer.
+   * True if a wait that ends now must report silence. False if no question is open: a caller that stands back has asked
+   * none yet. While one is open, the last refusal counts, until the time to which it said the lock is held.
    */
   isSilent(now: number): boolean {
     if (this.#unanswered === undefined) return false;

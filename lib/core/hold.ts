@@ -15,8 +15,8 @@ import type { LockRequest } from './request';
 export const FRESH = 50;
 
 /**
- * ms; for a `minHold` that only the local clock counts. What is left of the key's ttl says nothing of one that begins after
- * the grant, and nothing of the age of a hold that a lease with another ttl has joined.
+ * Means "age unknown": the key's remaining ttl does not show it, because the `minHold` began after the grant, or a lease
+ * with another ttl joined. Then only the local clock counts.
  */
 const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 

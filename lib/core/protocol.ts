@@ -91,7 +91,7 @@ export class Permits {
   drift = 0;
   /** When the number was given that the lock was told last. */
   toldAt = Number.NEGATIVE_INFINITY;
-  /** The number is not that one: the lock has said that another process gave it later. */
+  /** The number came from another process: Redis named a newer one. */
   isOthers = false;
   /** The number that the lock had when it answered last. */
   known: number | undefined;

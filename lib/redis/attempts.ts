@@ -50,7 +50,10 @@ export class Attempts {
     this.#disruptions = this.#connection.disruptions;
   }
 
-  /** A connection was lost since then: an answer may be that to a copy, and what went over the lost one may be executed later. */
+  /**
+   * The connection was lost after the send, and the client may have sent again: an answer may be that of the second copy,
+   * and the first may still run.
+   */
   get wasDisrupted(): boolean {
     return this.#connection.disruptions !== this.#disruptions;
   }
@@ -69,7 +72,7 @@ export class Attempts {
   /** The last attempt failed. */
   failed(error: unknown, attempt: Promise<unknown>): void {
     const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
-    // A copy that was refused says nothing of the one before it.
+    // If the client sent again, a refusal of the second copy does not say whether the first ran.
     if (isUnsent || (isNotExecuted(error) && !this.wasDisrupted)) return;
     const isAnswer = isServerAnswer(error);
     if (isAnswer) this.answered();

@@ -31,9 +31,9 @@ export interface Command {
 const loading = new WeakMap<RedisCommands, Set<Script>>();
 
 /**
- * Scripts that the server did not know, and that nobody brings: it said so too late, or the connection was lost with the
- * text. The next command brings them, however busy the process is. To ask by the digest again would not end where a server
- * closes the connection after each error.
+ * Scripts that the server does not know, and whose text is not on its way: NOSCRIPT came after the deadline, or the
+ * connection was lost with the text. The next command sends their text at once. Sending the digest again would never end
+ * where a server closes the connection after each error.
  */
 const missing = new WeakMap<RedisCommands, Set<Script>>();
 

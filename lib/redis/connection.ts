@@ -30,8 +30,8 @@ export interface Connection {
   /** Why the client gave up the last of them; `undefined`: it did not, or that server has answered since. */
   rejectionOf(key: string): unknown;
   /**
-   * Locks that `ask` asks for, without an await, are of no use without those before. After one that is taken, those that
-   * are free may be refused, with NOT_ASKED: where one server is known to have all of them.
+   * Sends the attempts that `ask` makes, without an `await`, as one ordered batch. If one lock is taken, the server may
+   * skip the free ones after it (NOT_ASKED). Only where one server is known to have all of them.
    */
   inOrder(ask: () => void): void;
   /** On a cluster, the slot of a key, for error messages. */

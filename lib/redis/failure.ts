@@ -3,7 +3,10 @@ import { Timer } from '../internal/clock';
 import { knownAcrossCopies } from '../internal/copies';
 import { type Answer, answerIn, isInScript, type ServerErrorName } from './server-errors';
 
-/** In place of an answer about a lock that is free, and was not asked for: one before it is taken. */
+/**
+ * Reply for a lock of an ordered batch that the script skipped, because an earlier lock is taken. It was free and is
+ * untouched.
+ */
 export const NOT_ASKED = Symbol('not asked');
 
 /** Redis did not answer in time: whether the command was or will be executed is unknown. */

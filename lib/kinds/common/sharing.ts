@@ -54,10 +54,10 @@ const FASTEST_POLLING = 8;
  * Sharing with processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits
  * a little longer than a polling interval: within one interval, every process that polls has tried.
  *
- * Whose polls come at the right moment would have it again and again. So a process that sees two others have the lock
- * one after the other has missed a turn, and with each turn that it missed it polls twice as often. For who has just had
- * a slice, the first other one is such a turn. Who misses several has several to share with, and takes a shorter slice.
- * Where nobody contends, or one owner holds the lock all the time, that changes nothing.
+ * The process whose polls fall right after a release would always win. So each process counts the slices that it missed:
+ * one for every two other owners in succession, or for the first other owner after a slice of its own. Each missed slice
+ * doubles its polling. Two or more shorten its next slice, as several processes share the lock. Where nobody contends, or
+ * one owner holds the lock all the time, nothing changes.
  *
  * Releasing costs a pause in any case, so slices are long otherwise. Longer ones are only for a process that is alone, as
  * far as it knows: each pause in which nobody took the lock doubles the next slice. An attempt that is refused ends that.

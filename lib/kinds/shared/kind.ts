@@ -40,8 +40,8 @@ const TICKET_KEPT_AT_LEAST = 3_000;
 const LET_IN_WITHIN = 2 * FRESH;
 
 /**
- * ms by which a number of permits that the lock was told before has to be later than the one there: an attempt that was
- * longer on its way than the first one must not make it count in place of one that was given a little later.
+ * ms; a number of permits that was reported before replaces the stored one only if it is newer by this much. Else a slow
+ * repeat could undo a number that was given later.
  */
 const SURELY_LATER = 1_000;
 
