@@ -11,16 +11,13 @@ import { nameOf, type Scenario, scenarios } from './scenarios';
 
 /**
  * What was measured is kept in docs/benchmarks.json: every candidate, every figure, with its range, and when. The tables
- * of docs/trust.md, README.md and docs/architecture.md are made of that file and show the medians that somebody may want
- * to read.
+ * of docs/trust.md and README.md are made of that file and show the medians that somebody may want to read.
  */
 
 const DOCS = join(__dirname, '..', '..', 'docs');
 const DATA = join(DOCS, 'benchmarks.json');
 const PAGE = join(DOCS, 'trust.md');
 const README = join(DOCS, '..', 'README.md');
-/** For those who work on the speed. */
-const ARCHITECTURE = join(DOCS, 'architecture.md');
 
 interface Measured {
   /** When and where, and how many rounds. */
@@ -49,14 +46,10 @@ export function writePage(results: readonly ScenarioResult[], measured: string):
     data.scenarios[nameOf(scenario)] = { measured, remarks: remarks(rows), figures: measuresOf(rows) };
   }
   writeFileSync(DATA, textOf(data));
-  const page = readFileSync(PAGE, 'utf8');
-  const growth = growthSection(data);
-  const withFigures = withSection(page, figuresSection(data));
-  writeFileSync(PAGE, growth === undefined ? withFigures : withSection(withFigures, growth));
-  writeFileSync(
-    ARCHITECTURE,
-    withSection(readFileSync(ARCHITECTURE, 'utf8'), goalsSection(data), /^## Why goals of speed are missed$/m),
-  );
+  let page = readFileSync(PAGE, 'utf8');
+  for (const section of [figuresSection(data), growthSection(data), goalsSection(data)])
+    if (section !== undefined) page = withSection(page, section, /^### Goals$|^### Why goals are missed$/m);
+  writeFileSync(PAGE, page);
   writeFileSync(README, withReadmeTable(readFileSync(README, 'utf8'), data));
 }
 
@@ -153,18 +146,25 @@ function measuredLines({ scenarios: all }: Data, ids: ReadonlySet<string>): stri
   });
 }
 
-/** Each goal of what was measured. */
-function goalsSection({ scenarios: all }: Data): string {
+/** The goals of what was measured that one of our types misses: a row for all types that have the same one. */
+export function goalsSection({ scenarios: all }: Pick<Data, 'scenarios'>): string {
   const goals = scenarios.flatMap((one) => judged(one, all[nameOf(one)]?.figures ?? {}));
-  const rows = goals.map(({ scenario, candidate, metric, wanted, value, isMet }) => {
-    return [`**${scenario}**`, candidate, metric, wanted, isMet ? figure(value) : `**${figure(value)}**`];
-  });
+  const titles = OURS.map((name) => candidateNamed(name).title);
+  const rows = new Map<string, string[]>();
+  for (const { scenario, candidate, metric, wanted, value, isMet } of goals) {
+    const column = titles.indexOf(candidate);
+    const what = column < 0 ? `${candidate.replace('ours: ', '')}: ${metric}` : metric;
+    const id = [scenario, what, wanted].join();
+    const row = rows.get(id) ?? [`**${scenario}**`, what, wanted, ...OURS.map(() => '–')];
+    row[3 + Math.max(column, 0)] = isMet ? figure(value) : `**${figure(value)}**`;
+    rows.set(id, row);
+  }
   const missed = goals.filter(({ isMet }) => !isMet).length;
-  const said = `By \`npm run bench -- --page\`: medians, and what was measured in [trust](trust.md#benchmarks). ${missed} of ${goals.length} are missed, in bold.`;
+  const missedRows = [...rows.values()].filter((row) => row.some((cell, i) => i > 2 && cell.startsWith('**')));
   return [
-    '## Goals of speed',
-    said,
-    markdownTable(['', '', '', 'goal', 'measured'], rows, (column) => column > 2),
+    '### Goals',
+    `${missed} of ${goals.length} goals of speed are missed, in bold.`,
+    markdownTable(['', '', 'goal', ...OURS], missedRows, (column) => column > 1),
   ].join('\n\n');
 }
 
