@@ -99,7 +99,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/sharing:POLLED_SLICE_INTERVALS': 'unit/sharing',
   'kinds/common/sharing:SHORT_SLICE': 'unit/sharing',
   'kinds/common/sharing:SLICE': 'unit/sharing',
-  'kinds/common/sharing:STEPS_FOR_SHORT_TURNS': 'unit/sharing',
+  'kinds/common/sharing:STEPS_FOR_SHORT_SLICES': 'unit/sharing',
   'kinds/common/sharing:TIMER_EARLY': 'unit/sharing',
   'kinds/common/sharing:UNCOUNTED_OTHERS': 'unit/sharing',
   'kinds/common/waiting:LONGEST_SLEEP': 'unit/waiting',

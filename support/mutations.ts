@@ -675,7 +675,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [['next?.goesOnWith(asked)) this.#asked = undefined;', 'next?.goesOnWith(asked)) void asked;']],
+    replacements: [['next?.goesOnWith(claim)) this.#claim = undefined;', 'next?.goesOnWith(claim)) void claim;']],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',
@@ -717,7 +717,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['fair'],
     replacements: [
       [
-        'if (this.#mayBeOutdated(grant.sentAt ?? asked.hold.sentAt, this.#lock.names.lock)) {',
+        'if (this.#mayBeOutdated(grant.sentAt ?? claim.hold.sentAt, this.#lock.names.lock)) {',
         'if (this.#repetitions < 0) {',
       ],
     ],
@@ -730,7 +730,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['if (!this.#mayBeOutdated(asked.hold.sentAt)) return answer;', 'return answer;']],
+    replacements: [['if (!this.#mayBeOutdated(claim.hold.sentAt)) return answer;', 'return answer;']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
@@ -752,7 +752,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'ticket-used-again': {
     finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [['this.#asked = question.reply = undefined;', 'question.reply = undefined;']],
+    replacements: [['this.#claim = question.reply = undefined;', 'question.reply = undefined;']],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { integer, sample } from 'fast-check';
 import { backgroundPause, clock, MAX_DELAY, Timer, within } from '../../lib/internal/clock';
-import { SharedTimer, TimeHeap, WakeTimer } from '../../lib/internal/timers';
+import { TimeHeap, TimerForMany, WakeTimer } from '../../lib/internal/timers';
 import { FakeClock } from '../support/fake-clock';
 
 describe('Timer', () => {
@@ -50,11 +50,11 @@ describe('Timer', () => {
 
 describe('A shared timer', () => {
   const time = FakeClock.install();
-  let timer: SharedTimer;
+  let timer: TimerForMany;
   let calls: string[];
 
   beforeEach(() => {
-    timer = new SharedTimer();
+    timer = new TimerForMany();
     calls = [];
   });
 
@@ -154,7 +154,7 @@ describe('A timer that rests', () => {
   });
 
   it('A shared timer without calls to make does not keep the process alive', () => {
-    const [timer, call, others] = [new SharedTimer(), () => undefined, timers()];
+    const [timer, call, others] = [new TimerForMany(), () => undefined, timers()];
     const another = (): void => undefined;
     for (const one of [call, another]) timer.schedule(one, clock.now() + 60_000);
     timer.cancel(another);

@@ -53,7 +53,7 @@ const { become } = STATES;
 type CallState = keyof typeof STATES.following;
 
 /** What this process has asked Redis for. If its caller leaves, the next caller may continue with it. */
-interface Asked {
+interface Claim {
   /** What the attempts ask for, and may leave in Redis. */
   readonly hold: Hold;
   /** The last attempt. */
@@ -127,8 +127,8 @@ export class Call {
   readonly #protocol: LockProtocol;
   #state: CallState = 'in line';
   #turn: Turn | undefined;
-  /** What this call has asked for, or a call before that left it to this one. `undefined`: nothing was asked. */
-  #asked: Asked | undefined;
+  /** That of this call, or of a call before, which left it to this one. `undefined`: nothing was asked for. */
+  #claim: Claim | undefined;
   /** The next attempt has this long to be answered; `undefined`: as a first one. */
   #timeout: number | undefined;
   /** A lease that came from another caller of this process while this one waited for Redis. */
@@ -191,7 +191,7 @@ export class Call {
       if (this.#received !== undefined) return this.#received;
       wait.throwIfInterrupted();
       if (entry !== undefined && grant !== undefined) {
-        const lease = lock.acquired((this.#asked as Asked).hold, grant, this.request, entry);
+        const lease = lock.acquired((this.#claim as Claim).hold, grant, this.request, entry);
         this.#state = become.served(this.#state);
         return lease;
       }
@@ -213,7 +213,7 @@ export class Call {
    */
   exchange(ended: RedisLease, limit: number): Promise<Released> {
     const protocol = this.#protocol;
-    const { hold, question } = this.#toAsk();
+    const { hold, question } = this.#nextClaim();
     this.#state = become.asking(this.#state);
     const exchange = (protocol as Required<LockProtocol>).exchange(ended.owner, hold, limit, ended.hold.keep);
     const attempt = exchange.then(({ answer }) => {
@@ -239,21 +239,21 @@ export class Call {
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
-    const asked = this.#asked;
-    if (asked !== undefined && next?.goesOnWith(asked)) this.#asked = undefined;
-    else if (asked !== undefined) this.#protocol.availability.withdraw(asked.question);
+    const claim = this.#claim;
+    if (claim !== undefined && next?.goesOnWith(claim)) this.#claim = undefined;
+    else if (claim !== undefined) this.#protocol.availability.withdraw(claim.question);
     this.#abandon('served');
   }
 
-  /** Takes over what the call before has asked for. False: that is something else, or has no answer to wait for. */
-  private goesOnWith(asked: Asked): boolean {
+  /** Takes over the claim of the call before. False: that is for something else, or has no answer to wait for. */
+  private goesOnWith(claim: Claim): boolean {
     const { request } = this;
-    const { question, refusal } = asked;
-    const { leastLife, permits, ttl, waits } = asked.hold;
+    const { question, refusal } = claim;
+    const { leastLife, permits, ttl, waits } = claim.hold;
     const isSame = Math.ceil(this.#ttl) === ttl && request.minHold === leastLife && request.permits === permits;
     const reply = question.reply ?? (refusal && Promise.resolve(refusal));
     if (reply === undefined || !waits || !isSame) return false;
-    this.#asked = asked;
+    this.#claim = claim;
     // The attempt has the time of the call before, and this one may have less.
     question.reply = answered(reply, this.#firstTimeout());
     this.#state = become.asking(this.#state);
@@ -262,12 +262,12 @@ export class Call {
 
   /** Another owner had the lock, as Redis answered last. */
   get wasRefused(): boolean {
-    return this.#asked?.refusal !== undefined;
+    return this.#claim?.refusal !== undefined;
   }
 
   /** What it sent is not answered yet. */
   get isAttempting(): boolean {
-    return this.#asked?.question.reply !== undefined;
+    return this.#claim?.question.reply !== undefined;
   }
 
   /** Attempts until the lock is granted; `undefined`: the wait is over while another owner holds it, or is before it. */
@@ -291,19 +291,19 @@ export class Call {
             this.#timeout = Math.min(this.#timeout, Math.max(wait.remaining, this.#leastTimeout));
         }
       }
-      const attempt = this.#asked?.question.reply ?? this.#send();
-      const asked = this.#asked as Asked;
-      const { question } = asked;
+      const attempt = this.#claim?.question.reply ?? this.#send();
+      const claim = this.#claim as Claim;
+      const { question } = claim;
       let answer: Grant | Refusal | undefined;
       try {
         // The caller of a shared lock may get a hold of this process meanwhile.
         const mayReceive = this.#lock.isShared && this.#mayQueue;
         answer = await (mayReceive ? this.#asleep(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
         if (this.#received !== undefined) return undefined;
-        asked.hold.attempts.answered();
+        claim.hold.attempts.answered();
         if (answer.granted && answer.until <= clock.now()) {
           // The key has to be released, as what an attempt without an answer may have left.
-          throw new LateGrantError(asked.hold.ttl);
+          throw new LateGrantError(claim.hold.ttl);
         }
         availability.answered(question.sentAt);
       } catch (error) {
@@ -312,30 +312,30 @@ export class Call {
           availability.answered(question.sentAt);
           return undefined;
         }
-        await this.#failed(error, asked, attempt);
+        await this.#failed(error, claim, attempt);
       } finally {
         // Else the next call goes on with it.
         if (question.reply === attempt) question.reply = undefined;
       }
       if (answer?.granted) {
         this.#state = become.granted(this.#state);
-        if (!this.#mayBeOutdated(asked.hold.sentAt)) return answer;
-        await this.#pauseBeforeRepetition(asked.hold, attempt);
+        if (!this.#mayBeOutdated(claim.hold.sentAt)) return answer;
+        await this.#pauseBeforeRepetition(claim.hold, attempt);
         continue;
       }
       wait.throwIfInterrupted();
-      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, asked);
+      const grant = answer === undefined ? await this.#backOff() : await this.#waitForRelease(answer, claim);
       if (this.#received !== undefined) return undefined;
       if (grant !== undefined) {
-        if (this.#mayBeOutdated(grant.sentAt ?? asked.hold.sentAt, this.#lock.names.lock)) {
-          await this.#pauseBeforeRepetition(asked.hold, Promise.resolve());
+        if (this.#mayBeOutdated(grant.sentAt ?? claim.hold.sentAt, this.#lock.names.lock)) {
+          await this.#pauseBeforeRepetition(claim.hold, Promise.resolve());
           continue;
         }
         if (wait.trace !== undefined) wait.trace.isHandedOver = true;
         return grant;
       }
       if (wait.remaining === 0) {
-        this.#assertContended(asked);
+        this.#assertContended(claim);
         return undefined;
       }
       this.#timeout = wait.remaining;
@@ -345,7 +345,7 @@ export class Call {
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
   #send(): Promise<Grant | Refusal> {
     const wait = this.wait;
-    const { hold, question } = this.#toAsk();
+    const { hold, question } = this.#nextClaim();
     const { unavailableAfter } = this.#lock.services.settings;
     // A call that was made just now has seen no silence.
     const isNew = hold.sentAt - wait.calledAt < 1;
@@ -358,22 +358,22 @@ export class Call {
     return question.reply;
   }
 
-  /** What is asked for with the next attempt: all of a call's are for one hold. */
-  #toAsk(): Asked {
-    const before = this.#asked;
+  /** The claim of the next attempt: all of a call's are for one hold. */
+  #nextClaim(): Claim {
+    const before = this.#claim;
     const hold = before?.hold ?? this.#newHold();
     if (before?.hold.attempts.wereNeverInDoubt) hold.renameTo(this.#newOwner());
     hold.stamp();
     hold.since = this.wait.startedAt;
     const question = this.#protocol.availability.ask<Grant | Refusal>(hold.sentAt);
-    this.#asked = { hold, question, refusal: before?.refusal };
-    return this.#asked;
+    this.#claim = { hold, question, refusal: before?.refusal };
+    return this.#claim;
   }
 
   #newHold(): Hold {
     const { minHold, permits } = this.request;
-    const asked = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
-    return new Hold(this.#newOwner(), asked, this.#lock.services.connection, this.#protocol);
+    const terms = { ttl: this.#ttl, minHold, permits, waits: !this.wait.isSingleAttempt && this.#mayQueue };
+    return new Hold(this.#newOwner(), terms, this.#lock.services.connection, this.#protocol);
   }
 
   #newOwner(): string {
@@ -384,8 +384,8 @@ export class Call {
   }
 
   /** An attempt failed, or the caller left it. Throws the caller's error, unless it failed in a way that may pass. */
-  async #failed(error: unknown, asked: Asked, attempt: Promise<unknown>): Promise<void> {
-    const { hold, question } = asked;
+  async #failed(error: unknown, claim: Claim, attempt: Promise<unknown>): Promise<void> {
+    const { hold, question } = claim;
     const wait = this.wait;
     const { availability } = this.#protocol;
     if (wait.isInterrupted) {
@@ -438,17 +438,17 @@ export class Call {
   }
 
   /** Resolves to the lock itself where it was handed over. */
-  async #waitForRelease(refusal: Refusal, asked: Asked): Promise<Grant | undefined> {
+  async #waitForRelease(refusal: Refusal, claim: Claim): Promise<Grant | undefined> {
     const wait = this.wait;
     this.#backoff?.reset();
-    asked.refusal = refusal;
+    claim.refusal = refusal;
     // Another owner has the lock, unless it is the grant that was not given back.
     if (this.#notReplicated?.isGivenBack) this.#notReplicated = undefined;
     this.#noteWaiting('remote');
     this.#protocol.availability.refused(clock.now(), refusal.remaining, refusal.owner);
     if (wait.remaining === 0) return undefined;
     this.#state = become.asleep(this.#state);
-    const result = await this.#asleep(this.#protocol.wait(asked.hold, refusal, wait));
+    const result = await this.#asleep(this.#protocol.wait(claim.hold, refusal, wait));
     if (this.#received !== undefined || !result.granted || result.until <= clock.now()) return undefined;
     this.#state = become.granted(this.#state);
     // A message granted it: the answer to a poll that was asked before may never come.
@@ -513,7 +513,7 @@ export class Call {
     const question = this.#protocol.availability.ask<GivenBack>(askedAt);
     question.reply = givingBack.within(limit, hold);
     const { outcome } = await wait.unlessAborted(question.reply);
-    this.#asked = question.reply = undefined;
+    this.#claim = question.reply = undefined;
     if (outcome !== 'failed') {
       this.#protocol.availability.answered(askedAt);
       missing.isGivenBack = true;
@@ -527,7 +527,7 @@ export class Call {
    * The wait is over. Throws unless it ended with contention. After a refusal, a last attempt without an answer is not
    * silence: it had little time.
    */
-  #assertContended({ refusal }: Asked): void {
+  #assertContended({ refusal }: Claim): void {
     const { availability } = this.#protocol;
     const notReplicated = this.#notReplicated?.error;
     if (notReplicated !== undefined) throw cannotAcquire(this.wait.key, notReplicated.message, notReplicated);
@@ -539,8 +539,8 @@ export class Call {
   #abandon(end: 'served' | 'gone'): void {
     const isGranted = this.#state === 'granted';
     this.#state = become[end](this.#state);
-    if (this.#asked !== undefined) {
-      const { hold, question } = this.#asked;
+    if (this.#claim !== undefined) {
+      const { hold, question } = this.#claim;
       // An exchange was sent before this call could notice that it was interrupted.
       if (question.reply !== undefined) hold.attempts.doubt(question.reply);
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);

@@ -1,6 +1,6 @@
 import { clock, inBackground, pause } from '../internal/clock';
 import { States } from '../internal/states';
-import { BackgroundPauses, Backoff, SharedTimer } from '../internal/timers';
+import { BackgroundPauses, Backoff, TimerForMany } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { answerOf, causeOf, isClientClosed, isErrorReply, isFinal, messageOf, reasonOf } from '../redis/failure';
 import type { Hold } from './hold';
@@ -51,7 +51,7 @@ export class GivingBack {
   readonly connection: Connection;
   readonly commandTimeout: number;
   /** One for all: their removals go to Redis together. */
-  readonly timer = new SharedTimer(false);
+  readonly timer = new TimerForMany(false);
   readonly #pauses = new BackgroundPauses();
   readonly #followUps = new Map<Hold, FollowUp>();
 

@@ -43,7 +43,7 @@ export function lossError(
 function explained(how: LossDetails['how'], ttl: number, cause: unknown): string {
   if (how === 'ttl over')
     return `its ttl of ${ttl} ms was over, and it was not to be renewed: see \`renew\` and \`maxHold\``;
-  // Who gives seconds loses a lease at once, and wonders.
+  // A caller that gives seconds in place of ms loses a lease at once, and wonders.
   const short = ttl < SHORT ? `; its ttl was ${ttl} ms` : '';
   if (how === 'not asked') {
     return `it was not renewed in time: this process stood still, or its event loop was blocked${short}`;

@@ -1,5 +1,5 @@
 import { clock } from '../internal/clock';
-import { SharedTimer } from '../internal/timers';
+import { TimerForMany } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { CONNECTS_WITHIN } from '../redis/silence-times';
 import { noAnswer } from './availability';
@@ -14,7 +14,7 @@ const INTERVAL = 25;
  */
 export class Unconnected {
   readonly #connection: Connection;
-  readonly #timer = new SharedTimer(false);
+  readonly #timer = new TimerForMany(false);
 
   constructor(connection: Connection) {
     this.#connection = connection;

@@ -27,7 +27,7 @@ export class Watchdog implements WatchdogOfHold {
   #leastDrift = Number.POSITIVE_INFINITY;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
   #askedAt = Number.NEGATIVE_INFINITY;
-  /** When all holds were to be asked about: who is about to get one then gets none that was confirmed before. */
+  /** When all holds were to be asked about: a hold that was confirmed before then is not passed on. */
   askedAboutAllAt = Number.NEGATIVE_INFINITY;
 
   /** `onOverdue` is called when a renewal of a hold that is overdue has failed. */

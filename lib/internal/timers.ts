@@ -60,7 +60,7 @@ export const TOGETHER = 20;
  * One timer for many calls. Those that are due at about the same time are made together, so that what they send goes to
  * Redis together. Each with a timer of its own, it would go one by one.
  */
-export class SharedTimer {
+export class TimerForMany {
   readonly #due = new Map<() => void, number>();
   readonly #timer: WakeTimer;
 

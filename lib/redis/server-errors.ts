@@ -33,7 +33,7 @@ const ERRORS = {
   outOfMemory: { code: 'OOM' },
   // A cluster.
   clusterDown: { code: 'CLUSTERDOWN', passes: true },
-  // What a script without keys is told in its place.
+  // The same, to a script without keys.
   clusterDownInScript: { text: /\bwhile the cluster is down/i, passes: true },
   tryAgain: { code: 'TRYAGAIN', passes: true },
   moved: {

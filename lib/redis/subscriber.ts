@@ -427,7 +427,7 @@ export class Subscriber {
     }
     for (const subscription of [...this.#subscriptions]) {
       void this.#end(subscription);
-      // Who is woken may subscribe at once: the channel was found to be idle before that.
+      // A caller that is woken may subscribe at once: the channel was found to be idle before that.
       if (!this.#isClosed) void Promise.resolve().then(() => subscription.wake());
     }
   }

@@ -230,7 +230,7 @@ export abstract class PlacedChannels extends Channels {
       if (channel.place !== place) return;
       // What server or client refuse is about this channel only. Otherwise the connection has failed, for all of its channels.
       if (!isServerAnswer(error) && !(error instanceof TypeError)) this.#lost(place);
-      // Who listens to one that was subscribed relies on it.
+      // A listener of a channel that was subscribed relies on it.
       if (!channel.wasConfirmed && this.isRefused(error)) await this.drop(channel, error);
       else {
         channel.place = undefined;

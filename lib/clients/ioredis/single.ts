@@ -221,7 +221,7 @@ export class OwnConnection extends Channels {
     } catch (error) {
       // If it failed with its connection: again on the next one.
       if (!isServerAnswer(error)) return;
-      // Who listens to one that was subscribed relies on it, as long as the connection is open.
+      // A listener of a channel that was subscribed relies on it, as long as the connection is open.
       if (channel.wasConfirmed) this.destroy();
       else await this.drop(channel, error);
     }

@@ -113,7 +113,7 @@ class ContendedProtocol implements LockProtocol {
         const answeredAt = sentAt + answer.roundTrip;
         this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
         const sharing = this.#areHeard ? this.#lazySharing : this.#sharing;
-        // What is kept, or detached, is no turn of another owner.
+        // What is kept, or detached, is no slice of another owner.
         sharing?.refused(answer.owner && holderOf(answer.owner), answeredAt);
       }
       return answer;

@@ -47,7 +47,7 @@ const LONGEST_POLLED_SLICE = 4;
  */
 const SHORT_SLICE = 1.2;
 
-/** Who has missed turns polls up to this many times as often, and who holds other locks while it waits, at once. */
+/** A process that missed slices polls up to this many times as often; one that holds other locks while it waits, at once. */
 const FASTEST_POLLING = 8;
 
 /**
@@ -73,12 +73,12 @@ export class TimeSlice {
   #standBackUntil = 0;
   /** The lock was released at the end of a slice, and no attempt was refused since. */
   #isUncontested = false;
-  /** Who had it last, as far as this process knows; and when it knew. */
+  /** The last owner that this process knows of; and when it knew. */
   #holder: string | undefined;
   #seenAt = 0;
-  #missedTurns = 0;
-  /** This process had missed several turns before its last slice. */
-  #sharedWithSeveral = false;
+  #missedSlices = 0;
+  /** Several other processes had slices before the last one of this process. */
+  #wereSeveral = false;
 
   /** In ms. `handOver`: the length of each slice. */
   constructor(idleBetweenTries: number, handOver?: number) {
@@ -91,7 +91,9 @@ export class TimeSlice {
 
   /** ms until the next attempt of a process that waits. `holdsOthers`: as in `Wait`. */
   pollingInterval(holdsOthers: boolean): number {
-    return this.#idleBetweenTries / (holdsOthers ? FASTEST_POLLING : Math.min(2 ** this.#missedTurns, FASTEST_POLLING));
+    return (
+      this.#idleBetweenTries / (holdsOthers ? FASTEST_POLLING : Math.min(2 ** this.#missedSlices, FASTEST_POLLING))
+    );
   }
 
   /** This process acquired the lock from Redis at this time: a slice begins. */
@@ -99,16 +101,16 @@ export class TimeSlice {
     this.#slice = this.#handOver ?? this.#nextSlice(sentAt);
     this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
     this.#isUncontested = false;
-    this.#missedTurns = 0;
+    this.#missedSlices = 0;
     this.#sees(undefined, sentAt);
   }
 
   #nextSlice(sentAt: number): number {
     const sincePause = sentAt - this.#standBackUntil;
     const isRecent = this.#hasLooked(sentAt);
-    const areSeveral = isRecent && this.#missedTurns > 1;
-    const isShort = areSeveral || (isRecent && this.#sharedWithSeveral);
-    this.#sharedWithSeveral = areSeveral;
+    const areSeveral = isRecent && this.#missedSlices > 1;
+    const isShort = areSeveral || (isRecent && this.#wereSeveral);
+    this.#wereSeveral = areSeveral;
     // Without a whole pause before it, or long after one, nothing is known of others.
     if (this.#isUncontested && sincePause >= -TIMER_EARLY && sincePause < POLLED_SLICE) {
       return Math.min(2 * this.#slice, LONGEST_POLLED_SLICE * this.#usualSlice);
@@ -125,8 +127,8 @@ export class TimeSlice {
   refused(owner: string | undefined, now: number): void {
     this.#isUncontested = false;
     const isKnown = this.#holder !== undefined && this.#hasLooked(now);
-    if (!isKnown) this.#missedTurns = 0;
-    else if (owner !== this.#holder) this.#missedTurns++;
+    if (!isKnown) this.#missedSlices = 0;
+    else if (owner !== this.#holder) this.#missedSlices++;
     this.#sees(owner, now);
   }
 
@@ -137,7 +139,7 @@ export class TimeSlice {
     this.#sees('this process', answeredAt);
   }
 
-  /** Long after the last look nothing is known of the turns in between, since nobody here waited. */
+  /** Long after the last look nothing is known of the slices in between, since nobody here waited. */
   #hasLooked(now: number): boolean {
     return now - this.#seenAt <= 3 * this.#idleBetweenTries;
   }
@@ -160,8 +162,8 @@ const SLICE = 50;
 const LEAST_STEP = 2;
 const LONGEST_STEP = 20;
 
-/** After a slice, the steps that go to those whose turns are short; and the others whose time that is, where unknown. */
-const STEPS_FOR_SHORT_TURNS = 2;
+/** After a slice, the steps left to others whose slices are short; and how many others there are, where that is unknown. */
+const STEPS_FOR_SHORT_SLICES = 2;
 const UNCOUNTED_OTHERS = 2;
 
 /** ms; a process stands back for this long at most. */
@@ -180,7 +182,7 @@ const MEMORY = 1_000;
  * whose last release is the oldest tries first.
  *
  * Java gives the lock up after each section, and reacts to a message later than Node. So after a slice, a process leaves
- * some steps at each release until each of the others may have had a slice: in one or in many short turns.
+ * some steps at each release until each of the others may have had as much: in one slice, or in many short ones.
  */
 export class YieldToListeners {
   readonly #slice: number;
@@ -234,7 +236,7 @@ export class YieldToListeners {
     if (release === undefined || now - release.sentAt >= MEMORY) return 0;
     const isTimeOfOthers = now - release.answeredAt < this.#timeOfOthers(release);
     const ahead = release.others + 1 - ((waiting?.hints ?? 0) - release.hintsBefore);
-    const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_TURNS : 0);
+    const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_SLICES : 0);
     const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
     const since = Math.max(release.answeredAt, waiting?.hintedAt ?? 0);
     const forListeners = Math.min(steps * step, LONGEST_STAND_BACK) - (now - since);

@@ -22,7 +22,7 @@ const SLEEPS_KEPT = 4;
  * replace that of a process which they do not reach.
  *
  * KEYS: mark
- * ARGV: who waits, ms between two polls where no message arrives, else 0, ms for which the mark is kept
+ * ARGV: the waiter, ms between two polls where no message arrives, else 0, ms for which the mark is kept
  * Returns 1, or 0 where the mark is that of another process.
  */
 export const MARK = new LockScript(
@@ -36,7 +36,7 @@ return 1`,
 
 /**
  * The mark by which the process that has a lock finds that another one waits: a string beside the lock, in its hash slot,
- * "<who waits> <ms between two polls where no message arrives, else 0>". It ends by itself. A busy process also counts the
+ * "<waiter> <ms between two polls where no message arrives, else 0>". It ends by itself. A busy process also counts the
  * connections that listen. But these may listen at another server, or be gone: without the mark it would keep the lock.
  */
 export class WantedMark {

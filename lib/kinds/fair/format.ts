@@ -1,6 +1,6 @@
 import type { Ownership, Released } from '../../core/protocol';
 import { clock, reliableUntil } from '../../internal/clock';
-import { SharedTimer } from '../../internal/timers';
+import { TimerForMany } from '../../internal/timers';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
@@ -53,7 +53,7 @@ export class QueueReply {
 export class FairFormat extends SpringFormat {
   readonly parts: RegistryParts;
   readonly subscriber: Subscriber;
-  readonly pollTimer = new SharedTimer();
+  readonly pollTimer = new TimerForMany();
   /** ms; the longest time between two polls while messages reach this process. */
   readonly longestPollInterval: number;
   /** ms until a process that runs no script is taken for dead. */

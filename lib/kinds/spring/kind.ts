@@ -16,7 +16,7 @@ import { ScriptedFormat } from '../common/scripted-format';
 /**
  * Publishes the lock's name, or another message, on the lock's channel. ARGV[channel] is that of the registry; with one
  * more argument the name goes there too: of another message its readers would not know the lock.
- * Who listens there mostly waits for another lock: this process and one other count. See `OwnerFormat`.
+ * Listeners there mostly wait for another lock: this process and one other count. See `OwnerFormat`.
  */
 export const publish = (channel: number, message?: string) => `
 local heard = redis.pcall('PUBLISH', ARGV[${channel}] .. ':' .. KEYS[1], ${message === undefined ? 'KEYS[1]' : `'${message}'`})
