@@ -182,7 +182,7 @@ export class Call {
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
       }
       if (entry instanceof RedisLease) {
-        // What a call before has left to it is not needed.
+        // The claim that an earlier call left to this one is not needed.
         this.#abandon('served');
         return entry;
       }
@@ -234,8 +234,8 @@ export class Call {
   }
 
   /**
-   * A lease of this process ended, and this caller, which waited for Redis, has its hold. What it has sent is for `next`
-   * then, if that asks for the same: its attempt in flight or its position in the queue, with the last answer.
+   * A lease of this process ended, and this caller, which waited for Redis, gets its hold. Its claim goes to `next`, if
+   * that asks for the same: an attempt in flight or a position in the queue, with the last answer.
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     this.#received = lease;
@@ -314,7 +314,7 @@ export class Call {
         }
         await this.#failed(error, claim, attempt);
       } finally {
-        // Else the next call goes on with it.
+        // Else the next call would take over an attempt that has ended.
         if (question.reply === attempt) question.reply = undefined;
       }
       if (answer?.granted) {
@@ -417,15 +417,15 @@ export class Call {
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
-  /** What `Connection.mayBeOutdated` says of a grant, as long as this call has not asked once more too often. */
+  /** Whether a grant is to be requested once more: see `Connection.mayBeOutdated`. Not more than `MOST_REPETITIONS` times. */
   #mayBeOutdated(sentAt: number, lockName?: string): boolean {
     const { connection } = this.#lock.services;
     return this.#repetitions < MOST_REPETITIONS && connection.mayBeOutdated(sentAt, lockName);
   }
 
   /**
-   * A grant came after a silence: it is requested once more, by a second attempt with the same ticket. Only a server that
-   * is still the master grants it again. The server may have been frozen in the meantime, or the next one.
+   * A grant came after a silence, in which its server may have been frozen and replaced. The grant is requested once more,
+   * by a second attempt with the same ticket: only a server that is still the master grants it again.
    */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<void> {
     this.#state = become.asleep(this.#state);

@@ -34,7 +34,7 @@ export class Availability {
     return question;
   }
 
-  /** What the last question is answered with, if it is in flight. */
+  /** The answer to the last question, while it is in flight. */
   get inFlight(): Promise<unknown> | undefined {
     return this.#last?.reply;
   }

@@ -32,7 +32,7 @@ export interface LeaseOfHold {
   renewed(): void;
   /** Called once: the hold is lost. */
   lost(reason: LockLostReason): void;
-  /** Where there are several leases: ends those whose own ttl is over. False: all of them are, or there is one only. */
+  /** With several leases: ends those whose own ttl is over. Returns false if none is left, or if there is one only. */
   endSome?(now: number): boolean;
   /** The shortest ttl of those that are renewed, where there are several leases: it is renewed at each third of that. */
   readonly renewedTtl?: number;
@@ -129,7 +129,7 @@ export class Hold implements HoldOfProtocol, Timed {
   keyUntil = 0;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl = true;
-  /** The lock stays taken until this time, though it is unlocked; and the same in ms from the acquisition on, if it began then. */
+  /** Its `minHold`: until when the lock stays taken though it is unlocked; and the same in ms, if it began with the grant. */
   #minHoldUntil = 0;
   #minHold = 0;
 
@@ -245,7 +245,7 @@ export class Hold implements HoldOfProtocol, Timed {
     this.lease = undefined;
   }
 
-  /** Nobody here is to have it any more. False: it was given up before, as by another reader that was in with it. */
+  /** Gives the hold up: no caller here gets it any more. Returns false if it was given up before, as by another reader. */
   giveUp(): boolean {
     if (this.#state === 'given up') return false;
     this.#state = become['given up'](this.#state);

@@ -232,7 +232,7 @@ export interface LockSharing {
  */
 export interface LockProtocol extends LockFormat, LockSharing {
   readonly availability: Availability;
-  /** Another object is made for the same lock: this one only gives back, and leaves all that it hears to the other. */
+  /** Another object replaces this one. From now on this one only gives back its own grants, and ignores all other messages. */
   retire?(): void;
   /** The hold of this process, set by its `RedisLock`: a message may be about it. */
   holder?: HoldOfProtocol | undefined;

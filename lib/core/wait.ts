@@ -66,12 +66,12 @@ export class Step<T> {
   }
 }
 
-/** When the call was made that what is called now is a part of: on the monotonic clock. */
+/** When the outer call was made that the present one is a part of: on the monotonic clock. */
 let callAround: number | undefined;
 
 /**
- * Makes a call that is a part of another one, and has its public options only. How long Redis has been silent is counted
- * from that one: else a call of several parts would wait for a silent Redis once for each of them.
+ * Makes a call that is a part of an outer one, with public options only. A silence of Redis is counted from the outer
+ * call: else a call of several parts would wait for a silent Redis once for each of them.
  */
 export function asPartOf<T>(whole: Pick<Wait, 'calledAt'>, call: () => T): T {
   const before = callAround;
@@ -134,7 +134,7 @@ export class Wait implements Linked<Wait> {
     if (signal !== undefined) listen(signal, this);
   }
 
-  /** ms; 0 when the time is over. A wait without an end saves the look at the clock, which a hand-over would feel. */
+  /** ms; 0 when the time is over. A wait without an end does not read the clock: that would slow down a hand-over. */
   get remaining(): number {
     return this.endsAt === Number.POSITIVE_INFINITY ? this.endsAt : Math.max(0, this.endsAt - clock.now());
   }

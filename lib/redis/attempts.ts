@@ -26,12 +26,12 @@ export class Attempts {
   /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
   reachedRedis = false;
   /**
-   * An attempt may be executed later, and nothing will tell: its connection was lost before Redis answered, though its
-   * client may have sent it again.
+   * An attempt may still be executed, and no answer will show it: its connection was lost before Redis answered, though
+   * the client may have sent it again.
    */
   lostTrack = false;
 
-  /** A try to give back what the attempts have was not answered, or may have stopped half-way: it may have done so. */
+  /** A release was not answered, or may have stopped half-way: it may have been executed. */
   mayBeGivenBack = false;
 
   constructor(connection: Connection) {
@@ -45,7 +45,7 @@ export class Attempts {
     this.#wasClientClosed = this.#connection.isClientClosed;
   }
 
-  /** What is sent next goes over the connection of now. Where another one is there before its answer, see `wasDisrupted`. */
+  /** The next command goes over the present connection. If that one is lost before the answer, see `wasDisrupted`. */
   noteConnection(): void {
     this.#disruptions = this.#connection.disruptions;
   }

@@ -10,7 +10,7 @@ const MOST = 200;
 /** ms after which what is over is dropped. */
 const TICK = 1_000;
 
-/** ms; one more call goes out, first after `TICK`: the client may have found another way for those that come now. */
+/** ms; the longest pause between two probes. A probe is one call of those held back: the client may have a new connection. */
 const LONGEST_PAUSE = 5_000;
 
 /** A call that may be held back. */

@@ -229,9 +229,9 @@ export class Redis implements Connection {
   }
 
   /**
-   * Learns what class the client's errors have that are answers of the server, by the answer to a digest that no script has.
-   * Waits for that no longer than `timeout` ms. For the first error of a script's own: its text says nothing, and
-   * the server may have known all scripts.
+   * Learns the class that the client gives to errors of the server, by asking for a digest that no script has. Waits no
+   * longer than `timeout` ms. Needed for the first error that a script raises by itself: its text says nothing, and the
+   * server may never have answered NOSCRIPT.
    */
   async learnErrorReplies(key: string, timeout: number): Promise<void> {
     try {

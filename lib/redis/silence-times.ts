@@ -3,26 +3,29 @@
  * ms. `commandTimeout` (5 s), after which a single command is given up, lies between the last two.
  */
 
-/** A server that wakes up may answer as a master for this long, though it was replaced: a late grant is then requested again. */
+/**
+ * A server that wakes up may answer as a master for this long, though it was replaced. A late grant is requested again
+ * after that.
+ */
 export const LEARNS_REPLACEMENT = 120;
 
-/** From here on a wait that ends is ended by silence, and not by contention. A healthy server takes far less. */
+/** A wait that ends after this much silence ends with an error, and not with contention. A healthy server takes far less. */
 export const SILENT = 250;
 
-/** How long a single attempt waits for a client without a connection. The same time: both callers learn that Redis is away. */
+/** A single attempt waits this long for a client without a connection: as long as for an answer. */
 export const CONNECTS_WITHIN = SILENT;
 
 /**
- * From here on a server may have been frozen and replaced: grants are requested again, and calls are held back. Above
- * `SILENT`, as it costs further commands.
+ * A server that was silent for longer may have been frozen and replaced: its grants are requested again, and further
+ * calls are held back. Longer than `SILENT`, as requesting again costs commands.
  */
 export const MAYBE_REPLACED_AFTER = 500;
 
-/** From here on the application is warned (REDIS_SILENT). Before `unavailableAfter`: the warning explains the errors that follow. */
+/** The application is warned (REDIS_SILENT). Before `unavailableAfter`: the warning explains the errors that follow. */
 export const WARNED_AFTER = 3_000;
 
-/** From here on the dashboard says that a server gives no answer. It asks for much at once, so it has more time than a lock. */
+/** The dashboard says that a server gives no answer. It asks for much at once, and has more time than a lock. */
 export const SHOWN_AFTER = 4_000;
 
-/** The default of `unavailableAfter`: calls that wait reject. Longer than a failover usually takes, so that they survive one. */
+/** The default of `unavailableAfter`: calls that wait reject. Longer than most failovers, so that waiters outlive one. */
 export const UNAVAILABLE_AFTER = 10_000;
