@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { Hold, type LeaseOfHold } from '../../lib/core/hold';
+import { Hold, type LeaseOfHold, type WatchdogOfHold } from '../../lib/core/hold';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
-import type { Watchdog } from '../../lib/core/watchdog';
 import { clock, drift } from '../../lib/internal/clock';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError, NOT_ASKED, NotSentError } from '../../lib/redis/failure';
@@ -45,12 +44,15 @@ const leaseOf = (other: Partial<LeaseOfHold> = {}): LeaseOfHold => ({
   ...other,
 });
 
-const WATCHDOG = {
+const WATCHDOG: WatchdogOfHold = {
+  askedAboutAllAt: 0,
   add: note('add'),
   moved: note('moved'),
   remove: note('remove'),
   renewed: note('answered'),
-} as unknown as Watchdog;
+  askAbout: note('ask'),
+  hurry: note('hurry'),
+};
 
 /** Granted now, for 3,000 ms, with this lease. */
 function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold {

@@ -4,12 +4,10 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LeaseEvalError, LockReleaseError, type ReleaseMessage } from '../../lib';
 import type { HeldResult } from '../../lib/core/backend';
 import { leaseText } from '../../lib/core/held-lease';
-import { Hold } from '../../lib/core/hold';
-import { RedisLease } from '../../lib/core/lease';
-import type { RedisLock } from '../../lib/core/lock';
+import { Hold, type WatchdogOfHold } from '../../lib/core/hold';
+import { type LockOfLease, RedisLease } from '../../lib/core/lease';
 import type { LockProtocol, Released, Travel } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
-import type { Watchdog } from '../../lib/core/watchdog';
 import type { Connection } from '../../lib/redis/connection';
 import { FakeClock } from '../support/fake-clock';
 
@@ -24,7 +22,7 @@ const note = (what: string) => (): void => void log.push(what);
 const detach = jest.fn<Travel['detach']>();
 const release = jest.fn<LockProtocol['release']>();
 const run = jest.fn<(...call: unknown[]) => Promise<HeldResult>>();
-const passOn = jest.fn<RedisLock['passOn']>();
+const passOn = jest.fn<LockOfLease['passOn']>();
 const within = jest.fn(async (..._: unknown[]): Promise<unknown> => ({ outcome: 'released' }));
 
 beforeEach(() => {
@@ -66,7 +64,7 @@ function leaseOf(options: Options = {}) {
     givingBack: { follow: ({ owner }: Hold) => log.push(`follow ${owner}`), within },
   };
   const names = { lock: 'orders:key' };
-  const lock = { key: 'key', services, names, passOn, leaseOver: note('over') } as unknown as RedisLock;
+  const lock = { key: 'key', services, names, passOn, leaseOver: note('over') } as unknown as LockOfLease;
   hold.stamp();
   if (token !== undefined) hold.receive({ fencingToken: token, moreTokens: 1 });
   const request = { ttl, renew, minHold, permits: 1 } as LockRequest;
@@ -74,7 +72,7 @@ function leaseOf(options: Options = {}) {
   const until = time.now + life;
   const grant = { granted: true, owner: 'me:1', until, fencingToken: token, drift: hold.drift } as const;
   const nothing = () => undefined;
-  const watchdog = { add: nothing, remove: nothing, moved: nothing, hurry: nothing } as unknown as Watchdog;
+  const watchdog = { add: nothing, remove: nothing, moved: nothing, hurry: nothing } as unknown as WatchdogOfHold;
   hold.granted(grant, lease, watchdog, time.now);
   if (minHold > 0) hold.holdAtLeast(minHold, true);
   log = [];

@@ -1,10 +1,9 @@
 import { expect, it, jest } from '@jest/globals';
 import type { SharedKind } from '../../lib/api/lock-types';
-import type { Hold, LeaseOfHold } from '../../lib/core/hold';
+import type { Hold, LeaseOfHold, WatchdogOfHold } from '../../lib/core/hold';
 import { Permits, type Refusal } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { Wait } from '../../lib/core/wait';
-import type { Watchdog } from '../../lib/core/watchdog';
 import { sharedBackend } from '../../lib/kinds/shared/kind';
 import { ENTER, memberHeld } from '../../lib/kinds/shared/scripts';
 import { LockNames } from '../../lib/redis/names';
@@ -48,7 +47,7 @@ const reply = (value: unknown) => {
 const protocolOf = (kind: SharedKind, options?: Options) => backendOf(options).open(kind, new LockNames('r', 'key'));
 type Protocol = ReturnType<typeof protocolOf>;
 
-const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as Watchdog;
+const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as WatchdogOfHold;
 
 /** A hold whose attempt is sent now. */
 const holdOf = (protocol: Protocol, owner = 'me:1', asked: Parameters<typeof fakeHold>[2] = {}): Hold =>

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { Hold } from '../../lib/core/hold';
-import { RedisLease } from '../../lib/core/lease';
-import type { RedisLock } from '../../lib/core/lock';
+import { type LockOfLease, RedisLease } from '../../lib/core/lease';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { isOverdue, Watchdog } from '../../lib/core/watchdog';
@@ -96,7 +95,7 @@ class NotedLease extends Hold {
         this.lostAt = clock.now();
         this.onLoss();
       },
-    } as unknown as RedisLock;
+    } as unknown as LockOfLease;
     const now = clock.now();
     const request = { ttl, renew: renewFor > 0, explicitTtl: true, minHold: 0, permits: 1 } as LockRequest;
     this.#lease = new RedisLease(lock, this, request, now, false);
