@@ -68,7 +68,7 @@ export async function startSentinel({
   const { host, port: masterPort } = master.address;
   const nodes = [master];
   for (let i = 0; i < replicas; i++) {
-    nodes.push(await Node.start('--replicaof', `${host} ${masterPort}`, ...settingsOfAll));
+    nodes.push(await Node.start('--replicaof', host, String(masterPort), ...settingsOfAll));
   }
   await until(async () => String(await master.send('INFO', 'replication')).split('state=online').length > replicas);
   const port = await freePort();

@@ -71,7 +71,7 @@ describePrivate('What a fair lock leaves behind', () => {
     const lease = await a.obtain(KEY).lock();
     const waiting = await fixture.enqueue([() => b.obtain(KEY).lock(), () => a.obtain(KEY).lock()]);
     const c = await fixture.process();
-    await fixture.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    await fixture.admin.configSet('maxmemory', '1');
     try {
       const refused = expect(c.obtain(KEY).lock({ waitTime: 5_000 })).rejects.toMatchObject({
         name: 'CannotAcquireLockError',

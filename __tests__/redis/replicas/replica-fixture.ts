@@ -25,7 +25,7 @@ export class ReplicaFixture {
     this.#link = await FaultyProxy.start(master.address);
     const { host, port } = this.#link.address as { host: string; port: number };
     this.#nodes = [master];
-    for (let i = 0; i < replicas; i++) this.#nodes.push(await Node.start('--replicaof', `${host} ${port}`));
+    for (let i = 0; i < replicas; i++) this.#nodes.push(await Node.start('--replicaof', host, String(port)));
     await this.follow();
   }
 
