@@ -14,6 +14,7 @@ import { describePrivate, installed, PrivateRedis } from '../support/private-red
 import { Program } from '../support/program';
 import { uniqueKey } from '../support/redis';
 import { untilQuiet } from '../support/server-load';
+import { itSince } from '../support/since';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -344,7 +345,7 @@ describePrivate('A cluster of ioredis', () => {
     },
   );
 
-  it('A cluster of ioredis subscribes again after its connection for messages was lost', async () => {
+  itSince('7.0')('A cluster of ioredis subscribes again after its connection for messages was lost', async () => {
     const options = { registryKey: uniqueKey(), lockType: 'fair', idleBetweenTries: NEVER / 10 } as const;
     const registry = new RedisLockRegistry(fromIoredis(instance), { ...options, commandTimeout: 60_000 });
     const name = `${options.registryKey}:key`;

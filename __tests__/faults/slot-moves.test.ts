@@ -3,6 +3,7 @@ import type { DistributedLock, Lease, LockRegistry } from '../../lib';
 import { startCluster } from '../support/cluster';
 import type { Node } from '../support/node';
 import { describePrivate, installed } from '../support/private-redis';
+import { HAS_SHARDED_CHANNELS } from '../support/since';
 import { createRegistry } from '../support/test-registry';
 import { until } from '../support/until';
 
@@ -73,7 +74,9 @@ describePrivate('a slot of a cluster moves while a lease in it ends', () => {
       await finish();
       expect(await unlocked).toBe('unlocked');
       await Promise.all(next);
-      expect(warnings.filter(({ code }) => code !== 'RELEASE_UNCERTAIN')).toEqual([]);
+      // Before Redis 7, waiters of a fair lock on a cluster poll.
+      const usual = HAS_SHARDED_CHANNELS ? ['RELEASE_UNCERTAIN'] : ['RELEASE_UNCERTAIN', 'SUBSCRIBER_UNAVAILABLE'];
+      expect(warnings.filter(({ code }) => !usual.includes(code))).toEqual([]);
       expect(lease.signal.aborted).toBe(false);
       for (const one of [client, other]) one.destroy();
     },

@@ -1,4 +1,5 @@
 import type { TestClient } from './redis';
+import { isSince } from './since';
 import { until } from './until';
 
 const SCRIPTS = ['eval', 'evalsha'];
@@ -13,7 +14,9 @@ const QUIET = 80;
 export async function callsOf(admin: TestClient, ...commands: readonly string[]): Promise<number> {
   const stats = await admin.info('commandstats');
   const found = stats.matchAll(/^cmdstat_([\w|]+):calls=(\d+)/gm);
-  return [...found].reduce((sum, [, name = '', calls]) => sum + (commands.includes(name) ? Number(calls) : 0), 0);
+  // A server before 7 counts a command as a whole, and not its subcommands.
+  const names = commands.map((name) => (isSince('7.0') ? name : name.split('|')[0]));
+  return [...found].reduce((sum, [, name = '', calls]) => sum + (names.includes(name) ? Number(calls) : 0), 0);
 }
 
 /** Requests that registries have sent to this server so far. */

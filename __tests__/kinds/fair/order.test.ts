@@ -4,6 +4,7 @@ import { startCluster, type TestCluster } from '../../support/cluster';
 import { machineDelay } from '../../support/machine-delay';
 import { clientKinds, describePrivate, installed } from '../../support/private-redis';
 import { uniqueKey } from '../../support/redis';
+import { HAS_SHARDED_CHANNELS } from '../../support/since';
 import { createRegistry } from '../../support/test-registry';
 import { until } from '../../support/until';
 import { callInTurn, FairFixture, SLACK } from './fair-fixture';
@@ -171,7 +172,7 @@ describePrivate('A fair lock through a cluster', () => {
     return { registries, name: `${registryKey}:${key}` };
   };
 
-  it('A fair lock through a cluster keeps its order for keys on all nodes, notified on sharded channels', async () => {
+  it('A fair lock through a cluster keeps its order for keys on all nodes, notified on sharded channels, or polling before Redis 7', async () => {
     await Promise.all(
       ['a', 'b', 'c', 'd', 'e{f}g'].map(async (key) => {
         const { registries, name } = fixture(key);
@@ -188,7 +189,8 @@ describePrivate('A fair lock through a cluster', () => {
         await lease?.unlock();
         await Promise.all(waiting);
         expect(order).toEqual([0, 1, 2, 3, 4, 5]);
-        expect(registries.flatMap(({ warnings }) => warnings)).toEqual([]);
+        const codes = registries.flatMap(({ warnings }) => warnings.map(({ code }) => code));
+        expect(codes.filter((code) => HAS_SHARDED_CHANNELS || code !== 'SUBSCRIBER_UNAVAILABLE')).toEqual([]);
         expect(await clients[0].exists(queue)).toBe(0);
       }),
     );

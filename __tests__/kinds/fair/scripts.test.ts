@@ -4,6 +4,7 @@ import { processOf } from '../../../lib/kinds/fair/ticket';
 import type { Script } from '../../../lib/redis/script';
 import { messagesOn } from '../../support/messages';
 import { describePrivate } from '../../support/private-redis';
+import { MUTE } from '../../support/since';
 import { until } from '../../support/until';
 import { FairFixture } from './fair-fixture';
 
@@ -234,7 +235,7 @@ describePrivate('The scripts of a fair lock', () => {
   });
 
   it('The scripts of a fair lock tell a process that it cannot be reached, and take it for one that polls, but not where it may not publish', async () => {
-    await fair.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
+    await fair.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', ...MUTE]);
     await hold('holder:1');
     await enqueue('me:1', { how: 'message' });
     expect((await poll('me:1', 'message'))[7]).toBe(1);
@@ -269,7 +270,7 @@ describePrivate('The scripts of a fair lock', () => {
 
   it('The scripts of a fair lock hand it over, and enter a ticket again, on a server without memory', async () => {
     await hold('me:1');
-    await fair.admin.configSet({ maxmemory: '1', 'maxmemory-policy': 'noeviction' });
+    await fair.admin.configSet('maxmemory', '1');
     try {
       expect(await handOver('me:1', 'me:2')).toBe(1);
       await acquire('other:1', '7');

@@ -7,6 +7,7 @@ import { machineDelay } from '../../support/machine-delay';
 import { connectTo, describePrivate, PrivateRedis } from '../../support/private-redis';
 import { uniqueKey } from '../../support/redis';
 import { untilQuiet } from '../../support/server-load';
+import { MUTE } from '../../support/since';
 import { createRegistry, elapsed } from '../../support/test-registry';
 import { until } from '../../support/until';
 import { FairFixture } from './fair-fixture';
@@ -92,7 +93,7 @@ describePrivate('A waiter that no message reaches', () => {
   const redis = PrivateRedis.install();
 
   beforeAll(async () => {
-    await redis.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', '-publish', '-spublish']);
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'mute', 'on', '>x', '~*', '&*', '+@all', ...MUTE]);
   });
 
   const start = async (lockType: (typeof LOCK_TYPES)[number]) => {
