@@ -5,6 +5,7 @@ import { startCluster } from '../../support/cluster';
 import { Node } from '../../support/node';
 import { describePrivate, untilTheEnd } from '../../support/private-redis';
 import { Program } from '../../support/program';
+import { coded } from '../../support/since';
 import { until } from '../../support/until';
 import { ask, COMMAND } from './command';
 
@@ -155,7 +156,7 @@ describePrivate('The rights in docs/operations.md', () => {
       [onReplica, 'READONLY'],
     ] as const) {
       const refused = await ask(['release', 'pub-sub:key', '--yes'], env);
-      const said = new RegExp(`^redis-locks: Lock "pub-sub:key" was not unlocked by force: ${code} .*\\n$`);
+      const said = new RegExp(`^redis-locks: Lock "pub-sub:key" was not unlocked by force: ${coded(code)} .*\\n$`);
       expect([refused.exitCode, refused.stdout, refused.stderr]).toEqual([69, '', expect.stringMatching(said)]);
     }
     expect(await server.send('EXISTS', 'pub-sub:key')).toBe(1);
