@@ -195,11 +195,16 @@ it('A command of several calls gives each its own reply, error, or that its lock
   await acquaint();
   // A lock may have an owner of any name.
   const replies = [2, [0], [60, 'its owner'], ['error', 60, '', 0]];
-  client.evalSha.mockResolvedValueOnce([new Error('WRONGTYPE no'), ['error', 'OOM no'], [], ...replies]);
+  client.evalSha.mockResolvedValueOnce([
+    new Error('WRONGTYPE no'),
+    ['error', '@user_script: 14: -OOM no\r\n'],
+    [],
+    ...replies,
+  ]);
   const outcomes = await Promise.allSettled(together(acquire, 7));
   expect(outcomes).toEqual([
     { status: 'rejected', reason: new Error('WRONGTYPE no') },
-    { status: 'rejected', reason: new ReplyError('OOM no') },
+    { status: 'rejected', reason: new ReplyError('@user_script: 14: -OOM no') },
     { status: 'rejected', reason: NOT_ASKED },
     ...replies.map((value) => ({ status: 'fulfilled', value })),
   ]);

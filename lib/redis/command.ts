@@ -208,7 +208,9 @@ export class Batch implements Command {
     this.#takeCalls().forEach((call, i) => {
       const reply: unknown = replies[i];
       if (isErrorLike(reply)) call.fail(reply);
-      else if (Array.isArray(reply) && reply[0] === 'error' && reply.length === 2) call.fail(new ReplyError(reply[1]));
+      else if (Array.isArray(reply) && reply[0] === 'error' && reply.length === 2)
+        // Redis 6.2 ends the text that a script gets with a line break.
+        call.fail(new ReplyError(String(reply[1]).trimEnd()));
       else if (Array.isArray(reply) && reply.length === 0) call.fail(NOT_ASKED);
       else call.answer(reply);
     });
