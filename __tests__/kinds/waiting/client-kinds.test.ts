@@ -13,6 +13,7 @@ import { type AnyClient, describePrivate } from '../../support/private-redis';
 import { uniqueKey } from '../../support/redis';
 import { startSentinel } from '../../support/sentinel';
 import { untilQuiet } from '../../support/server-load';
+import { HAS_SHARDED_CHANNELS } from '../../support/since';
 import { createRegistry, type TestRegistry } from '../../support/test-registry';
 import { until } from '../../support/until';
 
@@ -24,6 +25,11 @@ const KEYS = ['one', 'two', 'three'];
 
 /** The types whose waiters are notified. */
 const TYPES = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
+
+/** Of type fair they need sharded channels on a cluster. */
+const TYPES_OF_CLUSTER = HAS_SHARDED_CHANNELS ? TYPES : TYPES.filter((lockType) => lockType !== 'fair');
+
+const LISTED = HAS_SHARDED_CHANNELS ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
 
 /** A client, and what ends it. */
 interface Made {
@@ -56,6 +62,7 @@ async function ofGlide({ address }: Node): Promise<Made> {
 function waiting<S extends Servers>(
   start: () => Promise<S>,
   kinds: Record<string, (servers: S) => Promise<Made>>,
+  types: readonly (typeof TYPES)[number][] = TYPES,
 ): void {
   let servers: S;
   const ended: (() => unknown)[] = [];
@@ -79,7 +86,7 @@ function waiting<S extends Servers>(
         const { client, end } = await make(servers);
         ended.push(end);
         const times = { idleBetweenTries: NEVER / 10, expireAfter: NEVER, commandTimeout: 60_000 };
-        return TYPES.map((lockType) =>
+        return types.map((lockType) =>
           createRegistry(client, { registryKey: `${registryKey}-${lockType}`, lockType, ...times }),
         );
       };
@@ -93,7 +100,7 @@ function waiting<S extends Servers>(
       const connections = () => Promise.all(admins.map(async (admin) => (await admin.clientList()).length));
       const channels = async () => {
         const listed = admins.flatMap((admin) =>
-          ['CHANNELS', 'SHARDCHANNELS'].map((kind) => admin.sendCommand(['PUBSUB', kind, `*${registryKey}*`])),
+          LISTED.map((kind) => admin.sendCommand(['PUBSUB', kind, `*${registryKey}*`])),
         );
         return (await Promise.all(listed)).flat().map(String);
       };
@@ -138,15 +145,19 @@ describePrivate('Waiting on one server', () =>
 );
 
 describePrivate('Waiting on a cluster', () =>
-  waiting(startCluster, {
-    'redis 6': (servers) => ofNodeRedis(servers.connect()),
-    ...Object.fromEntries(
-      packages.map(({ name, cluster }) => [
-        name,
-        ({ masters }) => ofIoredis(cluster(masters.map(({ address }) => ({ ...address })))),
-      ]),
-    ),
-  }),
+  waiting(
+    startCluster,
+    {
+      'redis 6': (servers) => ofNodeRedis(servers.connect()),
+      ...Object.fromEntries(
+        packages.map(({ name, cluster }) => [
+          name,
+          ({ masters }) => ofIoredis(cluster(masters.map(({ address }) => ({ ...address })))),
+        ]),
+      ),
+    },
+    TYPES_OF_CLUSTER,
+  ),
 );
 
 describePrivate('Waiting for a master that a sentinel names', () =>
