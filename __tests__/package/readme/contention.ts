@@ -20,6 +20,8 @@ interface Credentials {
   readonly password?: string;
 }
 
+const plainLockOf = (registry: RedisLockRegistry): DistributedLock => registry.obtain(KEY);
+
 /** Several registries, each with a connection of its own as in processes of their own, contend for one lock. */
 export class Contention {
   readonly warnings: LockWarning[] = [];
@@ -30,13 +32,7 @@ export class Contention {
   readonly #open: { readonly registry: RedisLockRegistry; readonly client: TestClient }[] = [];
 
   /** For the lock of this type, or for another one of its registries. */
-  constructor(
-    redis: PrivateRedis,
-    lockType: LockType,
-    fencing: boolean,
-    user: Credentials = {},
-    lockOf = (registry: RedisLockRegistry): DistributedLock => registry.obtain(KEY),
-  ) {
+  constructor(redis: PrivateRedis, lockType: LockType, fencing: boolean, user: Credentials = {}, lockOf = plainLockOf) {
     this.#redis = redis;
     this.#user = user;
     this.#lockOf = lockOf;
@@ -79,6 +75,7 @@ export class Contention {
     await this.#untilWaiting(2);
     waits.push((await this.#lock()).run(() => undefined));
     await this.#untilWaiting(3);
+    await this.#untilMarked();
     await whenWaiting();
 
     leaving.abort(new Error('It leaves'));
@@ -115,6 +112,13 @@ export class Contention {
   async #untilWaiting(registries: number): Promise<void> {
     if (this.#options.lockType === 'spin') return;
     await until(async () => (await this.#subscribers()) >= registries, LIMIT);
+  }
+
+  /** Until a waiter has left its mark, of the types whose waiters do so. */
+  async #untilMarked(): Promise<void> {
+    const { lockType = 'spin' } = this.#options;
+    if (this.#lockOf !== plainLockOf || !['pub-sub', 'redisson'].includes(lockType)) return;
+    await until(async () => (await this.#redis.admin.keys('*:wanted')).length > 0, LIMIT);
   }
 
   async #subscribers(): Promise<number> {
