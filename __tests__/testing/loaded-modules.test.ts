@@ -28,7 +28,7 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
     'lib/redis/failure.ts',
     'lib/redis/names.ts',
     'lib/redis/server-errors.ts',
-    'lib/redis/silence.ts',
+    'lib/redis/silence-times.ts',
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/kinds/'))).toEqual(['lib/kinds/shared/locks.ts']);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
