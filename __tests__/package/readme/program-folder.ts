@@ -17,10 +17,10 @@ import { type Program, withRedis } from './programs';
 
 const run = promisify(execFile);
 
-/** What an application imports, and the source of each. */
+/** What an application imports, and the source of each: where its types are. */
 const SOURCES = Object.entries(manifest.exports).flatMap(([name, target]) => {
   if (typeof target === 'string') return [];
-  const source = target.default.replace(/^\.\/dist\/(.*)\.js$/, 'lib/$1.ts');
+  const source = target.types.replace(/^\.\/dist\/(.*)\.d\.ts$/, 'lib/$1.ts');
   return [[name.replace('.', 'redis-lock-registry'), [join(ROOT, source)]] as const];
 });
 
