@@ -38,17 +38,17 @@ export class LockNames {
    * Throws `RangeError` for braces that make no hash tag: then no second key shares the slot.
    */
   companion(suffix: Companion): string {
-    const { lock } = this;
-    const tag = hashTag(lock);
-    if (tag !== undefined) return `{${tag}}:${suffix}:${lock}`;
-    if (/[{}]/.test(lock)) throw noHashTag(lock);
-    return `{${lock}}:${suffix}`;
+    const name = this.companionOrNone(suffix);
+    if (name === undefined) throw noHashTag(this.lock);
+    return name;
   }
 
   /** What `companion` returns; `undefined` where it throws. */
   companionOrNone(suffix: Companion): string | undefined {
     const { lock } = this;
-    return hashTag(lock) === undefined && /[{}]/.test(lock) ? undefined : this.companion(suffix);
+    const tag = hashTag(lock);
+    if (tag !== undefined) return `{${tag}}:${suffix}:${lock}`;
+    return /[{}]/.test(lock) ? undefined : `{${lock}}:${suffix}`;
   }
 }
 
