@@ -13,14 +13,20 @@ export function allScripts(): Script[] {
 
 /** The same, each once: without the forms that run a script for many locks. */
 export function libraryScripts(): Script[] {
+  const modules = modulesWithScripts().map((name) => require(name) as object);
+  return [...new Set(scriptsIn(modules, (value) => value instanceof Script))];
+}
+
+/** Paths of all modules that may export scripts. */
+export function modulesWithScripts(): string[] {
   const files = ['kinds', 'redis', 'tools/inspection'].flatMap((folder) =>
     readdirSync(join(LIB, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(LIB, folder, name)),
   );
-  const modules = files.filter((name) => name.endsWith('.ts')).map((name) => require(name) as object);
-  return [...new Set(modules.flatMap((module) => scriptsIn(module)))];
+  return files.filter((name) => name.endsWith('.ts')).sort();
 }
 
-function scriptsIn(value: unknown): Script[] {
-  if (value instanceof Script) return [value];
-  return value !== null && typeof value === 'object' ? Object.values(value).flatMap(scriptsIn) : [];
+/** The scripts in what modules export, also within tables. */
+export function scriptsIn(value: unknown, isScript: (value: object) => boolean): Script[] {
+  if (value === null || typeof value !== 'object') return [];
+  return isScript(value) ? [value as Script] : Object.values(value).flatMap((one) => scriptsIn(one, isScript));
 }

@@ -137,7 +137,7 @@ export class Simulation {
     this.#trace = isTraced && !isReplaced ? new Trace(this.#world, keysOf(plan)) : undefined;
     const locks = keysOf(plan).map(lockName);
     const grants = new Grants();
-    const forced = new ForcedUnlocks(this.#world, (key, owner) => this.#leases.excuseOne(key, owner));
+    const forced = new ForcedUnlocks(this.#world, scripts, (key, owner) => this.#leases.excuseOne(key, owner));
     this.#leases = new LeaseChecks(this.#world, grants);
     this.#commands = new CommandChecks(this.#world, scriptNames);
     this.#calls = new CallChecks(this.#world, this.#leases);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
+import { allScripts } from '../../../support/all-scripts';
 import { LOCK_TYPES } from '../../../support/simulation/plan';
+import { bundleLibrary, libraryLoader } from '../../../support/simulation/process/library';
 import { simulate } from './simulate';
 
 describe('The simulation', () => {
@@ -14,6 +16,14 @@ describe('The simulation', () => {
     const [first, second] = await Promise.all([simulate(...seeds), simulate(...seeds)]);
     expect(first).toMatch(/[0-9a-f]{40}/);
     expect(second).toBe(first);
+  });
+
+  it('knows each script by its name, and so what unlocks by force', async () => {
+    const { scripts } = libraryLoader(await bundleLibrary())();
+    const unknown = allScripts().filter(({ source }) => !scripts.has(source));
+    expect(unknown.map(({ name }) => name)).toEqual([]);
+    for (const type of ['spring', 'fair', 'redisson', 'redisson-fair', 'shared'])
+      expect([...scripts.values()]).toContain(`unlock by force (${type})`);
   });
 
   it('finds a fix that is taken out, and prints what happened', async () => {

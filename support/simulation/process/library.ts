@@ -4,6 +4,7 @@ import { Script } from 'node:vm';
 import { build } from 'esbuild';
 import type * as Library from '../../../lib';
 import type { States } from '../../../lib/internal/states';
+import { modulesWithScripts, scriptsIn } from '../../../support/all-scripts';
 import { mutating } from '../../../support/mutations';
 import type { VirtualTimer } from './simulated-process';
 
@@ -34,12 +35,15 @@ interface ScriptObject {
   readonly source: string;
   readonly forMany?: { readonly source: string };
   readonly inOrder?: { readonly source: string };
+  readonly grants: unknown;
 }
 
 /** What the bundle exports beside the library. */
 interface Internals {
   readonly clock: object;
-  readonly scripts: object;
+  readonly Script: new (...args: never[]) => ScriptObject;
+  /** What the modules export that may have scripts. */
+  readonly modules: readonly object[];
   readonly States: typeof States;
 }
 
@@ -58,10 +62,16 @@ class LastingRef<T> {
 
 /** The library as one file of CommonJS, for the simulation to evaluate once for each process; with these mutations. */
 export async function bundleLibrary(mutations: readonly string[] = []): Promise<string> {
+  const modules = modulesWithScripts();
   const { outputFiles } = await build({
     stdin: {
-      contents:
-        "export * from './index'; export { clock } from './internal/clock'; export { States } from './internal/states';",
+      contents: `
+export * from './index';
+export { clock } from './internal/clock';
+export { States } from './internal/states';
+export { Script } from './redis/script';
+${modules.map((file, i) => `import * as module${i} from ${JSON.stringify(file)};`).join('\n')}
+export const modules = [${modules.map((_, i) => `module${i}`).join(', ')}];`,
       resolveDir: path.resolve(__dirname, '../../../lib'),
       loader: 'ts',
     },
@@ -76,15 +86,10 @@ export async function bundleLibrary(mutations: readonly string[] = []): Promise<
   return outputFiles[0]?.text ?? '';
 }
 
-/** Some scripts are made by a function of their file, or are those of a family. */
-const SCRIPT_CONSTANT = /^var (\w+) = (?:new (?:Lock)?Script|release\d*|(?:lock|inspection)Scripts)\(/gm;
-
 /** Evaluates the bundle whenever it is called: instances share nothing. */
 export function libraryLoader(bundle: string): () => LibraryInstance {
-  const names = [...bundle.matchAll(SCRIPT_CONSTANT)].map(([, name]) => name);
   const text = `(function (exports, module, require, Math, WeakRef, Map, Set, performance, Date, setTimeout, setInterval, setImmediate) {
 ${bundle}
-module.exports.scripts = { ${names.join(', ')} };
 })`;
   const script = new Script(text, { filename: 'library-bundle.js' });
   return () => {
@@ -117,11 +122,11 @@ module.exports.scripts = { ${names.join(', ')} };
     script.runInThisContext()(module.exports, module, load, math, LastingRef, CountedMap, CountedSet, {
       timeOrigin: 0,
     });
-    const { clock, scripts, States: states, ...library } = module.exports as unknown as Internals;
+    const { clock, Script: AScript, modules, States: states, ...library } = module.exports as unknown as Internals;
     replaceClock(clock, instance);
     instance.states = states;
     instance.library = library as never;
-    instance.scripts = namesOf(scripts);
+    instance.scripts = namesOf(scriptsIn(modules, (value) => value instanceof AScript));
     return instance;
   };
 }
@@ -136,17 +141,12 @@ function replaceClock(clock: object, instance: LibraryInstance): void {
   });
 }
 
-/** `scripts`: scripts, and families of them. */
-function namesOf(scripts: object, names = new Map<string, string>()): Map<string, string> {
-  for (const script of Object.values(scripts) as (ScriptObject | object | string)[]) {
-    if (typeof script === 'string') continue;
-    if (!('source' in script)) {
-      namesOf(script, names);
-      continue;
-    }
-    const { name, source, forMany, inOrder } = script;
-    // RELEASE of `fair` has a second name: it also hands over.
-    if (!names.has(source)) names.set(source, name);
+function namesOf(scripts: readonly ScriptObject[]): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { name, source, forMany, inOrder, grants } of scripts) {
+    // RELEASE of `fair` is also HAND_OVER, and RENEW of spring also RENEW_GRANT: the text has the name that grants nothing.
+    if (names.has(source) && grants !== undefined) continue;
+    names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
     if (inOrder !== undefined) names.set(inOrder.source, `${name} in order`);
   }
