@@ -5,6 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { type Plugin, rollup } from 'rollup';
 import manifest from '../package.json';
+import { luaTable, READS_LUA } from '../support/lua-files';
 
 /**
  * `npm run build`: tsc compiles `lib`, and rollup puts the modules into a few files of CommonJS that the entry points
@@ -59,6 +60,7 @@ const COMPILED = {
     return [`${path}.js`, `${path}/index.js`, path].find((file) => existsSync(file)) ?? null;
   },
   async load(file) {
+    if (READS_LUA.test(file)) return luaTable();
     const code = await readFile(file, 'utf8');
     if (!READS.test(code)) return code;
     const folder = dirname(file.replace(/^.*[/\\]compiled-[^/\\]+/, join(ROOT, 'lib')));

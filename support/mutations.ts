@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 import type { Plugin } from 'esbuild';
+import { luaTable, READS_LUA } from './lua-files';
 import type { Extra } from './simulation/plan-extras';
 
 const LIB = join(__dirname, '..', 'lib') + sep;
@@ -35,15 +36,18 @@ export const MUTATIONS = {
     replacements: [
       // spin, pub-sub and redisson
       [
-        "${examine(held)}${RETURN_UNLESS_HELD}\n${deleteBy('ARGV[2]')}",
-        "${examine(held)}\nif state == 'expired' then return 0 end\n${deleteBy('ARGV[2]')}",
+        '-- @include common/return-unless-held\n-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]\n-- @include KIND/publish FIRST',
+        "if state == 'expired' then return 0 end\n-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]\n-- @include KIND/publish FIRST",
       ],
       [
         "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
         'local isOwners = holder and true',
       ],
       // redisson-fair
-      ["if state == 'stolen' then return -1 end", "if state == 'stolen' then state = nil end"],
+      [
+        "if state == 'stolen' then return -1 end\nlocal reply = 0\nif not state then\n  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]\n  reply",
+        'local reply = 0\ndo\n  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]\n  reply',
+      ],
     ],
   },
   'owner-of-the-process': {
@@ -109,7 +113,7 @@ export const MUTATIONS = {
   'adopt-without-compare': {
     finding: 'a lease is adopted whoever has its key by now',
     simulation: ['spin', 'fair'],
-    replacements: [['if not isGiven then ${RETURN_UNLESS_HELD} end', 'isGiven = isGiven']],
+    replacements: [['if not isGiven then\n  -- @include common/return-unless-held\nend', 'isGiven = isGiven']],
   },
   'renewed-after-detach': {
     finding: 'the process that has detached a lease goes on renewing it, and is told that it is lost',
@@ -463,7 +467,7 @@ export const MUTATIONS = {
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['now - age < firstAt and firstAt <= now + ${SET_BACK}', 'true']],
+    replacements: [['now - age < firstAt and firstAt <= now + SET_BACK', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
@@ -495,7 +499,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'pause-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and a free lock is left to pollers until it has caught up',
     simulation: ['fair'],
-    replacements: [['return at and at - now <= ${1000 * LONGEST_PAUSE} and', 'return at and']],
+    replacements: [['return at and at - now <= LONGEST_PAUSE_MICROS and', 'return at and']],
   },
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
@@ -558,7 +562,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['redisson-fair'],
     replacements: [
       ["not (isQueued and redis.call('ZSCORE', timeouts, owner))", "not redis.call('ZSCORE', timeouts, owner)"],
-      ["if not head then\n  ${deleteBy(\"'UNLINK'\", 'timeouts')}\nend", ''],
+      ["if not head then\n  -- @include common/delete COMMAND='UNLINK' DELETED=timeouts\nend", ''],
     ],
   },
 
@@ -740,7 +744,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'ticket-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and the ticket of a process that died holds up all others until then',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['local isAhead = enterUntil and enterUntil - now > ${SET_BACK}', 'local isAhead = false']],
+    replacements: [['local isAhead = enterUntil and enterUntil - now > SET_BACK', 'local isAhead = false']],
   },
 
   // minReplicas
@@ -786,7 +790,10 @@ redis.call('ZADD', queue, score, ticket)`,
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',
     simulation: ['spin'],
     replacements: [
-      ["if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then", 'if not holder then'],
+      [
+        "if not holder or string.gsub(string.gsub(holder, '^KEPT', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT', ''), '@%d+$', '') then",
+        'if not holder then',
+      ],
     ],
   },
   'script-runs-again': {
@@ -810,7 +817,7 @@ export function mutationNamed(name: string): Mutation {
 
 /** The texts that are not in `lib` exactly once: so a change of the library cannot make a mutation right unnoticed. */
 export function staleTexts(): string[] {
-  const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(lua|ts)$/.test(name));
   const source = files.map((name) => readFileSync(join(LIB, name), 'utf8')).join('\n');
   return mutations.flatMap(({ name, replacements }) =>
     replacements.flatMap(([text]) => {
@@ -826,13 +833,11 @@ export function mutating(names: readonly string[]): Plugin {
   return {
     name: 'mutations',
     setup: ({ onLoad }) => {
+      const mutated = (source: string) => replacements.reduce((text, [one, by]) => text.replace(one, () => by), source);
+      onLoad({ filter: READS_LUA }, () => ({ contents: luaTable(mutated), loader: 'js' }));
       onLoad({ filter: /\.ts$/ }, ({ path }) => {
         if (replacements.length === 0 || !path.startsWith(LIB)) return undefined;
-        const source = readFileSync(path, 'utf8');
-        return {
-          contents: replacements.reduce((text, [one, by]) => text.replace(one, () => by), source),
-          loader: 'ts',
-        };
+        return { contents: mutated(readFileSync(path, 'utf8')), loader: 'ts' };
       });
     },
   };

@@ -1,5 +1,5 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import { LISTENERS } from '../../lib/kinds/common/lock-scripts';
+import { LISTENERS } from '../../lib/kinds/common/script-parts';
 import { MARK } from '../../lib/kinds/common/wanted';
 import { REDISSON_SCRIPTS } from '../../lib/kinds/redisson/kind';
 import { SPRING_SCRIPTS } from '../../lib/kinds/spring/kind';

@@ -25,6 +25,7 @@ export function compiled(script: string): string {
       target: 'node20',
       packages: 'external',
       logLevel: 'warning',
+      define: { LIB_FOLDER: JSON.stringify(join(ROOT, 'lib')) },
     });
     programs.set(script, program);
   }

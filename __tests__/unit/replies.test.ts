@@ -12,7 +12,6 @@ import {
   textIn,
   unknownOwnership,
 } from '../../lib/kinds/common/replies';
-import { leftToKeep } from '../../lib/kinds/common/script-parts';
 import { SPRING_SCRIPTS, SpringFormat } from '../../lib/kinds/spring/kind';
 import { CommandTimeoutError } from '../../lib/redis/failure';
 import { LockNames } from '../../lib/redis/names';
@@ -93,11 +92,6 @@ it.each(rows)('A reply is read, or refused: %s', (_, reader, replies, read, refu
   expect(replies.map((reply) => reader(reply))).toEqual(read);
   const error = /^Redis replied .* to the script "renew \(spring\)", which cannot return/;
   for (const reply of refused) expect(() => reader(reply)).toThrow(error);
-});
-
-it('The age of a grant may be found in another way', () => {
-  expect(leftToKeep('1', '2', '3', 'other')).toContain('local age = other or remaining');
-  expect(leftToKeep('1', '2', '3')).toContain('local age = remaining');
 });
 
 it('A lock without a fencing counter needs no name for it', () => {

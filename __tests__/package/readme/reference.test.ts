@@ -82,7 +82,8 @@ const PLACES = [
 ];
 
 it.each(PLACES)('docs/architecture.md answers where to look: %s: %s', (_question, file = '', names = '') => {
-  const source = readPage(`lib/${codeSpans(file)[0]}.ts`);
+  const [path = ''] = codeSpans(file);
+  const source = readPage(`lib/${path.endsWith('.lua') ? path : `${path}.ts`}`);
   for (const name of codeSpans(names)) expect(source).toMatch(new RegExp(`(?<![\\w#])${name}\\b`));
 });
 
@@ -125,9 +126,9 @@ describe('docs/architecture.md', () => {
     const isPath = (code: string) => foldersOf().some((name) => code.startsWith(`${name}/`));
     const paths = codeSpans(prose('docs/architecture.md')).filter(isPath);
     expect(paths.length).toBeGreaterThan(20);
-    expect(paths.filter((path) => !existsSync(join(ROOT, 'lib', path.endsWith('/') ? path : `${path}.ts`)))).toEqual(
-      [],
-    );
+    expect(
+      paths.filter((path) => !existsSync(join(ROOT, 'lib', /(\/|\.lua)$/.test(path) ? path : `${path}.ts`))),
+    ).toEqual([]);
   });
 });
 

@@ -1,66 +1,29 @@
-import { KEPT } from '../../api/owner-name';
 import type { Inspected, LockInspector } from '../../core/backend';
 import { clock } from '../../internal/clock';
+import type { LuaValues } from '../../internal/lua';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { LockScript, type Script } from '../../redis/script';
 import { arrayIn, numberIn, remainingIn, textIn } from './replies';
-import { deleteBy } from './script-parts';
-
-/** The acquisition that an owner value names, be it granted with a claim window, or kept. In Lua. */
-const acquisitionOf = (owner: string) => `string.gsub(string.gsub(${owner}, '^${KEPT}', ''), '@%d+$', '')`;
-
-/** pcall: a user without rights on it, or an old server, does not learn how many wait. */
-const LISTENERS = `
-if ARGV[1] ~= '' then
-  local counted = redis.pcall('PUBSUB', ARGV[1], ARGV[2])
-  if not counted.err then waiting = tonumber(counted[2]) end
-end`;
+import { kindLua } from './script-parts';
 
 type InspectionScripts = ReturnType<typeof inspectionScripts>;
 
-/**
- * What a lock looks like, for people. `holder`: Lua that reads the owner. `queue`: the command that counts the queue;
- * `undefined`: there is none, and listeners are counted. `notify`: Lua that notifies the waiters.
- */
-export function inspectionScripts(type: string, holder: string, queue: string | undefined, notify: string) {
-  return {
-    /**
-     * KEYS: lock [, fence], or of a type with a queue: lock, queue, another key [, fence]
-     * ARGV: NUMSUB, SHARDNUMSUB or '', the channel whose listeners wait
-     * Returns { owner or '', remaining ms of its key, last token or '', how many wait or -1 }.
-     */
-    inspect: new LockScript(
-      `inspect (${type})`,
-      `
-local holder = ${holder}
-local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
-local waiting = -1
-${queue === undefined ? LISTENERS : `waiting = redis.call('${queue}', KEYS[2])`}
-local fence = KEYS[${queue === undefined ? 2 : 4}]
-local token = holder and fence and redis.call('GET', fence) or ''
-return { holder or '', remaining, token, waiting }`,
-    ),
+/** What the scripts of a kind name. */
+interface InspectedScripts extends LuaValues {
+  /** The folder with the piece `holder`, which reads the owner. */
+  readonly KIND: string;
+  /** The piece that notifies the waiters. */
+  readonly NOTIFY: string;
+}
 
-    /**
-     * Deletes the lock if it still is the owner's that was inspected, and notifies the waiters. A client may repeat the
-     * command whose reply was lost: the lock may be the next owner's by then.
-     *
-     * KEYS: as above
-     * ARGV: owner, '', '', and how the waiters are notified
-     * Returns 1, or 0 for a lock that was not this owner's any more.
-     */
-    forceUnlock: new LockScript(
-      `unlock by force (${type})`,
-      `
-local holder = ${holder}
-if not holder or ${acquisitionOf('holder')} ~= ${acquisitionOf('ARGV[1]')} then return 0 end
--- By force: its holder did not ask for this.
-${deleteBy("'UNLINK'")}
-${notify}
-return 1`,
-    ),
+/** What a lock looks like, for people. With QUEUE_LENGTH, the command that counts the queue, it has one. */
+export function inspectionScripts(type: string, values: InspectedScripts) {
+  const inspect = 'QUEUE_LENGTH' in values ? 'inspect-queue' : 'inspect';
+  return {
+    inspect: new LockScript(`inspect (${type})`, kindLua(`common/${inspect}`, values)),
+    forceUnlock: new LockScript(`unlock by force (${type})`, kindLua('common/force-unlock', values)),
   };
 }
 

@@ -3,6 +3,7 @@ import { WakeTimer } from '../../internal/timers';
 import { WaitingTime } from '../../internal/waiting-time';
 import type { Redis } from '../../redis/redis';
 import { LockScript } from '../../redis/script';
+import { kindLua } from './script-parts';
 
 /**
  * ms of waiting after which a waiter leaves a mark: most waits are over by then, and cost no command. After a pause as
@@ -17,22 +18,7 @@ const TIMEOUT = 1_000;
 const POLLS_KEPT = 10;
 const SLEEPS_KEPT = 4;
 
-/**
- * Leaves the mark that a process waits for a lock. A process that messages reach is counted as well: its mark does not
- * replace that of a process which they do not reach.
- *
- * KEYS: mark
- * ARGV: the waiter, ms between two polls where no message arrives, else 0, ms for which the mark is kept
- * Returns 1, or 0 where the mark is that of another process.
- */
-export const MARK = new LockScript(
-  'mark as wanted',
-  `
-local waiter = string.match(redis.call('GET', KEYS[1]) or '', '^(.*) [1-9]%d*$')
-if ARGV[2] == '0' and waiter and waiter ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[1] .. ' ' .. ARGV[2], 'PX', ARGV[3])
-return 1`,
-);
+export const MARK = new LockScript('mark as wanted', kindLua('common/mark'));
 
 /**
  * The mark by which the process that has a lock finds that another one waits: a string beside the lock, in its hash slot,

@@ -20,7 +20,7 @@ import type { Script } from '../../redis/script';
 import { inspectorOf } from '../common/inspector';
 import type { LockTypeDefinition } from '../common/registry-parts';
 import { exchanged } from '../common/replies';
-import { keepArguments, STRING_HELD } from '../common/script-parts';
+import { keepArguments, kindLua } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
 import { FairFormat, type QueueReply } from './format';
 import { Presence } from './presence';
@@ -400,7 +400,7 @@ export class FairProtocol implements LockProtocol {
 export const FAIR: LockTypeDefinition = (parts) => {
   const format = new FairFormat(parts);
   return {
-    held: STRING_HELD,
+    held: kindLua('spring/held'),
     inspector: inspectorOf(parts.redis, INSPECTION, {
       keys: (names) => format.keysOf(names),
       notification: (names) => [format.publish, names.companion('grants'), ...format.notification(names)],

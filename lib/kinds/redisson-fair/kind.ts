@@ -17,9 +17,8 @@ import { answerOf } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { inspectorOf } from '../common/inspector';
-import { LISTENERS } from '../common/lock-scripts';
 import type { LockTypeDefinition, RegistryParts } from '../common/registry-parts';
-import { HASH_HELD, keepArguments } from '../common/script-parts';
+import { keepArguments, kindLua, LISTENERS } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
 import { type Waited, Waiting } from '../common/waiting';
 import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS } from '../redisson/kind';
@@ -35,7 +34,7 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   const pastPositions = new PastPositions();
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
-    held: HASH_HELD,
+    held: kindLua('redisson/held'),
     inspector: inspectorOf(redis, INSPECTION, format),
     open(names) {
       format.assertNames(names);

@@ -2,9 +2,8 @@ import type { RegistrySettings } from '../../api/options';
 import { hashTag, type LockNames, noHashTag } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../common/contended';
-import { LISTENERS, lockScripts } from '../common/lock-scripts';
+import { lockScripts } from '../common/lock-scripts';
 import type { LockTypeDefinition } from '../common/registry-parts';
-import { HASH_HELD, PROLONG } from '../common/script-parts';
 import { ScriptedFormat } from '../common/scripted-format';
 
 /*
@@ -20,59 +19,11 @@ export const UNLOCKED = '0';
 /** The body of the message that a lock is left to pollers. Redisson knows 0 and 1, and ignores it. */
 export const LEFT_TO_POLLERS = '2';
 
-/**
- * Publishes a message with `command`, PUBLISH or SPUBLISH. See `OwnerFormat`. Servers before 7 have no SPUBLISH: then, on
- * a cluster, PUBLISH does not count the listeners on other nodes. All in Lua.
- */
-export const publishOn = (command: string, channel: string, message = UNLOCKED) => `
-local heard = redis.pcall(${command}, ${channel}, '${message}')
-if type(heard) == 'table' and ${command} == 'SPUBLISH' then
-  heard = redis.pcall('PUBLISH', ${channel}, '${message}')
-  if type(heard) == 'number' then heard = ${LISTENERS.uncounted} end
-end
-if type(heard) == 'table' then heard = ${LISTENERS.refused} end`;
-
-/** Makes `lock` that of `owner` for `ttl` ms. */
-export const TAKE = `
-redis.call('HSET', lock, owner, 1)
-redis.call('PEXPIRE', lock, ttl)`;
-
-/** See `OwnerFormat`. To give it, the new field comes before the old one goes: a hash without fields is deleted. */
-export const HASH = {
-  held: HASH_HELD,
-  holder: "redis.call('HKEYS', KEYS[1])[1]",
-  isGiven: "redis.pcall('HEXISTS', lock, to) == 1",
-  give: `
--- Changes nothing. Out of memory: see script-parts.ts.
-redis.call('HDEL', lock, '')
-redis.call('HSET', lock, to, 1)
-redis.call('HDEL', lock, owner)
--- Last: see script-parts.ts.
-redis.call('PEXPIRE', lock, left)`,
-};
+/** What the scripts of hash keys name. */
+export const HASH = { IS_GIVEN: "redis.pcall('HEXISTS', lock, to) == 1", LEFT_TO_POLLERS, UNLOCKED };
 
 /** The fence is a counter that Redisson's fenced locks have too. */
-export const REDISSON_SCRIPTS = lockScripts('redisson', {
-  acquire: `
-local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
-if redis.call('EXISTS', lock) == 0 then
-  ${TAKE}
-  return KEYS[2] and redis.call('INCR', KEYS[2]) or 1
-end
--- Not by pcall: a key of another type is an error that waiting does not mend.
-if redis.call('HEXISTS', lock, owner) == 0 then return { redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] } end
-${PROLONG}
-return KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2])) or 1`,
-  ...HASH,
-  publish: (first, message) => publishOn(`ARGV[${first}]`, `ARGV[${first + 1}]`, message),
-  leftToPollers: LEFT_TO_POLLERS,
-  beforeTokens: '',
-  // What INCR does, once for each caller.
-  tokens: `
-if not most then return 1 end
-local first = redis.call('INCRBY', KEYS[2], most) - most + 1
-return string.format(most > 1 and '%.0f %.0f' or '%.0f', first, most)`,
-});
+export const REDISSON_SCRIPTS = lockScripts('redisson', HASH);
 
 /* The prefixes of names: see `redissonName`. */
 

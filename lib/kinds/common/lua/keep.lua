@@ -1,0 +1,13 @@
+-- Gives a lock back that has to stay taken until its minHold ends. Waiters are notified as of a release: their next attempt
+-- tells them when the key ends.
+--
+-- KEYS[1]  the lock
+-- ARGV[1]  the owner
+-- ARGV[2]  ms left by the local clock
+-- ARGV[3]  minHold of the acquisition in ms
+-- ARGV[4]  ttl of the acquisition in ms
+-- ARGV[5]  and more: the notification
+-- Returns  what release returns, with 1 for a lock that is kept
+-- @include common/keep-until-its-end KEEP_FOR=ARGV[2] MIN_HOLD=ARGV[3] GIVEN_TTL=ARGV[4]
+-- @include KIND/publish FIRST=ARGV[5] SECOND=ARGV[6]
+-- @include common/return-with-listeners FOUND=1 HEARD=heard

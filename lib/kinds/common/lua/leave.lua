@@ -1,0 +1,12 @@
+-- Does what release does, but publishes that the lock is left to pollers.
+--
+-- KEYS[1]  the lock
+-- ARGV[1]  the owner
+-- ARGV[2]  the command that deletes
+-- ARGV[3]  and more: the notification
+-- Returns  what release returns
+-- @include common/examine
+-- @include common/return-unless-held
+-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]
+-- @include KIND/publish-left FIRST=ARGV[3] SECOND=ARGV[4]
+-- @include common/return-with-listeners FOUND=deleted HEARD=heard

@@ -1,0 +1,8 @@
+-- Mints a fencing token and returns it: max(last + 1, the server's time in microseconds). It rises with every acquisition,
+-- also after the counter was lost. Lua prints at most 14 digits by itself, hence string.format.
+--
+-- Needs  last, the value of the counter; time, the reply of TIME
+-- FENCE  the key of the counter
+local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2]))
+redis.call('SET', FENCE, token, 'PX', FENCE_TTL)
+return token

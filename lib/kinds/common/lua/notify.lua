@@ -1,0 +1,8 @@
+-- Publishes that a lock is free, if it is. Changes nothing.
+--
+-- KEYS[1]  the lock
+-- ARGV[1]  and more: the notification
+-- Returns  the listeners
+if redis.call('PTTL', KEYS[1]) ~= -2 then return 0 end
+-- @include KIND/publish FIRST=ARGV[1] SECOND=ARGV[2]
+return heard

@@ -1,0 +1,3 @@
+-- Sets now: epoch ms, by the clock of the server.
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)

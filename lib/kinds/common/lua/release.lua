@@ -1,0 +1,13 @@
+-- Releases a lock and publishes that it is free.
+--
+-- KEYS[1]  the lock
+-- ARGV[1]  the owner
+-- ARGV[2]  the command that deletes
+-- ARGV[3]  and more: the notification
+-- Returns  1: deleted, 2: by DEL, since the command was refused; as { 1 or 2, listeners } where there are listeners
+--          0: there is no key; -1: it is another owner's
+-- @include common/examine
+-- @include common/return-unless-held
+-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]
+-- @include KIND/publish FIRST=ARGV[3] SECOND=ARGV[4]
+-- @include common/return-with-listeners FOUND=deleted HEARD=heard

@@ -1,0 +1,5 @@
+-- Deletes the lock, and publishes that it is free. Sets deleted.
+--
+-- FREED  the keys that are deleted
+-- @include common/delete COMMAND=ARGV[2] DELETED=FREED
+-- @include spring/publish FIRST=ARGV[4] SECOND=ARGV[5]

@@ -1,0 +1,20 @@
+-- Gives a lock back that has to stay taken until its minHold ends, and takes the owner out of the queue. The first one there
+-- is notified, on its own channel: its next attempt tells it when the key ends.
+--
+-- KEYS[1]  the lock
+-- KEYS[2]  the queue
+-- KEYS[3]  the timeouts
+-- KEYS[4]  the last token, with fencing
+-- ARGV[1]  the owner
+-- ARGV[2]  0
+-- ARGV[3]  wait in ms
+-- ARGV[4]  PUBLISH or SPUBLISH
+-- ARGV[5]  the channel of the lock
+-- ARGV[6]  ms left by the local clock
+-- ARGV[7]  minHold of the acquisition in ms
+-- ARGV[8]  ttl of the acquisition in ms
+-- Returns  1: kept; 0: no key; -1: the key of another owner; where a waiter is notified { 1, listeners }
+-- @include redisson-fair/leave-queue
+-- @include common/keep-until-its-end KEEP_FOR=ARGV[6] MIN_HOLD=ARGV[7] GIVEN_TTL=ARGV[8]
+-- @include redisson-fair/notify-first
+-- @include common/return-with-listeners FOUND=1 HEARD=listeners

@@ -1,0 +1,2 @@
+-- Sets isQueued: the owner has a position.
+isQueued = isQueued or other == owner

@@ -1,0 +1,2 @@
+-- The owner's own position goes too.
+isPast = isPast or other == owner

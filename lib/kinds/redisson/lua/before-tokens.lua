@@ -1,0 +1,1 @@
+-- INCRBY needs nothing that is read before.

@@ -1,0 +1,5 @@
+-- Publishes that the lock is left to pollers.
+--
+-- FIRST   PUBLISH or SPUBLISH
+-- SECOND  the channel
+-- @include redisson/publish-on COMMAND=FIRST CHANNEL=SECOND MESSAGE=LEFT_TO_POLLERS

@@ -1,0 +1,5 @@
+-- Publishes a release.
+--
+-- FIRST   PUBLISH or SPUBLISH
+-- SECOND  the channel
+-- @include redisson/publish-on COMMAND=FIRST CHANNEL=SECOND MESSAGE=UNLOCKED

@@ -1,0 +1,4 @@
+-- Reads what tokens needs, before anything is written.
+--
+-- Needs  most: the most tokens that are of use; nil without fencing
+-- @include spring/before-mint IS_FENCING=most

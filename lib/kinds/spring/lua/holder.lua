@@ -1,0 +1,2 @@
+-- Sets holder: the owner, or false.
+local holder = redis.call('GET', KEYS[1])
