@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { luaMarked } from '../lib/internal/lua-files';
 
 const LIB = join(__dirname, '../lib');
 
@@ -13,13 +14,16 @@ export function luaFiles(): string[] {
     .sort();
 }
 
-/** A module with the texts of all .lua files, without their comments. `changed`: changes a text first. */
+/** A module with the texts of all .lua files in the place of that one. `changed`: changes a text first. */
 export function luaTable(changed = (text: string) => text): string {
   const entries = luaFiles().map((file) => {
-    const text = changed(readFileSync(join(LIB, file), 'utf8'));
-    const sent = text.replaceAll(/^[ \t]*(--(?! @include).*)?\n/gm, '');
-    const name = file.replaceAll('\\', '/').replace(/^kinds\/(.*)\/lua\/(.*)\.lua$/, '$1/$2');
-    return `  '${name}': \`${sent.replaceAll(/[\\`]|\$\{/g, '\\$&')}\`,`;
+    const text = luaMarked(changed(readFileSync(join(LIB, file), 'utf8'))).trimEnd();
+    return `  '${nameOf(file)}': \`${text.replaceAll(/[\\`]|\$\{/g, '\\$&')}\`,`;
   });
-  return `const FILES = {\n${entries.join('\n')}\n};\n\nexport const luaFile = (name) => FILES[name];\n`;
+  return `const FILES = {\n${entries.join('\n')}\n};\n\nexport const luaText = (name) => FILES[name];\n`;
+}
+
+/** The name by which a file is read and included. */
+export function nameOf(file: string): string {
+  return file.replaceAll('\\', '/').replace(/^(?:kinds\/)?(.*)\/lua\/(.*)\.lua$/, '$1/$2');
 }

@@ -36,8 +36,8 @@ export const MUTATIONS = {
     replacements: [
       // spin, pub-sub and redisson
       [
-        '-- @include common/return-unless-held\n-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]\n-- @include KIND/publish FIRST',
-        "if state == 'expired' then return 0 end\n-- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]\n-- @include KIND/publish FIRST",
+        '-- @include common/return-unless-held\n-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=KEYS[1]\n-- @include THIS_KIND/publish FIRST_WORD',
+        "if state == 'expired' then return 0 end\n-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=KEYS[1]\n-- @include THIS_KIND/publish FIRST_WORD",
       ],
       [
         "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
@@ -45,8 +45,8 @@ export const MUTATIONS = {
       ],
       // redisson-fair
       [
-        "if state == 'stolen' then return -1 end\nlocal reply = 0\nif not state then\n  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]\n  reply",
-        'local reply = 0\ndo\n  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]\n  reply',
+        "if state == 'stolen' then return -1 end\nlocal reply = 0\nif not state then\n  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]\n  reply",
+        'local reply = 0\ndo\n  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]\n  reply',
       ],
     ],
   },
@@ -562,7 +562,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['redisson-fair'],
     replacements: [
       ["not (isQueued and redis.call('ZSCORE', timeouts, owner))", "not redis.call('ZSCORE', timeouts, owner)"],
-      ["if not head then\n  -- @include common/delete COMMAND='UNLINK' DELETED=timeouts\nend", ''],
+      ["if not head then\n  -- @include common/delete DELETE_COMMAND='UNLINK' DELETED_KEYS=timeouts\nend", ''],
     ],
   },
 
@@ -791,7 +791,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['spin'],
     replacements: [
       [
-        "if not holder or string.gsub(string.gsub(holder, '^KEPT', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT', ''), '@%d+$', '') then",
+        "if not holder or string.gsub(string.gsub(holder, '^KEPT_PREFIX', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT_PREFIX', ''), '@%d+$', '') then",
         'if not holder then',
       ],
     ],

@@ -16,7 +16,7 @@ const names = new LockNames('r', 'k');
 describe('A script of the application', () => {
   const start = () => {
     const redis = new FakeRedis();
-    const runner = heldScripts(redis as unknown as Redis, 'local HELD');
+    const runner = heldScripts(redis as unknown as Redis, () => 'local HELD');
     const run = (script = 'return 1', owner = 'me', keys: string[] = [], args: string[] = []) =>
       runner.run(names, owner, { script, keys, args }, 200);
     return { redis, runner, run };

@@ -182,7 +182,7 @@ describe('What is sent', () => {
     const { protocols, names, redis } = start(setting);
     void protocols.inspector.inspect(names, 200);
     expect(redis.last).toMatchObject({ args, timeout: 200 });
-    expect(protocols.held).toContain(setting.redisson ? 'HEXISTS' : 'GET');
+    expect(protocols.held()).toContain(setting.redisson ? 'HEXISTS' : 'GET');
   });
 
   it('The waiters of a spin lock poll, those of the others listen', async () => {

@@ -191,7 +191,7 @@ describe('What is sent', () => {
     void own.attempt(holdOf(own), 300);
     redis.last.reply(table());
     expect(time.pending).toBe(1);
-    expect([protocols.held.includes("'GET'"), protocols.open(names) instanceof FairProtocol]).toEqual([true, true]);
+    expect([protocols.held().includes("'GET'"), protocols.open(names) instanceof FairProtocol]).toEqual([true, true]);
     protocols.close?.();
     expect(time.pending).toBe(0);
   });

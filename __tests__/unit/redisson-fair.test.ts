@@ -242,7 +242,7 @@ describe('A redisson-fair lock', () => {
     expect([time.pending, stops]).toEqual([0, 1]);
     void protocols.inspector.inspect(names, 200);
     expect(redis.last).toMatchObject({ keys: KEYS, timeout: 200 });
-    expect(protocols.held).toContain('HEXISTS');
+    expect(protocols.held()).toContain('HEXISTS');
     redis.isCluster = true;
     for (const key of ['a{b', '{}a']) expect(() => protocols.open(new LockNames('r', key))).toThrow(RangeError);
     protocols.open(new LockNames('r', '{a}b'));

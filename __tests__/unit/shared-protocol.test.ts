@@ -477,7 +477,7 @@ it('A lock whose queue would be in another hash slot is not opened', () => {
 
 it('The scripts say of a reply whether the lock was granted', () => {
   expect([[0, 0, 1], refusal(), 1, 'abc'].map((reply) => ENTER.grants?.(reply))).toEqual([true, false, false, false]);
-  expect(memberHeld('read')).toContain("'ZREM', lock, member");
+  expect(memberHeld('read')()).toContain("'ZREM', lock, member");
 });
 
 it('The number of permits that was given last is news until the lock has it, and a late answer changes neither', async () => {

@@ -1,25 +1,36 @@
-import { luaFile } from './lua-files';
+import { luaText } from './lua-files';
 
-/** What stands for names in capitals: numbers, words within quotes, Lua. */
+/** What names in capitals stand for: numbers, words within quotes, Lua. */
 export type LuaValues = Readonly<Record<string, string | number>>;
 
-/** A line that is not sent, which may include a file; or a name. */
-const REPLACED = /^[ \t]*(?:-- @include (\S+)(.*)|--.*)?\n|\b[A-Z][A-Z_]+\b/gm;
-const GIVEN = /(\w+)=(?:"([^"]*)"|(\S+))/g;
+const NAME = /\b[A-Z]+(?:_[A-Z]+)+\b/g;
+const GIVEN = / (\w+)=(?:"([^"]*)"|(\S+))/g;
 
 /**
- * `spring/acquire` is the text of lib/kinds/spring/lua/acquire.lua as Redis gets it: names in capitals have their values, and
- * comments and blank lines are gone. `-- @include common/mint FENCE=KEYS[2]` is the text of that file with the same values,
- * and FENCE. A value with spaces stands in double quotes. `read`: what is in a file.
+ * `spring/acquire` is the text of lib/kinds/spring/lua/acquire.lua as Redis gets it. Comments and blank lines are gone, and
+ * each name in capitals with an underscore has its value: Redis itself has no such words.
+ * `-- @include common/mint FENCE_KEY=KEYS[2]` is the text of that file with the same values, and FENCE_KEY. A value with
+ * spaces stands in double quotes. `textOf`: what is in a file.
  */
-export function lua(name: string, values: LuaValues = {}, read = luaFile): string {
-  const filled = (text: string): string =>
-    text.replace(REPLACED, (one: string, other?: string, given = '') => {
-      if (other === undefined) return one.endsWith('\n') ? '' : String(values[one] ?? one);
-      const all = { ...values };
-      for (const [, its = '', quoted, plain = ''] of given.matchAll(GIVEN)) all[its] = filled(quoted ?? plain);
-      const text = lua(filled(other), all, read);
-      return text === '' ? '' : `${text}\n`;
-    });
-  return filled(read(name)).trimEnd();
+export function lua(name: string, values: LuaValues = {}, textOf = luaText): string {
+  const [first = '', ...parts] = textOf(name).split('<<');
+  let text = first;
+  for (const part of parts) {
+    const end = part.indexOf('>>');
+    const mark = part.slice(0, end);
+    const isLine = mark.startsWith('@');
+    text += isLine ? included(mark.slice(1), values, textOf) : values[mark];
+    text += part.slice(isLine ? end + 3 : end + 2);
+  }
+  return text.trimEnd();
+}
+
+/** The lines of another file. `mark`: its name, and values of its own. */
+function included(mark: string, values: LuaValues, textOf: (name: string) => string): string {
+  const filled = (text: string) => text.replace(NAME, (name) => String(values[name]));
+  const [name = ''] = mark.split(' ', 1);
+  const all = { ...values };
+  for (const [, its = '', quoted, plain = ''] of mark.matchAll(GIVEN)) all[its] = filled(quoted ?? plain);
+  const text = lua(filled(name), all, textOf);
+  return text === '' ? '' : `${text}\n`;
 }

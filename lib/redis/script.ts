@@ -8,19 +8,29 @@ export type RunOptions = Readonly<Required<EvalOptions>>;
 export class Script {
   /** What it does, for error messages: `acquire (spring)`. */
   readonly name: string;
-  readonly source: string;
-  readonly sha1: string;
   /** May take a lock that was free until then, as far as is known. What is renewed, or adopted, was not. */
   readonly mayAcquire: boolean;
   /** For a script that grants a lock: whether its reply about one says so. Only this counts for `minReplicas`. */
   readonly grants: ((reply: unknown) => boolean) | undefined;
+  #source: string | (() => string);
+  #sha1: string | undefined;
 
-  constructor(name: string, source: string, mayAcquire = false, grants?: (reply: unknown) => boolean) {
+  /** `source`: the text, or what makes it when it is first sent, since a process needs few of all scripts. */
+  constructor(name: string, source: string | (() => string), mayAcquire = false, grants?: (reply: unknown) => boolean) {
     this.name = name;
-    this.source = source;
+    this.#source = source;
     this.mayAcquire = mayAcquire;
     this.grants = grants;
-    this.sha1 = createHash('sha1').update(source).digest('hex');
+  }
+
+  get source(): string {
+    if (typeof this.#source === 'function') this.#source = this.#source();
+    return this.#source;
+  }
+
+  get sha1(): string {
+    this.#sha1 ??= createHash('sha1').update(this.source).digest('hex');
+    return this.#sha1;
   }
 }
 

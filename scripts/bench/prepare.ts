@@ -18,7 +18,8 @@ export const built = {
 export function prepareWorker(source: string, outfile: string): void {
   installLockedPackages(__dirname, 'Installing the peers to compare with, once, into scripts/bench/node_modules …');
   const options = { bundle: true, packages: 'external', platform: 'node', target: 'node20' } as const;
-  buildSync({ entryPoints: [join(__dirname, source)], outfile, logLevel: 'warning', ...options });
+  const define = { LIB_FOLDER: JSON.stringify(join(root, 'lib')) };
+  buildSync({ entryPoints: [join(__dirname, source)], outfile, logLevel: 'warning', define, ...options });
 }
 
 export function prepare(): void {

@@ -37,9 +37,9 @@ redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', 4 * math.max(redi
  *
  * The check stands before the script, in its first line, so that line numbers in errors are those of the script. It
  * takes its keys and its arguments off the ends of KEYS and ARGV, and leaves no variable behind. Nothing follows the
- * script: it may end with `return`, or with a comment. `held`: Lua that examines the lock.
+ * script: it may end with `return`, or with a comment. `held`: makes the Lua that examines the lock.
  */
-export function heldScripts(redis: Redis, held: string): ScriptRunner {
+export function heldScripts(redis: Redis, held: () => string): ScriptRunner {
   const scripts = new Map<string, Script>();
   /** The numbers of the calls that are waited for, by owner. */
   const waitedFor = new Map<string, Set<number>>();
@@ -53,7 +53,7 @@ export function heldScripts(redis: Redis, held: string): ScriptRunner {
     const mayWrite = !shebang.includes('no-writes');
     const check = `do local lock, mark = table.remove(KEYS), table.remove(KEYS)
 local owner, number, waiting = table.remove(ARGV), table.remove(ARGV), table.remove(ARGV)
-local state ${mayWrite ? RETURN_IF_RUN : ''} ${held}
+local state ${mayWrite ? RETURN_IF_RUN : ''} ${held()}
 if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
     const oneLine = check.replace(/\s*\n\s*/g, ' ');
     const script = new Script("the application's", `${shebang}${oneLine}${source.slice(shebang.length)}`);

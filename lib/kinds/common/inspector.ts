@@ -13,9 +13,9 @@ type InspectionScripts = ReturnType<typeof inspectionScripts>;
 /** What the scripts of a kind name. */
 interface InspectedScripts extends LuaValues {
   /** The folder with the piece `holder`, which reads the owner. */
-  readonly KIND: string;
+  readonly THIS_KIND: string;
   /** The piece that notifies the waiters. */
-  readonly NOTIFY: string;
+  readonly NOTIFY_PIECE: string;
 }
 
 /** What a lock looks like, for people. With QUEUE_LENGTH, the command that counts the queue, it has one. */

@@ -25,14 +25,14 @@ interface OwnerFormat extends LuaValues {
   /** Lua: whether the lock, which is not the owner's, is that of the owner `to`. */
   readonly IS_GIVEN: string;
   /** The message that a lock is left to pollers. */
-  readonly LEFT_TO_POLLERS: string;
+  readonly MESSAGE_LEFT: string;
 }
 
 export type LockScripts = ReturnType<typeof lockScripts>;
 
 /** `kind`: its folder. */
 export function lockScripts(kind: string, format: OwnerFormat) {
-  const values = { ...format, KIND: `${kind}`, NOTIFY: `${kind}/publish` };
+  const values = { ...format, THIS_KIND: kind, NOTIFY_PIECE: `${kind}/publish` };
   const common = (name: string) => kindLua(`common/${name}`, values);
   return {
     held: kindLua(`${kind}/held`),
@@ -41,7 +41,7 @@ export function lockScripts(kind: string, format: OwnerFormat) {
     CONFIRM_OR_RELEASE: new LockScript(`confirm or release (${kind})`, common('confirm-or-release')),
     RELEASE: new LockScript(`release (${kind})`, common('release')),
     LEAVE: new LockScript(`leave to pollers (${kind})`, common('leave')),
-    leftToPollers: format.LEFT_TO_POLLERS,
+    leftToPollers: format.MESSAGE_LEFT,
     KEEP: new LockScript(`keep (${kind})`, common('keep')),
     DETACH: new LockScript(`detach (${kind})`, common('detach')),
     ADOPT: new LockScript(`adopt (${kind})`, common('adopt'), false, isFound),

@@ -15,8 +15,8 @@ export type LockTypeDefinition = (parts: RegistryParts) => Protocols;
 
 /** The protocols of one registry. `open` throws `RangeError` if the keys of a lock could not share its hash slot. */
 export interface Protocols {
-  /** Lua that finds whether a lock is held: see `heldScripts`. */
-  readonly held: string;
+  /** Makes the Lua that finds whether a lock is held: see `heldScripts`. */
+  readonly held: () => string;
   readonly inspector: LockInspector;
   open(names: LockNames): LockProtocol;
   /** Ends timers. */

@@ -33,17 +33,17 @@ export const LISTENERS = { refused: -1, uncounted: -2 } as const;
 /** What any script may name. */
 const VALUES: LuaValues = {
   FENCE_TTL,
-  KEPT,
+  KEPT_PREFIX: KEPT,
+  LISTENERS_REFUSED: LISTENERS.refused,
+  LISTENERS_UNCOUNTED: LISTENERS.uncounted,
   MOST_AHEAD,
   READ_ONLY: IN_LUA.readOnly,
-  REFUSED: LISTENERS.refused,
-  UNCOUNTED: LISTENERS.uncounted,
   WRONG_TYPE: IN_LUA.wrongType,
 };
 
-/** The text of a script, or of a piece of one: `spring/acquire`. */
-export function kindLua(name: string, values: LuaValues = {}): string {
-  return lua(name, { ...VALUES, ...values });
+/** Makes the text of a script, or of a piece of one: `spring/acquire`. */
+export function kindLua(name: string, values: LuaValues = {}): () => string {
+  return () => lua(name, { ...VALUES, ...values });
 }
 
 /** The three numbers of a `Keep`, as the scripts take them. */

@@ -53,7 +53,7 @@ const VALUES = {
   MESSAGE_ARRIVES_WITHIN,
   MESSAGE_WANTED: WANTED,
   NOTED_LONGER,
-  OUTSIDER,
+  OWNER_OUTSIDER: OUTSIDER,
   SET_BACK,
 };
 
@@ -67,11 +67,11 @@ export const RELEASE = new LockScript('release (fair)', text('release'));
 export const HAND_OVER = new LockScript('hand over (fair)', text('release'), true, isGranted);
 
 /** The first renewal of a grant by hand-over: as that of spring, but an acquisition, which replicas have to have. */
-export const RENEW_GRANT = new LockScript('renew a grant (fair)', SPRING_SCRIPTS.RENEW.source, false, isFound);
+export const RENEW_GRANT = new LockScript('renew a grant (fair)', () => SPRING_SCRIPTS.RENEW.source, false, isFound);
 
 export const INSPECTION = inspectionScripts('fair', {
-  KIND: 'spring',
-  NOTIFY: 'fair/notify-forced',
+  THIS_KIND: 'spring',
+  NOTIFY_PIECE: 'fair/notify-forced',
   QUEUE_LENGTH: 'ZCARD',
 });
 

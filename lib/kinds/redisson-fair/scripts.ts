@@ -26,9 +26,9 @@ import { HASH } from '../redisson/kind';
 
 const VALUES = {
   ...HASH,
-  KIND: 'redisson',
+  THIS_KIND: 'redisson',
   // The first in the queue has a channel of its own.
-  NOTIFY: 'redisson-fair/notify-first',
+  NOTIFY_PIECE: 'redisson-fair/notify-first',
   QUEUE_LENGTH: 'LLEN',
 };
 

@@ -20,7 +20,11 @@ export const UNLOCKED = '0';
 export const LEFT_TO_POLLERS = '2';
 
 /** What the scripts of hash keys name. */
-export const HASH = { IS_GIVEN: "redis.pcall('HEXISTS', lock, to) == 1", LEFT_TO_POLLERS, UNLOCKED };
+export const HASH = {
+  IS_GIVEN: "redis.pcall('HEXISTS', lock, to) == 1",
+  MESSAGE_LEFT: LEFT_TO_POLLERS,
+  MESSAGE_UNLOCKED: UNLOCKED,
+};
 
 /** The fence is a counter that Redisson's fenced locks have too. */
 export const REDISSON_SCRIPTS = lockScripts('redisson', HASH);

@@ -38,7 +38,7 @@ const VALUES = {
   // The sums of a semaphore, by score in this order.
   HELD_SUM: 'semaphore:held',
   LEASES_SUM: 'semaphore:leases',
-  KINDS: SHARED_KINDS.map((kind) => `${kind} = 1`).join(', '),
+  ALL_KINDS: SHARED_KINDS.map((kind) => `${kind} = 1`).join(', '),
   SET_BACK,
 };
 

@@ -15,7 +15,7 @@ import { ScriptedFormat } from '../common/scripted-format';
 
 export const SPRING_SCRIPTS = lockScripts('spring', {
   IS_GIVEN: 'found == to',
-  LEFT_TO_POLLERS: 'left to pollers',
+  MESSAGE_LEFT: 'left to pollers',
 });
 
 /** Spring's string key. */

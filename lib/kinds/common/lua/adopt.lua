@@ -9,10 +9,10 @@
 -- Returns  1, or with a fence the next token: the lock is the new owner's; 0: no key; -1: it is another owner's
 -- @include common/examine-to-give
 local most = KEYS[2] and 1
--- @include KIND/before-tokens
+-- @include THIS_KIND/before-tokens
 if isGiven then
   redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), left))
 else
-  -- @include KIND/give
+  -- @include THIS_KIND/give
 end
--- @include KIND/tokens
+-- @include THIS_KIND/tokens

@@ -17,18 +17,18 @@
 -- @include common/examine
 if state then return { state == 'expired' and 0 or -1, 0 } end
 local ttl, most, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
--- @include KIND/before-tokens
+-- @include THIS_KIND/before-tokens
 if ownListeners then
   local mark = redis.pcall('GET', KEYS[#KEYS])
   local waiter, pollInterval = string.match(type(mark) == 'string' and mark or '', '^(.*) (%d+)$')
   local isWanted = waiter and waiter ~= ARGV[5]
-  -- @include KIND/publish FIRST=ARGV[7] SECOND=ARGV[8]
+  -- @include THIS_KIND/publish FIRST_WORD=ARGV[7] SECOND_WORD=ARGV[8]
   -- Where the number of listeners is not known, others may listen.
   if heard < 0 or heard > ownListeners or isWanted then
-    -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]
+    -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]
     return { deleted, heard, isWanted and tonumber(pollInterval) or 0 }
   end
 end
 -- Out of memory: see script-parts.ts.
 redis.call('PEXPIRE', lock, math.max(redis.call('PTTL', lock), ttl))
--- @include KIND/tokens
+-- @include THIS_KIND/tokens

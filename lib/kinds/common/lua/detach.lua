@@ -8,6 +8,6 @@
 -- @include common/examine-to-give
 left = math.max(redis.call('PTTL', lock), tonumber(left))
 if not isGiven then
-  -- @include KIND/give
+  -- @include THIS_KIND/give
 end
 return 1

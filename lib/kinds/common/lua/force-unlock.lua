@@ -9,9 +9,9 @@
 -- ARGV[3]  ''
 -- ARGV[4]  and more: how the waiters are notified
 -- Returns  1; 0: the lock is not this owner's any more
--- @include KIND/holder
-if not holder or string.gsub(string.gsub(holder, '^KEPT', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT', ''), '@%d+$', '') then return 0 end
+-- @include THIS_KIND/holder
+if not holder or string.gsub(string.gsub(holder, '^KEPT_PREFIX', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT_PREFIX', ''), '@%d+$', '') then return 0 end
 -- By force: its holder did not ask for this.
--- @include common/delete COMMAND='UNLINK' DELETED=KEYS[1]
--- @include NOTIFY FIRST=ARGV[4] SECOND=ARGV[5]
+-- @include common/delete DELETE_COMMAND='UNLINK' DELETED_KEYS=KEYS[1]
+-- @include NOTIFY_PIECE FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]
 return 1

@@ -6,7 +6,7 @@
 -- KEYS[4]  the fence, with fencing
 -- QUEUE_LENGTH  the command that counts the queue
 -- Returns  { owner or '', remaining ms of its key, last token or '', how many wait }
--- @include KIND/holder
+-- @include THIS_KIND/holder
 local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
 local waiting = -1
 waiting = redis.call('QUEUE_LENGTH', KEYS[2])

@@ -5,7 +5,7 @@
 -- ARGV[1]  NUMSUB, SHARDNUMSUB or '': nobody is counted
 -- ARGV[2]  the channel whose listeners wait
 -- Returns  { owner or '', remaining ms of its key, last token or '', how many wait or -1 }
--- @include KIND/holder
+-- @include THIS_KIND/holder
 local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
 local waiting = -1
 -- pcall: a user without rights on it, or an old server, does not learn how many wait.

@@ -9,5 +9,5 @@
 -- ARGV[5]  and more: the notification
 -- Returns  what release returns, with 1 for a lock that is kept
 -- @include common/keep-until-its-end KEEP_FOR=ARGV[2] MIN_HOLD=ARGV[3] GIVEN_TTL=ARGV[4]
--- @include KIND/publish FIRST=ARGV[5] SECOND=ARGV[6]
--- @include common/return-with-listeners FOUND=1 HEARD=heard
+-- @include THIS_KIND/publish FIRST_WORD=ARGV[5] SECOND_WORD=ARGV[6]
+-- @include common/return-with-listeners FOUND_STATE=1 FOUND_LISTENERS=heard

@@ -7,6 +7,6 @@
 -- Returns  what release returns
 -- @include common/examine
 -- @include common/return-unless-held
--- @include common/delete COMMAND=ARGV[2] DELETED=KEYS[1]
--- @include KIND/publish-left FIRST=ARGV[3] SECOND=ARGV[4]
--- @include common/return-with-listeners FOUND=deleted HEARD=heard
+-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=KEYS[1]
+-- @include THIS_KIND/publish-left FIRST_WORD=ARGV[3] SECOND_WORD=ARGV[4]
+-- @include common/return-with-listeners FOUND_STATE=deleted FOUND_LISTENERS=heard

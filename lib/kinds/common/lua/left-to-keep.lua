@@ -7,8 +7,8 @@
 --
 -- KEEP_FOR  ms left of the minHold by the local clock
 -- MIN_HOLD  ms; the minHold of the acquisition
--- AGE       finds how many ms ago the lock was granted, from the remaining ms of its key; nil or false: not known
+-- GRANT_AGE       finds how many ms ago the lock was granted, from the remaining ms of its key; nil or false: not known
 local left, remaining = tonumber(KEEP_FOR), redis.call('PTTL', KEYS[1])
-local age = AGE
+local age = GRANT_AGE
 if age then left = math.min(left, MIN_HOLD - age) end
 left = string.format('%.0f', math.max(1, math.ceil(left)))

@@ -5,10 +5,10 @@
 -- server's clock already, there are fewer.
 --
 -- Needs  last, the value of the counter; time, the reply of TIME
--- FENCE  the key of the counter
--- MOST   the most tokens that are of use
+-- FENCE_KEY  the key of the counter
+-- MOST_TOKENS   the most tokens that are of use
 local now = time[1] * 1000000 + time[2]
 local first = math.max((tonumber(last) or 0) + 1, now)
-local count = math.max(1, math.min(MOST, now + MOST_AHEAD - first))
-redis.call('SET', FENCE, string.format('%.0f', first + count - 1), 'PX', FENCE_TTL)
+local count = math.max(1, math.min(MOST_TOKENS, now + MOST_AHEAD - first))
+redis.call('SET', FENCE_KEY, string.format('%.0f', first + count - 1), 'PX', FENCE_TTL)
 return string.format(count > 1 and '%.0f %.0f' or '%.0f', first, count)

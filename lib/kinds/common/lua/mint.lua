@@ -2,7 +2,7 @@
 -- also after the counter was lost. Lua prints at most 14 digits by itself, hence string.format.
 --
 -- Needs  last, the value of the counter; time, the reply of TIME
--- FENCE  the key of the counter
+-- FENCE_KEY  the key of the counter
 local token = string.format('%.0f', math.max((tonumber(last) or 0) + 1, time[1] * 1000000 + time[2]))
-redis.call('SET', FENCE, token, 'PX', FENCE_TTL)
+redis.call('SET', FENCE_KEY, token, 'PX', FENCE_TTL)
 return token

@@ -4,5 +4,5 @@
 -- ARGV[1]  and more: the notification
 -- Returns  the listeners
 if redis.call('PTTL', KEYS[1]) ~= -2 then return 0 end
--- @include KIND/publish FIRST=ARGV[1] SECOND=ARGV[2]
+-- @include THIS_KIND/publish FIRST_WORD=ARGV[1] SECOND_WORD=ARGV[2]
 return heard

@@ -1,6 +1,6 @@
 -- The end of a script that gives a lock back.
 --
--- FOUND  what it found
--- HEARD  the connections that got its message
-if HEARD == 0 then return FOUND end
-return { FOUND, HEARD }
+-- FOUND_STATE  what it found
+-- FOUND_LISTENERS  the connections that got its message
+if FOUND_LISTENERS == 0 then return FOUND_STATE end
+return { FOUND_STATE, FOUND_LISTENERS }

@@ -18,7 +18,7 @@ local set = not hasWaiters and redis.pcall('SET', lock, ticket, 'NX', 'PX', ttl)
 if set and not set.err then
   if not fence then return 1 end
   local time, last = redis.call('TIME'), redis.call('GET', fence)
-  -- @include common/mint FENCE=fence
+  -- @include common/mint FENCE_KEY=fence
 end
 local holder = redis.call('GET', lock)
 -- The server refused to write.

@@ -1,5 +1,5 @@
 -- Deletes the lock, and publishes that it is free. Sets deleted.
 --
--- FREED  the keys that are deleted
--- @include common/delete COMMAND=ARGV[2] DELETED=FREED
--- @include spring/publish FIRST=ARGV[4] SECOND=ARGV[5]
+-- FREED_KEYS  the keys that are deleted
+-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=FREED_KEYS
+-- @include spring/publish FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]

@@ -23,7 +23,7 @@ local function mint()
   if not fence then return '' end
   -- @include fair/write-nothing
   local last = redis.call('GET', fence)
-  -- @include common/mint FENCE=fence
+  -- @include common/mint FENCE_KEY=fence
 end
 
 -- The token of the grant that holds the lock; empty where a process without fencing may have granted it.
@@ -48,10 +48,10 @@ local function lifeLeft()
   return life == -2 and pauseLeft() or life
 end
 
--- OUTSIDER, unless the holder has a grant from the queue, or its process runs the script, or is noted.
+-- OWNER_OUTSIDER, unless the holder has a grant from the queue, or its process runs the script, or is noted.
 local function outsider(holder, process, itsNoted)
   if not holder or string.find(holder, '@', 1, true) then return '' end
-  return (itsNoted or processOf(holder) == process) and '' or 'OUTSIDER'
+  return (itsNoted or processOf(holder) == process) and '' or 'OWNER_OUTSIDER'
 end
 
 -- What is noted of a process: until when it lives in ms, the ttl of its ticket, how it is notified.

@@ -6,4 +6,4 @@
 -- ARGV[6]  and more: what publish of spring takes
 local first = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 if first then redis.pcall(ARGV[4], ARGV[5] .. ':' .. string.match(first, '^(.*):'), KEYS[1]) end
--- @include spring/publish FIRST=ARGV[6] SECOND=ARGV[7]
+-- @include spring/publish FIRST_WORD=ARGV[6] SECOND_WORD=ARGV[7]

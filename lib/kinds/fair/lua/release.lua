@@ -45,7 +45,7 @@ if isOwners then first, firstAt = unpack(redis.call('ZRANGE', queue, '0', '0', '
 firstAt = tonumber(firstAt)
 -- Nobody waits in another process. Those that waited are forgotten where nobody waits here either.
 if isOwners and not first and more == '' and not next then
-  -- @include fair/free FREED="lock, tickets"
+  -- @include fair/free FREED_KEYS="lock, tickets"
   return deleted
 end
 -- @include fair/now
@@ -64,7 +64,7 @@ if isOwners and next and more == '' then
     if not fence then return first and 2 or 1 end
     local last = redis.call('GET', fence)
     if first then most = 1 end
-    -- @include common/mint-block FENCE=fence MOST=most
+    -- @include common/mint-block FENCE_KEY=fence MOST_TOKENS=most
   end
 end
 -- @include fair/functions
@@ -85,7 +85,7 @@ if not isOwners then
   redis.call('ZREM', queue, ticketOf(owner))
   granted, token, left = grantedBefore(next, holder, ttl)
   local position = next and redis.call('ZSCORE', queue, next)
-  local kept = type(holder) == 'string' and string.match(holder, '^KEPT(.*)$')
+  local kept = type(holder) == 'string' and string.match(holder, '^KEPT_PREFIX(.*)$')
   if granted or position or kept and (kept == owner or ticketOf(kept) == owner) then
     -- An earlier run, whose reply was lost, has handed the lock over, or kept it.
     return { left or lifeLeft(), position or '', granted or '', token or '' }
@@ -102,12 +102,12 @@ if isOwners and (keepFor > 0 or pauseIn == 0) then
   if keepFor > 0 then
     -- The key of a grant by hand-over may not have its full ttl yet. Its owner value says its age.
     local grantedAt = string.match(holder, '@(%d+)$')
-    -- @include common/left-to-keep KEEP_FOR=keepFor MIN_HOLD=minHold AGE="grantedAt and (now - grantedAt) / 1000 or remaining >= 0 and keyTtl - remaining"
+    -- @include common/left-to-keep KEEP_FOR=keepFor MIN_HOLD=minHold GRANT_AGE="grantedAt and (now - grantedAt) / 1000 or remaining >= 0 and keyTtl - remaining"
     redis.call('PEXPIRE', lock, left)
-    redis.call('SET', lock, 'KEPT' .. holder, 'PX', left)
-    -- @include spring/publish FIRST=ARGV[4] SECOND=ARGV[5]
+    redis.call('SET', lock, 'KEPT_PREFIX' .. holder, 'PX', left)
+    -- @include spring/publish FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]
   else
-    -- @include fair/free FREED=lock
+    -- @include fair/free FREED_KEYS=lock
     found = deleted
     redis.call('HSET', tickets, 'pause', digits(now + pause * 1000))
     redis.call('PEXPIRE', tickets, math.max(redis.call('PTTL', tickets), math.ceil(pause)))
@@ -122,7 +122,7 @@ if isOwners or (not holder and pauseLeft() == 0) then
   if not granted and redis.call('ZCARD', queue) == 0 then redis.call('DEL', tickets) end
 end
 if isOwners and not granted then
-  -- @include fair/free FREED=lock
+  -- @include fair/free FREED_KEYS=lock
   found = deleted
 end
 -- Mostly another process has it now.

@@ -21,7 +21,7 @@ redis.call('ZADD', timeouts, 'XX', 0, '')
 -- @include redisson-fair/remove-stale
 local isQueued = head == owner
 if head and not isQueued then
-  -- @include redisson-fair/remove-past OWN=own-found
+  -- @include redisson-fair/remove-past OWN_POSITION=own-found
 end
 local isFree = redis.call('EXISTS', lock) == 0
 if isFree and (not head or head == owner) then
@@ -52,7 +52,7 @@ if queues and not (isQueued and redis.call('ZSCORE', timeouts, owner)) then
 end
 if isFree then
   -- A Java waiter that gave up at its turn notified nobody: the head may not know that the lock is free.
-  -- @include redisson/publish-on COMMAND=ARGV[4] CHANNEL="ARGV[5] .. ':' .. head" MESSAGE=UNLOCKED
+  -- @include redisson/publish-on PUBLISH_COMMAND=ARGV[4] ON_CHANNEL="ARGV[5] .. ':' .. head" MESSAGE_TEXT=MESSAGE_UNLOCKED
   life = redis.call('ZSCORE', timeouts, head) - now
 end
 return { life, not isFree and redis.call('HKEYS', lock)[1], head == owner and 1 or 0 }

@@ -17,4 +17,4 @@
 -- @include redisson-fair/leave-queue
 -- @include common/keep-until-its-end KEEP_FOR=ARGV[6] MIN_HOLD=ARGV[7] GIVEN_TTL=ARGV[8]
 -- @include redisson-fair/notify-first
--- @include common/return-with-listeners FOUND=1 HEARD=listeners
+-- @include common/return-with-listeners FOUND_STATE=1 FOUND_LISTENERS=listeners

@@ -2,5 +2,5 @@
 -- @include redisson-fair/prelude
 -- @include redisson-fair/remove-stale
 if head then
-  -- @include redisson-fair/remove-past OWN=own-removed
+  -- @include redisson-fair/remove-past OWN_POSITION=own-removed
 end

@@ -17,16 +17,16 @@ local state
 if state == 'stolen' then return -1 end
 local reply = 0
 if not state then
-  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]
+  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]
   local listeners = 0
   for _, waiter in ipairs(redis.call('LRANGE', queue, 0, -1)) do
-    -- @include redisson/publish-on COMMAND=ARGV[4] CHANNEL="ARGV[5] .. ':' .. waiter" MESSAGE=LEFT_TO_POLLERS
+    -- @include redisson/publish-on PUBLISH_COMMAND=ARGV[4] ON_CHANNEL="ARGV[5] .. ':' .. waiter" MESSAGE_TEXT=MESSAGE_LEFT
     listeners = heard
   end
   do
-    -- @include common/return-with-listeners FOUND=deleted HEARD=listeners
+    -- @include common/return-with-listeners FOUND_STATE=deleted FOUND_LISTENERS=listeners
   end
   reply = deleted
 end
 -- @include redisson-fair/notify-first
--- @include common/return-with-listeners FOUND=reply HEARD=listeners
+-- @include common/return-with-listeners FOUND_STATE=reply FOUND_LISTENERS=listeners

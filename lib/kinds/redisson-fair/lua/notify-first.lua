@@ -5,6 +5,6 @@
 -- ARGV[5]  the channel of the lock
 local first, listeners = redis.call('LINDEX', KEYS[2], 0), 0
 if first then
-  -- @include redisson/publish-on COMMAND=ARGV[4] CHANNEL="ARGV[5] .. ':' .. first" MESSAGE=UNLOCKED
+  -- @include redisson/publish-on PUBLISH_COMMAND=ARGV[4] ON_CHANNEL="ARGV[5] .. ':' .. first" MESSAGE_TEXT=MESSAGE_UNLOCKED
   listeners = heard
 end

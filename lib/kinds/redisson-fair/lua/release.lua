@@ -19,8 +19,8 @@ local state
 if state == 'stolen' then return -1 end
 local reply = 0
 if not state then
-  -- @include common/delete COMMAND=ARGV[6] DELETED=KEYS[1]
+  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]
   reply = deleted
 end
 -- @include redisson-fair/notify-first
--- @include common/return-with-listeners FOUND=reply HEARD=listeners
+-- @include common/return-with-listeners FOUND_STATE=reply FOUND_LISTENERS=listeners

@@ -9,5 +9,5 @@ while head do
   head = redis.call('LINDEX', queue, 0)
 end
 if not head then
-  -- @include common/delete COMMAND='UNLINK' DELETED=timeouts
+  -- @include common/delete DELETE_COMMAND='UNLINK' DELETED_KEYS=timeouts
 end

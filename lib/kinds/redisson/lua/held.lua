@@ -6,5 +6,5 @@ local found = redis.pcall('HEXISTS', lock, owner)
 if type(found) == 'table' then
   -- @include common/examine-error
 elseif found == 0 and redis.call('EXISTS', lock) == 0 then
-  -- @include common/examine-gone WRITE="'PEXPIRE', lock, 1"
+  -- @include common/examine-gone EMPTY_WRITE="'PEXPIRE', lock, 1"
 elseif found == 0 then state = 'stolen' end

@@ -1,5 +1,5 @@
 -- Publishes that the lock is left to pollers.
 --
--- FIRST   PUBLISH or SPUBLISH
--- SECOND  the channel
--- @include redisson/publish-on COMMAND=FIRST CHANNEL=SECOND MESSAGE=LEFT_TO_POLLERS
+-- FIRST_WORD   PUBLISH or SPUBLISH
+-- SECOND_WORD  the channel
+-- @include redisson/publish-on PUBLISH_COMMAND=FIRST_WORD ON_CHANNEL=SECOND_WORD MESSAGE_TEXT=MESSAGE_LEFT

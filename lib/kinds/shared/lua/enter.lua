@@ -127,7 +127,7 @@ if granted and KEYS[3] then
     granted = last
   else
     granted = (function()
-      -- @include common/mint FENCE=KEYS[3]
+      -- @include common/mint FENCE_KEY=KEYS[3]
     end)()
   end
 end

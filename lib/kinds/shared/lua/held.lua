@@ -9,5 +9,5 @@ local found = redis.pcall('ZSCORE', lock, member)
 if type(found) == 'table' then
   -- @include common/examine-error
 elseif not found or tonumber(found) <= now then
-  -- @include common/examine-gone WRITE="'ZREM', lock, member"
+  -- @include common/examine-gone EMPTY_WRITE="'ZREM', lock, member"
 end

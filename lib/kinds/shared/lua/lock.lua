@@ -6,7 +6,7 @@ local member = kind .. ':' .. owner
 
 -- Whether the lowest member is of an application's sorted set, of which no script removes anything.
 local function isForeign(lowest)
-  return lowest and not ({ KINDS })[string.match(lowest, '^(%a+):')]
+  return lowest and not ({ ALL_KINDS })[string.match(lowest, '^(%a+):')]
 end
 
 local function expireWithLastLease()

@@ -15,9 +15,9 @@
 -- @include shared/lock
 -- @include shared/queue
 local channel, left, minHold, ttl = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
--- @include shared/read-score OTHERS="{ -1, 0 }"
+-- @include shared/read-score OTHER_TYPE="{ -1, 0 }"
 redis.call('HDEL', waiters, member)
-local kept = kind .. ':KEPT' .. owner
+local kept = kind .. ':KEPT_PREFIX' .. owner
 local wasKept = left and redis.call('ZSCORE', lock, kept)
 if not readHolders() then return { -1, 0 } end
 local found = removeLease(member)

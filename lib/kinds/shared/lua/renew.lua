@@ -8,7 +8,7 @@
 -- Returns  1: it has the ttl; { remaining ms }: it lasts longer; 0: there is none; -1: the key is of another type
 -- @include shared/lock
 local ttl = tonumber(ARGV[3])
--- @include shared/read-score OTHERS=-1
+-- @include shared/read-score OTHER_TYPE=-1
 if not score or tonumber(score) <= now then
   -- Raises READONLY on a replica, where it says nothing that there is none.
   redis.call('ZREM', lock, member)

@@ -19,4 +19,4 @@ else
 end
 if last and holder then return last end
 if not KEYS[2] then return 1 end
--- @include common/mint FENCE=KEYS[2]
+-- @include common/mint FENCE_KEY=KEYS[2]

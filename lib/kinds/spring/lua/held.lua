@@ -6,5 +6,5 @@ local found = redis.pcall('GET', lock)
 if type(found) == 'table' then
   -- @include common/examine-error
 elseif not found then
-  -- @include common/examine-gone WRITE="'PEXPIRE', lock, 1"
+  -- @include common/examine-gone EMPTY_WRITE="'PEXPIRE', lock, 1"
 elseif found ~= owner then state = 'stolen' end

@@ -2,4 +2,4 @@
 --
 -- Needs  most; what before-tokens reads
 if not most then return 1 end
--- @include common/mint-block FENCE=KEYS[2] MOST=most
+-- @include common/mint-block FENCE_KEY=KEYS[2] MOST_TOKENS=most
