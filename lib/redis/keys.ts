@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describeFormat, describeKind, SHARED_KINDS } from '../api/lock-types';
 import { clock } from '../internal/clock';
+import { lua } from '../internal/lua';
 import { says, UnexpectedReplyError } from './failure';
 import { hashTag, LockNames } from './names';
 import { Script } from './script';
@@ -96,20 +97,8 @@ export class KeyPlacement {
   }
 }
 
-/**
- * What the key of a lock is.
- *
- * KEYS: lock
- * Returns its type; of a shared lock the kind of its first member.
- */
-export const DESCRIBE = new Script(
-  'describe a key',
-  `
-local type = redis.call('TYPE', KEYS[1])
-type = type.ok or type
-if type ~= 'zset' then return type end
-local kind = string.match(redis.call('ZRANGE', KEYS[1], 0, 0)[1] or '', '^(%a+):')
-return string.find(' ${SHARED_KINDS.join(' ')} ', ' ' .. tostring(kind) .. ' ', 1, true) and kind or type`,
+export const DESCRIBE = new Script('describe a key', () =>
+  lua('redis/describe', { SHARED_KINDS: SHARED_KINDS.join(' ') }),
 );
 
 /** What has a key of this type, or a member of this kind. Data of an application may be such a key too. */

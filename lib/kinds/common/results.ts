@@ -6,6 +6,7 @@ import { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import type { Subscription } from '../../redis/subscription';
 import { arrayIn, numberIn, textIn } from './replies';
+import { kindLua } from './script-parts';
 import { LONGEST_SLEEP } from './waiting';
 
 /*
@@ -26,13 +27,7 @@ export const BEGIN_RESULT = new Script(
   "return { redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) }",
 );
 
-/** KEYS: the result, the mark, the lock. ARGV: the new mark, its ms. Returns how many results there were. */
-export const FORGET_RESULT = new Script(
-  'forget a result',
-  `
-if redis.call('PTTL', KEYS[3]) ~= -2 then redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
-return redis.call('DEL', KEYS[1])`,
-);
+export const FORGET_RESULT = new Script('forget a result', kindLua('common/forget-result'));
 
 /** The results beside the locks of one registry in Redis. Without a subscriber, waiters poll. `idleBetweenTries` in ms. */
 export function resultsIn(redis: Redis, subscriber: Subscriber | undefined, idleBetweenTries: number): Results {
