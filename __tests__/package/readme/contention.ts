@@ -48,7 +48,7 @@ export class Contention {
 
   /**
    * Inspects, unlocks by force, acquires, runs a script, keeps the lock for its `minHold`, renews, waits, leaves the queue, hands over within a process and between processes, and releases.
-   * `whenWaiting` is called while one registry holds the lock and three wait for it.
+   * `whenWaiting` is called while one registry holds the lock and three wait for it, perhaps more than once.
    */
   async run(whenWaiting: () => Promise<void> = async () => undefined): Promise<void> {
     const [first, second] = [await this.#lock(), await this.#lock()];
@@ -75,8 +75,11 @@ export class Contention {
     await this.#untilWaiting(2);
     waits.push((await this.#lock()).run(() => undefined));
     await this.#untilWaiting(3);
-    await this.#untilMarked();
-    await whenWaiting();
+    // A mark ends by itself: on a busy machine perhaps while names are read.
+    do {
+      await until(() => this.#isMarked(), LIMIT);
+      await whenWaiting();
+    } while (!(await this.#isMarked()));
 
     leaving.abort(new Error('It leaves'));
     if ((await left.catch((reason) => reason)) !== leaving.signal.reason) throw new Error('It waited on');
@@ -114,11 +117,11 @@ export class Contention {
     await until(async () => (await this.#subscribers()) >= registries, LIMIT);
   }
 
-  /** Until a waiter has left its mark, of the types whose waiters do so. */
-  async #untilMarked(): Promise<void> {
+  /** Whether a waiter has left its mark, or is of a type whose waiters leave none. */
+  async #isMarked(): Promise<boolean> {
     const { lockType = 'spin' } = this.#options;
-    if (this.#lockOf !== plainLockOf || !['pub-sub', 'redisson'].includes(lockType)) return;
-    await until(async () => (await this.#redis.admin.keys('*:wanted')).length > 0, LIMIT);
+    if (this.#lockOf !== plainLockOf || !['pub-sub', 'redisson'].includes(lockType)) return true;
+    return (await this.#redis.admin.keys('*:wanted')).length > 0;
   }
 
   async #subscribers(): Promise<number> {
