@@ -30,7 +30,10 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
     'lib/redis/server-errors.ts',
     'lib/redis/silence-times.ts',
   ]);
-  expect(loaded.filter((file) => file.startsWith('lib/kinds/'))).toEqual(['lib/kinds/shared/locks.ts']);
+  expect(loaded.filter((file) => file.startsWith('lib/kinds/'))).toEqual([
+    'lib/kinds/shared/locks.ts',
+    'lib/kinds/shared/rules.ts',
+  ]);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);
   expect([...new Set(packages)]).toEqual(['async-mutex', 'tslib']);
 });

@@ -1,7 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
+import type { StoredKind } from '../../lib/kinds/shared/rules';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
-import type { StoredKind, StoredLock } from '../../lib/testing/stored-lock';
+import type { StoredLock } from '../../lib/testing/stored-lock';
 
 beforeEach(() => {
   jest.useFakeTimers();

@@ -10,6 +10,7 @@ import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
+import { isExclusive, type StoredKind } from '../kinds/shared/rules';
 import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
@@ -17,7 +18,7 @@ import { globPattern, LockNames } from '../redis/names';
 import { WARNED_AFTER } from '../redis/silence-times';
 import { installFakeableClock } from './fakeable-clock';
 import { InMemoryResults } from './in-memory-results';
-import { type StoredKind, StoredLock, type Use } from './stored-lock';
+import { StoredLock, type Use } from './stored-lock';
 
 /** ms */
 const STOLEN_FOR = 60_000;
@@ -282,7 +283,7 @@ export function inMemoryBackend(
     const lock = locks.find(names.lock);
     lock.assertSeenAs(seenAs);
     const { kind = 'lock', fencingToken, holders, ...found } = lock.state;
-    const token = isFencing && hasTokens(kind) ? fencingToken : undefined;
+    const token = isFencing && isExclusive(kind) ? fencingToken : undefined;
     return { ...found, fencingToken: token, ...((seenAs.isShared || kind !== 'lock') && { holders }) };
   };
   const inspectorOf = (seenAs: Use): LockInspector => ({
@@ -329,11 +330,6 @@ export function inMemoryBackend(
   };
 }
 
-/** Readers and permits have no fencing tokens. */
-function hasTokens(kind: StoredKind): boolean {
-  return kind === 'lock' || kind === 'write';
-}
-
 /** One lock in memory, as its callers see it. They queue there, each for itself: FIFO over all registries. */
 function inMemoryProtocol(
   name: string,
@@ -347,7 +343,7 @@ function inMemoryProtocol(
   /** Callers of this registry that wait: what makes each attempt again. */
   const waiting = new Set<(result: NotGranted) => void>();
   const lock = () => locks.find(name);
-  const hasToken = isFencing && hasTokens(kind);
+  const hasToken = isFencing && isExclusive(kind);
   /** The store mints a token for each grant. */
   const asAsked = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;

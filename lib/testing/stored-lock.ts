@@ -1,12 +1,9 @@
-import type { SharedKind } from '../api/lock-types';
 import { KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, MAX_DELAY, reliableUntil } from '../internal/clock';
-
-/** What a caller asks for: a lock of its own, or a share of one. */
-export type StoredKind = 'lock' | SharedKind;
+import { mayEnter, type Sharer, type StoredKind, taken } from '../kinds/shared/rules';
 
 /** What a caller uses a lock as: what its key would be in Redis, and what the caller takes it for. */
 export interface Use {
@@ -16,16 +13,13 @@ export interface Use {
 }
 
 /** What a caller asks for. */
-interface Claim {
+interface Claim extends Sharer {
   readonly ticket: string;
-  readonly kind: StoredKind;
   readonly use: Use;
   /** ms */
   readonly ttl: number;
   /** How many may hold a semaphore. The number that was given last counts. */
   readonly permits: { readonly count: number; readonly at: number } | undefined;
-  /** How many of them it takes. */
-  readonly takes: number;
   /** When the caller called: the queue has the order of the calls. */
   readonly since: number;
 }
@@ -40,9 +34,7 @@ interface Position extends Claim {
 }
 
 /** Times are on the monotonic clock, in ms. */
-interface StoredLease {
-  readonly kind: StoredKind;
-  readonly takes: number;
+interface StoredLease extends Sharer {
   readonly token: number;
   /** ms since 1970 */
   readonly acquiredAt: number;
@@ -247,16 +239,11 @@ export class StoredLock {
     for (const { receive } of [...this.#queue.values()]) receive?.(NOT_GRANTED);
   }
 
-  /** Whether a caller may enter beside the leases. A claim in front counts as entered, so nobody overtakes. */
-  #mayEnter({ kind, takes }: Claim, front: () => readonly Claim[]): boolean {
+  /** Whether a caller may enter beside the leases, and those that come first. */
+  #mayEnter(claim: Claim, front: () => readonly Claim[]): boolean {
     const leases = [...this.#leases.values()];
-    // What was given by hand is of kind `lock`, and excludes everybody, whatever the lock is used as.
-    if (leases.some((lease) => lease.kind === 'lock' || lease.kind === 'write')) return false;
-    if (kind === 'read') return front().every((other) => other.kind === 'read');
-    const fits = (others: number): boolean =>
-      others === 0 || (kind === 'semaphore' && others + takes <= this.#permits.count);
-    const held = taken(leases);
-    return fits(held) && fits(held + taken(front()));
+    const { count } = this.#permits;
+    return mayEnter(claim, leases, count) && mayEnter(claim, [...leases, ...front()], count);
   }
 
   #enter({ ticket, kind, takes, ttl }: Pick<Claim, 'ticket' | 'kind' | 'takes' | 'ttl'>): Grant {
@@ -309,10 +296,6 @@ export class StoredLock {
 function usedWrong(there: Use, here: Use): Error {
   const code = there.isShared && here.isShared ? 'WRONGKIND' : 'WRONGTYPE';
   return new Error(`${code} It is ${there.is} in memory, and it is used as ${here.as} here`);
-}
-
-function taken(some: readonly { readonly takes: number }[]): number {
-  return some.reduce((sum, { takes }) => sum + takes, 0);
 }
 
 function extend(lease: StoredLease, ttl: number): void {

@@ -27,6 +27,7 @@ import type { RegistryParts } from '../common/registry-parts';
 import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../common/replies';
 import { keepArguments } from '../common/script-parts';
 import { LONGEST_SLEEP, Waiting } from '../common/waiting';
+import { isExclusive } from './rules';
 import { ENTER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
@@ -168,7 +169,7 @@ class SharedProtocol implements LockProtocol {
   }
 
   get #isFencing(): boolean {
-    return this.#kind === 'write' && this.#parts.settings.fencing;
+    return isExclusive(this.#kind) && this.#parts.settings.fencing;
   }
 
   get #keys(): string[] {
