@@ -1,13 +1,15 @@
 import type { NameSeparator } from './owner-name';
 
-/** What the key of a lock is: a string as Spring's, or a hash as Redisson's. */
+/** How the key of a lock is written: as Spring does, or as Redisson does. */
 export const LOCK_FORMATS = ['spring', 'redisson'] as const;
 
 export type LockFormat = (typeof LOCK_FORMATS)[number];
 
-/** What the options and the names of a lock type depend on. */
+/** What the options and the names of a lock type, and what is said of it, depend on. */
 interface LockTypeTraits {
   readonly format: LockFormat;
+  /** As TYPE answers about the key of a lock. */
+  readonly keyType: 'string' | 'hash';
   /** ms; the default of the option. */
   readonly expireAfter: number;
   readonly needsRegistryKey: boolean;
@@ -18,21 +20,23 @@ interface LockTypeTraits {
   readonly travels?: false;
   /** When a lock has companion keys, which need its hash slot on a single server too. */
   readonly hasCompanions: 'always' | 'with fencing' | 'never';
+  /** Its counter of fencing tokens never expires. */
+  readonly keepsCounter?: true;
 }
 
 const SPRING: LockTypeTraits = {
-  ...{ format: 'spring', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
+  ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
   hasCompanions: 'with fencing',
 };
 /** `expireAfter`: Redisson's lockWatchdogTimeout. */
 const REDISSON: LockTypeTraits = {
-  ...{ format: 'redisson', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
-  hasCompanions: 'never',
+  ...{ format: 'redisson', keyType: 'hash', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
+  ...{ hasCompanions: 'never', keepsCounter: true },
 };
 
 /**
- * The names of the lock types, each with the traits that its format has. A file of its own, since locks in memory have
- * these names too and need no scripts. `kinds/index.ts` says what each is made of.
+ * The table of lock types: what is so for each. It has no code, and is below all that reads it: options, locks in memory,
+ * which have no scripts, and messages. `kinds/index.ts` has the code of each, by the same names.
  */
 const traits = {
   spin: { ...SPRING, polls: true },
@@ -44,6 +48,9 @@ const traits = {
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. */
 export type LockType = keyof typeof traits;
+
+/** The default of a registry on Redis, and of the command line. */
+export const DEFAULT_TYPE: LockType = 'spin';
 
 /** @internal */
 export const LOCK_TYPES = Object.keys(traits) as LockType[];
@@ -68,10 +75,20 @@ export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
 
 export type SharedKind = (typeof SHARED_KINDS)[number];
 
+/** The names of some lock types in messages. */
+export function listed(types: readonly string[]): string {
+  return types.join(', ').replace(/, ([^,]*)$/, ' or $1');
+}
+
 /** What a key of this format is called in messages. */
 export function describeFormat(format: LockFormat): string {
-  const types = typesOf(format);
-  return `a lock of type ${types.slice(0, -1).join(', ')} or ${types.at(-1)}`;
+  return `a lock of type ${listed(typesOf(format))}`;
+}
+
+/** What a key that TYPE answers this about is called in messages; `undefined`: no lock has such a key. */
+export function describeKeyType(keyType: string): string | undefined {
+  const types = LOCK_TYPES.filter((type) => traitsOf(type).keyType === keyType);
+  return types.length === 0 ? undefined : `a lock of type ${listed(types)}, or another ${keyType},`;
 }
 
 /** What a lock of this kind is called in messages. */

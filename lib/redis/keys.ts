@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describeFormat, describeKind, SHARED_KINDS } from '../api/lock-types';
+import { describeKeyType, describeKind, SHARED_KINDS } from '../api/lock-types';
 import { clock } from '../internal/clock';
 import { lua } from '../internal/lua';
 import { says, UnexpectedReplyError } from './failure';
@@ -101,13 +101,6 @@ export const DESCRIBE = new Script('describe a key', () =>
   lua('redis/describe', { SHARED_KINDS: SHARED_KINDS.join(' ') }),
 );
 
-/** What has a key of this type, or a member of this kind. Data of an application may be such a key too. */
-const KEYS_OF: Readonly<Record<string, string>> = {
-  string: `${describeFormat('spring')}, or another string,`,
-  hash: `${describeFormat('redisson')}, or another hash,`,
-  ...Object.fromEntries(SHARED_KINDS.map((kind) => [kind, describeKind(kind)])),
-};
-
 /** Runs a script: see `Redis.run`. */
 interface ScriptRuns {
   run<T>(script: Script, keys: string[], args: string[], timeout: number, read: (reply: unknown) => T): Promise<T>;
@@ -127,7 +120,8 @@ export async function explainWrongType(
   try {
     const type = await redis.run(DESCRIBE, [name], [], timeout, String);
     if (type === 'none') return error;
-    const what = KEYS_OF[type] ?? `a key of type ${type}`;
+    const kind = SHARED_KINDS.find((one) => one === type);
+    const what = kind === undefined ? (describeKeyType(type) ?? `a key of type ${type}`) : describeKind(kind);
     return new Error(`WRONGTYPE It is ${what} in Redis, and it is used as ${usedAs} here`, { cause: error });
   } catch {
     // A user without the right to ask.

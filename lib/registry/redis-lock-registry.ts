@@ -1,5 +1,12 @@
 import type { LockState } from '../api/distributed-lock';
-import { type LockType, SHARDED_SUBSCRIPTION_MODES, traitsOf } from '../api/lock-types';
+import {
+  DEFAULT_TYPE,
+  LOCK_TYPES,
+  type LockType,
+  listed,
+  SHARDED_SUBSCRIPTION_MODES,
+  traitsOf,
+} from '../api/lock-types';
 import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, SegmentedLockOptions } from '../api/options';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
@@ -54,7 +61,8 @@ export class RedisLockRegistry extends BackedLockRegistry {
     if (!isRedisClient(client)) throw new TypeError(describeWrongClient(client));
     const { pollInterval } = client;
     const checked = checkedOptions(CHECKS, options);
-    const settings = registrySettings(pollInterval ? { idleBetweenTries: pollInterval, ...checked } : checked, 'spin');
+    const given = pollInterval ? { idleBetweenTries: pollInterval, ...checked } : checked;
+    const settings = registrySettings(given, DEFAULT_TYPE);
     if (pollInterval && !traitsOf(settings.lockType).polls) throw new TypeError(needsMessages(settings.lockType));
     super(settings, redisBackend(client, settings));
   }
@@ -85,7 +93,8 @@ const CHECKS: Checks<RedisLockRegistryOptions> = {
 };
 
 function needsMessages(lockType: LockType): string {
-  return `Expected \`lockType\` to be "spin", as this client gets no messages, got "${lockType}", which waits for them`;
+  const polling = listed(LOCK_TYPES.filter((type) => traitsOf(type).polls).map((type) => `"${type}"`));
+  return `Expected \`lockType\` to be ${polling}, as this client gets no messages, got "${lockType}", which waits for them`;
 }
 
 function subscriber(name: string, value: unknown): RedisSubscriber {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { describeFormat, describeKind, type LockType, traitsOf } from '../api/lock-types';
+import { DEFAULT_TYPE, describeFormat, describeKind, traitsOf } from '../api/lock-types';
 import type { RegistrySettings } from '../api/options';
 import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
@@ -258,7 +258,7 @@ const connectionTo = (locks: InMemoryLocks): Connection & { isClosed: boolean } 
 export function inMemoryBackend(
   locks: InMemoryLocks,
   { fencing: isFencing, lockType }: RegistrySettings,
-  givenType: LockType = 'spin',
+  givenType = DEFAULT_TYPE,
 ): LockBackend {
   const { format, hasCompanions } = traitsOf(givenType);
   const connection = connectionTo(locks);

@@ -1,6 +1,6 @@
 import type { DistributedLock, Lease, LockOptions } from '../../api/distributed-lock';
 import { LockLostError, LockTimeoutError } from '../../api/errors';
-import { traitsOf } from '../../api/lock-types';
+import { DEFAULT_TYPE, traitsOf } from '../../api/lock-types';
 import { holderOf, isDetached, isKept, isOwner, nameIn } from '../../api/owner-name';
 import { messageOf } from '../../redis/failure';
 import { RedisLockRegistry } from '../../registry/redis-lock-registry';
@@ -30,9 +30,8 @@ export async function run(args: Arguments, signals: Signals): Promise<number> {
   const grace = delayOf(values, 'grace', 10_000);
   const permits = numberOf(values, 'permits', undefined, 1, 1_000_000);
   const notFree = numberOf(values, 'conflict-exit-code', EXIT.notFree, 0, 255);
-  const lockType = lockTypeOf(values) ?? 'spin';
-  // A token of the Redisson types is a key that is never deleted.
-  const fencing = values.fencing ?? traitsOf(lockType).format !== 'redisson';
+  const lockType = lockTypeOf(values) ?? DEFAULT_TYPE;
+  const fencing = values.fencing ?? !traitsOf(lockType).keepsCounter;
   const onWarning = ({ message }: { readonly message: string }) => complain(message);
   const warnAfter = values.quiet ? Number.POSITIVE_INFINITY : undefined;
   const registryKey = registryKeyOf(values) ?? 'locks';

@@ -1,4 +1,4 @@
-import { type LockType, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
+import { DEFAULT_TYPE, type LockType, SHARED_KINDS, type SharedKind, traitsOf, typesOf } from '../../api/lock-types';
 import { holderOf, nameIn, REDISSONS, SPRINGS } from '../../api/owner-name';
 import type { WarningListener } from '../../api/warnings';
 import { clock } from '../../internal/clock';
@@ -474,8 +474,9 @@ export async function forceUnlock(
   found: FoundLock,
   onWarning?: WarningListener,
 ): Promise<boolean> {
-  const { format, type } = found;
-  const lockType = type ?? (format === 'redisson' ? 'redisson' : 'pub-sub');
+  // Of a type that notifies, or else polls. A key that is no lock of it may be a shared lock, of which all types know.
+  const types = typesOf(found.format);
+  const lockType = found.type ?? types.find((type) => !traitsOf(type).polls) ?? types[0] ?? DEFAULT_TYPE;
   return (await forceUnlockOf(client, ...splitOf(found), lockType, onWarning)).held;
 }
 

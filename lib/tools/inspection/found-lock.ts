@@ -1,4 +1,4 @@
-import { type LockFormat, type LockType, type SharedKind, typesOf } from '../../api/lock-types';
+import { type LockFormat, type LockType, listed, type SharedKind, typesOf } from '../../api/lock-types';
 import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn, REDISSONS, SPRINGS } from '../../api/owner-name';
 
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
@@ -208,10 +208,6 @@ function elapsed(since: number | null | undefined, now: number): number | null {
 /** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
 function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
   return format === 'spring' ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
-}
-
-function listed(types: readonly string[]): string {
-  return types.join(', ').replace(/, ([^,]*)$/, ' or $1');
 }
 
 /** What is known of a lock whose owner value is not of this library. */
