@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { globPattern, hashTag, LockNames, literally, lockOfQueue, lockPrefix } from '../../lib/redis/names';
+import { globPattern, hashTag, LockNames, literally, lockOfCompanion, lockPrefix } from '../../lib/redis/names';
 import { LOCK_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 
@@ -50,14 +50,14 @@ it.each([
 
 it.each([
   ['{orders:1}:queue', 'orders:1'],
-  ['{tag}:waiters:orders:{tag}:1', 'orders:{tag}:1'],
+  ['{tag}:queue:orders:{tag}:1', 'orders:{tag}:1'],
   ['{a}:queue:two\nlines', 'two\nlines'],
   ['{a}:fence', undefined],
   ['{a}:queues', undefined],
   ['{}:queue', undefined],
   ['x{a}:queue', undefined],
 ])('The queue %j belongs to the lock %j', (queue, lock) => {
-  expect(lockOfQueue(queue)).toBe(lock);
+  expect(lockOfCompanion(queue, 'queue')).toBe(lock);
 });
 
 /** What the library and Redisson append to the name of a lock. */

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Refusal } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
-import { lockOfRedissonQueue, redissonKey } from '../../lib/kinds/redisson/kind';
+import { redissonKey } from '../../lib/kinds/redisson/keys';
+import { lockOfRedissonQueue } from '../../lib/kinds/redisson-fair/keys';
 import {
   PastPositions,
   REDISSON_FAIR,

@@ -18,21 +18,21 @@ interface LockTypeTraits {
   readonly polls?: true;
   /** False: its leases can be neither detached nor adopted. */
   readonly travels?: false;
-  /** When a lock has companion keys, which need its hash slot on a single server too. */
-  readonly hasCompanions: 'always' | 'with fencing' | 'never';
+  /** The suffixes of the keys and channels that belong to a lock, with fencing also of its counter, and need its hash slot. */
+  readonly companions: readonly string[];
   /** Its counter of fencing tokens never expires. */
   readonly keepsCounter?: true;
 }
 
-const SPRING: LockTypeTraits = {
+const SPRING = {
   ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
-  hasCompanions: 'with fencing',
-};
-/** `expireAfter`: Redisson's lockWatchdogTimeout. */
-const REDISSON: LockTypeTraits = {
+  companions: ['fence'],
+} as const satisfies LockTypeTraits;
+/** `expireAfter`: Redisson's lockWatchdogTimeout. Its keys have names of their own. */
+const REDISSON = {
   ...{ format: 'redisson', keyType: 'hash', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
-  ...{ hasCompanions: 'never', keepsCounter: true },
-};
+  ...{ companions: [], keepsCounter: true },
+} as const satisfies LockTypeTraits;
 
 /**
  * The table of lock types: what is so for each. It has no code, and is below all that reads it: options, locks in memory,
@@ -41,10 +41,10 @@ const REDISSON: LockTypeTraits = {
 const traits = {
   spin: { ...SPRING, polls: true },
   'pub-sub': SPRING,
-  fair: { ...SPRING, hasCompanions: 'always' },
+  fair: { ...SPRING, companions: ['fence', 'queue', 'tickets', 'grants'] },
   redisson: REDISSON,
   'redisson-fair': { ...REDISSON, travels: false },
-} satisfies Record<string, LockTypeTraits>;
+} as const satisfies Record<string, LockTypeTraits>;
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. */
 export type LockType = keyof typeof traits;
@@ -64,6 +64,16 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
 export function typesOf(format: LockFormat | 'shared'): LockType[] {
   return LOCK_TYPES.filter((type) => traitsOf(type).format === format);
 }
+
+/** The companions of shared locks; those of what every lock has: marks of `lease.eval`, results, and marks of waiters. */
+const OTHER_COMPANIONS = ['waiters', 'evals', 'once', 'wanted'] as const;
+
+/** What belongs to a lock has one of these in its name: no lock may be named like that. */
+export type Companion = (typeof traits)[LockType]['companions'][number] | (typeof OTHER_COMPANIONS)[number];
+
+export const COMPANIONS: readonly Companion[] = [
+  ...new Set([...Object.values(traits).flatMap(({ companions }) => companions), ...OTHER_COMPANIONS]),
+];
 
 export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
 

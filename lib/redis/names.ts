@@ -1,8 +1,5 @@
+import { COMPANIONS, type Companion } from '../api/lock-types';
 import { inOneLine } from '../internal/validation';
-
-/** The suffixes of the keys and channels that belong to a lock. */
-const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'wanted'] as const;
-type Companion = (typeof COMPANIONS)[number];
 
 const COMPANION_NAME = new RegExp(`^\\{[^}]+\\}:(${COMPANIONS.join('|')})(:|$)`);
 
@@ -71,10 +68,16 @@ export function noHashTag(lock: string): RangeError {
   return new RangeError(inOneLine(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`));
 }
 
-/** The lock that a queue belongs to, by the name of its key; `undefined`: it is none. */
-export function lockOfQueue(name: string): string | undefined {
-  const [, tag, lock = tag] = /^\{([^}]+)\}:(?:queue|waiters)(?::(.+))?$/s.exec(name) ?? [];
-  return lock;
+/** The lock that has the companion key of this name; `undefined`: it is none with this suffix. */
+export function lockOfCompanion(name: string, suffix: Companion): string | undefined {
+  const [, tag, its, lock = tag] = /^\{([^}]+)\}:([^:]+)(?::(.+))?$/s.exec(name) ?? [];
+  return its === suffix ? lock : undefined;
+}
+
+/** The registryKey and the lock of a channel of releases, which has the registryKey twice; `undefined`: it is another one. */
+export function lockOfChannel(channel: string): { readonly registryKey: string; readonly lock: string } | undefined {
+  const [, registryKey, lock] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
+  return registryKey === undefined || lock === undefined ? undefined : { registryKey, lock };
 }
 
 /** The glob that matches nothing but this text. */

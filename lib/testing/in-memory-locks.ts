@@ -260,7 +260,7 @@ export function inMemoryBackend(
   { fencing: isFencing, lockType }: RegistrySettings,
   givenType = DEFAULT_TYPE,
 ): LockBackend {
-  const { format, hasCompanions } = traitsOf(givenType);
+  const { format, companions } = traitsOf(givenType);
   const connection = connectionTo(locks);
   const closed = new AbortController();
   setMaxListeners(0, closed.signal);
@@ -274,8 +274,7 @@ export function inMemoryBackend(
   const open = (kind: StoredKind, names: LockNames) => {
     const use = useOf(kind);
     // Throws for a name whose companion would be in another hash slot.
-    if (use.isShared || hasCompanions === 'always' || (hasCompanions === 'with fencing' && isFencing))
-      names.companion('queue');
+    if (use.isShared || companions.some((one) => one !== 'fence' || isFencing)) names.companion('queue');
     const travels = !use.isShared && traitsOf(lockType).travels !== false;
     return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };

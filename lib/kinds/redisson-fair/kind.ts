@@ -21,7 +21,9 @@ import type { LockTypeDefinition, RegistryParts } from '../common/registry-parts
 import { keepArguments, kindLua, LISTENERS } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
 import { type Waited, Waiting } from '../common/waiting';
-import { QUEUE, RedissonFormat, redissonKey, redissonName, TIMEOUTS } from '../redisson/kind';
+import { redissonKey, redissonName } from '../redisson/keys';
+import { RedissonFormat } from '../redisson/kind';
+import { QUEUE, TIMEOUTS } from './keys';
 import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */

@@ -1,10 +1,11 @@
 import type { RegistrySettings } from '../../api/options';
-import { hashTag, type LockNames, noHashTag } from '../../redis/names';
+import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { contended } from '../common/contended';
 import { lockScripts } from '../common/lock-scripts';
 import type { LockTypeDefinition } from '../common/registry-parts';
 import { ScriptedFormat } from '../common/scripted-format';
+import { CHANNEL, redissonKey, redissonName, TOKEN } from './keys';
 
 /*
  * The lock as a hash key, in the format of Redisson's locks: one field "<uuid>:<number>", which is the owner; its value
@@ -28,45 +29,6 @@ export const HASH = {
 
 /** The fence is a counter that Redisson's fenced locks have too. */
 export const REDISSON_SCRIPTS = lockScripts('redisson', HASH);
-
-/* The prefixes of names: see `redissonName`. */
-
-/** The channel on which releases are published. */
-export const CHANNEL = 'redisson_lock__channel';
-
-/**
- * The counter of fencing tokens, as RFencedLock has it. It is shared with Java, so the rule is Redisson's: plus one for
- * every acquisition by a process that uses tokens. The key is never deleted and has no expiry. Its tokens rise as long
- * as Redis keeps it: after a failover that lost it, or an eviction, it begins again at 1. That is weaker than the fence
- * of the string types, which then takes over from the server's clock.
- */
-export const TOKEN = 'redisson_lock_token';
-
-/** The keys of the fair lock: the queue of waiters, and the ends of their positions. */
-export const QUEUE = 'redisson_lock_queue';
-export const TIMEOUTS = 'redisson_lock_timeout';
-
-/** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
-export function redissonName({ lock }: LockNames, prefix: string): string {
-  return lock.includes('{') ? `${prefix}:${lock}` : `${prefix}:{${lock}}`;
-}
-
-/** The lock that a queue belongs to, by the name of its key; `undefined`: it is none. */
-export function lockOfRedissonQueue(name: string): string | undefined {
-  if (!name.startsWith(`${QUEUE}:`)) return undefined;
-  const rest = name.slice(QUEUE.length + 1);
-  return /^\{([^{}]+)\}$/.exec(rest)?.[1] ?? rest;
-}
-
-/**
- * Says what `redissonName` says, for a key or a sharded channel. With `isCluster` it throws `RangeError` where the braces
- * in the lock's name put it into another hash slot: there Redisson fails too.
- */
-export function redissonKey(names: LockNames, prefix: string, isCluster: boolean): string {
-  const key = redissonName(names, prefix);
-  if (isCluster && hashTag(key) !== (hashTag(names.lock) ?? names.lock)) throw noHashTag(names.lock);
-  return key;
-}
 
 /**
  * Redisson's hash key. A lock's name is that of the Java side: `registryKey:key` (what a

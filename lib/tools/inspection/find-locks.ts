@@ -3,11 +3,12 @@ import { holderOf, nameIn, REDISSONS, SPRINGS } from '../../api/owner-name';
 import type { WarningListener } from '../../api/warnings';
 import { clock } from '../../internal/clock';
 import { processOf, ticketOf } from '../../kinds/fair/ticket';
-import { CHANNEL, lockOfRedissonQueue, QUEUE, redissonName, TIMEOUTS, TOKEN } from '../../kinds/redisson/kind';
+import { CHANNEL, redissonName, TOKEN } from '../../kinds/redisson/keys';
+import { lockOfRedissonQueue, QUEUE, TIMEOUTS } from '../../kinds/redisson-fair/keys';
 import type { RedisClient } from '../../redis/client';
 import { MOST_LOOKS, mastersIn, slotMapsOf } from '../../redis/cluster';
 import { isFinal, messageOf, serverErrorCode } from '../../redis/failure';
-import { globPattern, LockNames, literally, lockOfQueue, lockPrefix } from '../../redis/names';
+import { globPattern, LockNames, literally, lockOfChannel, lockOfCompanion, lockPrefix } from '../../redis/names';
 import { forceUnlockOf } from '../../registry/redis-lock-registry';
 import { candidates, STEP_OF_ALL } from './candidates';
 import { type FoundLock, foundLock, type Known, mayBeOf, type Obstacle, type Owner } from './found-lock';
@@ -153,8 +154,7 @@ function listenersOf(counts: readonly (Counts | undefined)[]) {
   /** What the channels begin with that grants are published on. */
   const grants = new Set<string>();
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
-    // The channel of a lock has its registryKey twice.
-    const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
+    const { registryKey, lock: name = channel } = lockOfChannel(channel) ?? {};
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
     if (!channel.includes('}:grants:')) continue;
@@ -218,7 +218,10 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /** The lock whose key this is, or whose queue it is. */
   async function lockOf(name: string, type: string, isWanted: RegExp): Promise<FoundLock | undefined> {
-    const queued = type === 'list' ? lockOfRedissonQueue(name) : lockOfQueue(name);
+    const queued =
+      type === 'list'
+        ? lockOfRedissonQueue(name)
+        : (lockOfCompanion(name, 'queue') ?? lockOfCompanion(name, 'waiters'));
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
     if (queued === undefined) {
