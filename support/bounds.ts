@@ -123,6 +123,10 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/shared/kind:SURELY_LATER': 'unit/shared-protocol',
   'kinds/shared/kind:TICKET_KEPT_AT_LEAST': 'unit/shared-protocol',
   'kinds/shared/scripts:SET_BACK': 'kinds/shared/semaphore',
+  'kinds/spring/look:LONGEST_OWNER': {
+    larger: 'because it only spares a look at longer values',
+    smaller: 'tools/inspection/finding',
+  },
   'multi/multi-lock:MOST_KEYS': 'unit/several-keys',
   'redis/cluster:INTERVAL': 'because it only says how soon a list follows a connection',
   'redis/cluster:MOST_LOOKS': 'unit/finding',
@@ -160,10 +164,6 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'segmented/segmented-lock:CHOICES': 'unit/segments',
   'segmented/segmented-lock:CHOICE_ADDED_AFTER': 'unit/segments',
   'segmented/segmented-lock:MOST_SEGMENTS': 'unit/bad-segments',
-  'tools/inspection/candidates:LONGEST_OWNER': {
-    larger: 'because it only spares a look at longer values',
-    smaller: 'tools/inspection/finding',
-  },
   'tools/inspection/find-locks:MANY_KEYS': {
     larger: 'tools/inspection/finding',
     smaller: 'because a smaller database is then searched less often too, and shows new locks later',

@@ -1,13 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { Owner, Seen } from '../../lib/kinds/common/look';
 import { CANDIDATES, candidates } from '../../lib/tools/inspection/candidates';
-import {
-  type FoundLock,
-  foundLock,
-  hasOtherOwner,
-  type Known,
-  type Owner,
-} from '../../lib/tools/inspection/found-lock';
+import { type FoundLock, foundLock, hasOtherOwner } from '../../lib/tools/inspection/found-lock';
 import { type Asked, serversOf, UNNAMED } from '../../lib/tools/inspection/servers';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, silence } from '../support/mock-redis';
@@ -276,10 +271,10 @@ const OURS = `web-1:${ID}:1700000000000400`;
 const lockOf = (
   lock: string,
   owners: Owner[],
-  known: Known = {},
+  known: Omit<Seen, 'owners'> = {},
   format: FoundLock['format'] = 'spring',
   key?: string,
-) => foundLock(lock, format, key, owners, known, NOW);
+) => foundLock(lock, format, key, { owners, ...known }, NOW);
 const by = (owner: string, remaining: number | null = 500): Owner => ({ owner, remaining });
 
 it.each([
@@ -291,7 +286,7 @@ it.each([
   (later, heldFor) => {
     const acquiredAt = 1_700_000_000_000;
     const owner = `web-1:${ID}:${acquiredAt}000`;
-    const lock = foundLock('r:k', 'spring', undefined, [{ owner, remaining: 500 }], {}, acquiredAt - later);
+    const lock = foundLock('r:k', 'spring', undefined, { owners: [{ owner, remaining: 500 }] }, acquiredAt - later);
     expect(lock).toMatchObject({ acquiredAt, heldFor });
     expect(lock?.holders).toMatchObject([{ acquiredAt, heldFor }]);
   },
@@ -335,7 +330,7 @@ it('Nothing is shown of what may be data of an application, though it is compare
   expect(hasOtherOwner(waited, { ...waited, owner: '' })).toBe(false);
 });
 
-it.each<[string, Owner[], Known, object | undefined]>([
+it.each<[string, Owner[], Omit<Seen, 'owners'>, object | undefined]>([
   ['nobody', [], {}, undefined],
   ['a key that has ended', [by(OURS), by(OURS, -2)], {}, undefined],
   ['a key that may not be read', [by(OURS, null), by(OURS)], {}, undefined],

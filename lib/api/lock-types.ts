@@ -36,7 +36,8 @@ const REDISSON = {
 
 /**
  * The table of lock types: what is so for each. It has no code, and is below all that reads it: options, locks in memory,
- * which have no scripts, and messages. `kinds/index.ts` has the code of each, by the same names.
+ * which have no scripts, and messages. `kinds/index.ts` has the code of each by the same names, and `kinds/looks.ts` what finds
+ * the locks of each format.
  */
 const traits = {
   spin: { ...SPRING, polls: true },
@@ -74,6 +75,11 @@ export type Companion = (typeof traits)[LockType]['companions'][number] | (typeo
 export const COMPANIONS: readonly Companion[] = [
   ...new Set([...Object.values(traits).flatMap(({ companions }) => companions), ...OTHER_COMPANIONS]),
 ];
+
+/** @internal As TYPE answers about the keys of this format. */
+export function keyTypeOf(format: LockFormat): string {
+  return traitsOf(typesOf(format)[0] as LockType).keyType;
+}
 
 export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;
 

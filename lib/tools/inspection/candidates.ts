@@ -1,10 +1,14 @@
-import { SHARED_KINDS } from '../../api/lock-types';
+import { LOOKS } from '../../kinds/looks';
 import { serverErrorCode } from '../../redis/failure';
 import { Script } from '../../redis/script';
 import { IN_LUA } from '../../redis/server-errors';
 import type { Asked } from './servers';
 
-const TYPES = ['string', 'hash', 'zset', 'list'] as const;
+const looks = Object.values(LOOKS);
+const queues = looks.flatMap(({ queue }) => queue ?? []);
+/** What keys of locks, and of queues, may be. */
+const TYPES = [...new Set([...looks, ...queues].map(({ keyType }) => keyType))];
+const OTHER_TYPES = ['string', 'hash', 'zset', 'list', 'set', 'stream'].filter((type) => !TYPES.includes(type));
 
 /** Keys that may be of locks. */
 export interface Candidates {
@@ -29,8 +33,13 @@ interface Sought {
 const STEP = '1000';
 export const STEP_OF_ALL = '500';
 
-/** bytes; no owner value is longer. */
-const LONGEST_OWNER = 140;
+/** In Lua: for a type of key, whether the one called `name` may be a lock, by the looks of the kinds that have such keys. */
+const MAY_BE_LOCK = TYPES.map((type) => {
+  const bodies = looks.filter(({ keyType }) => keyType === type).map(({ mayBeLock }) => mayBeLock);
+  const body =
+    bodies.length < 2 ? bodies[0] : `return ${bodies.map((one) => `(function() ${one} end)()`).join(' or ')}`;
+  return `  ${type} = function(name)\n    ${body ?? 'return false'}\n  end,`;
+}).join('\n');
 
 /**
  * A step of SCAN, and which of its keys may be of a lock. It only reads. The server that executes it has its keys, so it
@@ -68,22 +77,10 @@ local function ask(...)
   return nil
 end
 local mayBeLock = {
-  string = function(name)
-    if prefix ~= '' then return string.sub(name, 1, #prefix) == prefix end
-    return isOwner(ask('GETRANGE', name, 0, ${LONGEST_OWNER}) or '', uuid .. '$')
-  end,
-  hash = function(name)
-    return ask('HLEN', name) == 1 and isOwner((ask('HKEYS', name) or {})[1] or '', uuid .. ':%d+$')
-  end,
-  zset = function(name)
-    local kind = string.match((ask('ZRANGE', name, 0, 0) or {})[1] or '', '^(%a+):')
-    return kind and string.find(' ${SHARED_KINDS.join(' ')} ', ' ' .. kind .. ' ', 1, true)
-  end,
-  list = function() return false end,
+${MAY_BE_LOCK}
 }
 local function isQueue(name)
-  return string.find(name, '^{[^}]+}:queue') or string.find(name, '^{[^}]+}:waiters') or
-    string.find(name, '^redisson_lock_queue:')
+  return ${queues.map(({ pattern }) => `string.find(name, '${pattern}')`).join(' or ')}
 end
 for _, name in ipairs(page[2]) do
   local queues = isQueue(name)
@@ -133,7 +130,7 @@ export async function* candidates(
 }
 
 async function* scanned(server: Asked, pattern: string, isOne: boolean): AsyncGenerator<Candidates, void, undefined> {
-  for (const type of isOne ? [...TYPES, 'set', 'stream'] : TYPES) {
+  for (const type of isOne ? [...TYPES, ...OTHER_TYPES] : TYPES) {
     const all = type === 'string' ? pattern : `*${pattern}*`;
     let cursor = '0';
     do {

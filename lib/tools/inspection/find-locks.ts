@@ -1,17 +1,16 @@
-import { DEFAULT_TYPE, type LockType, SHARED_KINDS, type SharedKind, traitsOf, typesOf } from '../../api/lock-types';
-import { holderOf, nameIn, REDISSONS, SPRINGS } from '../../api/owner-name';
+import { DEFAULT_TYPE, type LockType, traitsOf, typesOf } from '../../api/lock-types';
 import type { WarningListener } from '../../api/warnings';
 import { clock } from '../../internal/clock';
-import { processOf, ticketOf } from '../../kinds/fair/ticket';
-import { CHANNEL, redissonName, TOKEN } from '../../kinds/redisson/keys';
-import { lockOfRedissonQueue, QUEUE, TIMEOUTS } from '../../kinds/redisson-fair/keys';
+import { numberOf, type Reader, type Seen } from '../../kinds/common/look';
+import { LOOKS } from '../../kinds/looks';
 import type { RedisClient } from '../../redis/client';
 import { MOST_LOOKS, mastersIn, slotMapsOf } from '../../redis/cluster';
 import { isFinal, messageOf, serverErrorCode } from '../../redis/failure';
-import { globPattern, LockNames, literally, lockOfChannel, lockOfCompanion, lockPrefix } from '../../redis/names';
+import { globPattern, LockNames, literally, lockPrefix } from '../../redis/names';
 import { forceUnlockOf } from '../../registry/redis-lock-registry';
 import { candidates, STEP_OF_ALL } from './candidates';
-import { type FoundLock, foundLock, type Known, mayBeOf, type Obstacle, type Owner } from './found-lock';
+import { type FoundLock, foundLock, mayBeOf, type Obstacle } from './found-lock';
+import { countsOf, type Listeners, listenersOf } from './listeners';
 import { type Asked, serversOf } from './servers';
 
 /*
@@ -124,51 +123,11 @@ export function finderOf(client: RedisClient, search: Search): () => Promise<Fou
   };
 }
 
-const MEMBER = new RegExp(`^(${SHARED_KINDS.join('|')}):(.+)$`);
-
-/** What belongs to a lock of Redisson whose name has a brace in it. */
-const OF_REDISSON = /^redisson_lock_(queue|timeout|token):/;
-
-type Counts = readonly (readonly [channel: string, count: number])[];
-
-/** How many listen to the releases of locks, to grants of `fair` locks, and to channels of Redisson. */
-async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
-  const listening = async (sharded: string, pattern: string): Promise<Counts> => {
-    const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
-    if (channels.length === 0) return [];
-    const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
-    return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
-  };
-  const redissons = `${CHANNEL}:*`;
-  const all = ['*-channel:*', '{*}:grants:*', redissons].map((pattern) => listening('', pattern));
-  // Several patterns may find the same channel.
-  const counts = await Promise.all(isCluster ? [...all, listening('SHARD', redissons)] : all);
-  return [...new Map(counts.flat())];
-}
-
-/** Listeners of all servers: each of a cluster only knows its own. `undefined`: it is not known of a server. */
-function listenersOf(counts: readonly (Counts | undefined)[]) {
-  const areKnown = !counts.includes(undefined);
-  const sums = new Map<string, number>();
-  const registryKeys = new Map<string, string>();
-  /** What the channels begin with that grants are published on. */
-  const grants = new Set<string>();
-  for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
-    const { registryKey, lock: name = channel } = lockOfChannel(channel) ?? {};
-    if (registryKey !== undefined) registryKeys.set(name, registryKey);
-    sums.set(name, (sums.get(name) ?? 0) + count);
-    if (!channel.includes('}:grants:')) continue;
-    for (const { index } of channel.matchAll(/:/g)) grants.add(channel.slice(0, index));
-  }
-  /** `null`: nobody listens, as far as it is known. */
-  const of = (name: string): number | null => (areKnown ? (sums.get(name) ?? null) : null);
-  /** A process that waits for a `fair` lock, or passes it on, listens for grants, and to the releases of other types. */
-  const isHeardByFair = (names: LockNames): boolean => grants.has(companion(names, 'grants'));
-  return { of, registryKeyOf: (lock: string) => registryKeys.get(lock), isHeardByFair };
-}
+const FORMATS = Object.keys(LOOKS) as FoundLock['format'][];
+const looks = Object.values(LOOKS);
 
 /** One look at one server. Never rejects. */
-async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listenersOf>>, search: Search) {
+async function lookAt(server: Asked, listening: Promise<Listeners>, search: Search) {
   const locks: FoundLock[] = [];
   const obstacles: Obstacle[] = [];
   /** Why commands were not executed. */
@@ -181,6 +140,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   /** What is added to the monotonic clock for the server's time, in ms. */
   let ahead = 0;
   const now = (): number => clock.now() + ahead;
+  /** What the looks of the kinds read with. */
+  const readerOf = (): Reader => ({ heard, isOfRegistry: Boolean(search.registryKey), now, ask });
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;
@@ -218,10 +179,8 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /** The lock whose key this is, or whose queue it is. */
   async function lockOf(name: string, type: string, isWanted: RegExp): Promise<FoundLock | undefined> {
-    const queued =
-      type === 'list'
-        ? lockOfRedissonQueue(name)
-        : (lockOfCompanion(name, 'queue') ?? lockOfCompanion(name, 'waiters'));
+    const queue = looks.find(({ queue }) => queue?.keyType === type && queue.lockOf(name) !== undefined)?.queue;
+    const queued = queue?.lockOf(name);
     const names = namesOf(queued ?? name);
     if (names === undefined || !isWanted.test(names.lock)) return undefined;
     if (queued === undefined) {
@@ -233,15 +192,14 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
 
   /** Looks at a key that was no lock before. One that is none now either, and is there, is an obstacle. */
   async function lockOrObstacle(names: LockNames | undefined): Promise<FoundLock | undefined> {
-    if (names === undefined || OF_REDISSON.test(names.lock)) return undefined;
+    if (names === undefined || looks.some((look) => look.isBeside?.(names.lock))) return undefined;
     const { lock: name } = names;
     const type = await ask('TYPE', name);
     if (type === null || type === 'none') return undefined;
-    const found = await heldLock(names, String(type));
-    // What is left of a semaphore whose leases have ended lets everybody in.
-    const isEmpty = type === 'zset' && MEMBER.test(listOf(await ask('ZRANGE', name, '0', '0'))[0] ?? '');
-    if (found !== undefined || isEmpty) return found;
-    const remaining = await numberOf('PTTL', name);
+    // What is left of a semaphore whose leases have ended is seen, and lets everybody in.
+    const seen = await seenAs(names, String(type));
+    if (seen !== undefined) return seen.lock;
+    const remaining = await numberOf(readerOf(), 'PTTL', name);
     if (remaining !== null && remaining !== -2) note(name, String(type), remaining === -1 ? null : remaining);
     return undefined;
   }
@@ -251,140 +209,30 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   }
 
   async function heldLock(names: LockNames, known?: string): Promise<FoundLock | undefined> {
-    const type = known ?? (await ask('TYPE', names.lock));
-    if (type === 'string') return stringLock(names);
-    if (type === 'hash') return hashLock(names);
-    return type === 'zset' ? zsetLock(names) : undefined;
+    const type = known ?? String(await ask('TYPE', names.lock));
+    return (await seenAs(names, type))?.lock;
+  }
+
+  /** What the key of this type is; `undefined`: no lock's. */
+  async function seenAs(names: LockNames, type: string): Promise<{ lock: FoundLock | undefined } | undefined> {
+    for (const format of FORMATS) {
+      const seen = LOOKS[format].keyType === type ? await LOOKS[format].held(names, readerOf()) : undefined;
+      if (seen !== undefined) return { lock: made(names, format, seen) };
+    }
+    return undefined;
   }
 
   async function waitedFor(names: LockNames): Promise<FoundLock | undefined> {
     // A lock that is held is found by its own key.
     if ((await ask('TYPE', names.lock)) !== 'none') return undefined;
-    const [fair, redissons, shared] = await Promise.all([fairQueue(names), redissonQueue(names), sharedQueue(names)]);
-    if (fair.length > 0) return made(names, 'spring', [], { type: 'fair', queue: fair });
-    if (redissons.length > 0) return made(names, 'redisson', [], { type: 'redisson-fair', queue: redissons });
-    const { queue, permits } = shared;
-    return made(names, 'shared', [], { kind: queue[0]?.kind ?? 'lock', permits, queue });
+    const all = await Promise.all(looks.map((look) => look.waitedFor?.(names, readerOf())));
+    const first = all.findIndex((seen) => seen !== undefined);
+    return all[first] && made(names, FORMATS[first] as FoundLock['format'], all[first]);
   }
 
-  /** Spring's format. */
-  async function stringLock(names: LockNames): Promise<FoundLock | undefined> {
-    const owner = await ask('GETRANGE', names.lock, '0', '255');
-    // An empty text may also say that there is no such key: its remaining time tells.
-    if (typeof owner !== 'string') return undefined;
-    const isOurs = nameIn(owner) !== undefined;
-    if (!isOurs && !SPRINGS.test(owner) && !search.registryKey) return undefined;
-    const [remaining, fencingToken = null, queue] = await Promise.all([
-      numberOf('PTTL', names.lock),
-      numberOf('GET', companion(names, 'fence')),
-      fairQueue(names),
-    ]);
-    // A lock expires. Data of an application does not, more often than not.
-    const hasForm = SPRINGS.test(owner) && remaining !== -1;
-    if (!isOurs && !hasForm && !search.registryKey) return undefined;
-    const isHeard = heard.registryKeyOf(names.lock) !== undefined;
-    const isProven = fencingToken !== null || queue.length > 0 || isHeard;
-    const isGrant = isOurs && holderOf(owner) !== ticketOf(holderOf(owner));
-    const listeners = heard.of(names.lock);
-    const isFair = isGrant || queue.length > 0 || heard.isHeardByFair(names);
-    return made(names, 'spring', [{ owner, remaining }], {
-      isSure: isOurs || (hasForm && (isProven || Boolean(search.registryKey))),
-      isCertain: isOurs || (hasForm && isProven),
-      type: isFair ? 'fair' : listeners ? 'pub-sub' : null,
-      listeners: isFair ? undefined : listeners,
-      queue,
-      fencingToken,
-    });
-  }
-
-  async function hashLock(names: LockNames): Promise<FoundLock | undefined> {
-    if (Number(await ask('HLEN', names.lock)) !== 1) return undefined;
-    const [owner] = listOf(await ask('HKEYS', names.lock));
-    if (owner === undefined || (nameIn(owner) === undefined && !REDISSONS.test(owner))) return undefined;
-    const [remaining, fencingToken, queue] = await Promise.all([
-      numberOf('PTTL', names.lock),
-      numberOf('GET', redissonName(names, TOKEN)),
-      redissonQueue(names),
-    ]);
-    const isFair = queue.length > 0;
-    const listeners = heard.of(redissonName(names, CHANNEL));
-    const isProven = fencingToken !== null || isFair || listeners !== null;
-    const isAsked = isProven || Boolean(search.registryKey);
-    const isOurs = nameIn(owner) !== undefined;
-    if (!isOurs && !isAsked && remaining === -1) return undefined;
-    return made(names, 'redisson', [{ owner, remaining }], {
-      isSure: isOurs || (isAsked && remaining !== -1),
-      isCertain: isOurs || (isProven && remaining !== -1),
-      type: isFair ? 'redisson-fair' : null,
-      listeners: isFair ? undefined : listeners,
-      queue,
-      fencingToken,
-    });
-  }
-
-  /** Semaphores and read/write locks. */
-  async function zsetLock(names: LockNames): Promise<FoundLock | undefined> {
-    const [first = ''] = listOf(await ask('ZRANGE', names.lock, '0', '0'));
-    const kind = MEMBER.exec(first)?.[1] as SharedKind | undefined;
-    if (kind === undefined) return undefined;
-    const [members, { queue, permits }, fencingToken] = await Promise.all([
-      ask('ZRANGE', names.lock, '0', '-1', 'WITHSCORES'),
-      sharedQueue(names),
-      kind === 'write' ? numberOf('GET', companion(names, 'fence')) : null,
-    ]);
-    const owners = pairsOf(members).flatMap(([member, end]) => {
-      const owner = MEMBER.exec(member)?.[2] ?? '';
-      const remaining = Math.round(Number(end) - now());
-      return nameIn(owner) !== undefined && remaining > 0 ? [{ owner, remaining }] : [];
-    });
-    return made(names, 'shared', owners.reverse(), { kind, permits, queue, fencingToken });
-  }
-
-  function made({ lock }: LockNames, format: FoundLock['format'], owners: readonly Owner[], known: Known) {
+  function made({ lock }: LockNames, format: FoundLock['format'], seen: Seen): FoundLock | undefined {
     const { registryKey = heard.registryKeyOf(lock) } = search;
-    return foundLock(lock, format, registryKey, owners, known, now());
-  }
-
-  /** Their positions are the times at which they came, in microseconds. */
-  async function fairQueue(names: LockNames): Promise<Queue> {
-    const all = pairsOf(await ask('ZRANGE', companion(names, 'queue'), '0', '-1', 'WITHSCORES'));
-    const tickets = all.filter(isOfLibrary);
-    const lives = tickets.length > 0 ? pairsOf(await ask('HGETALL', companion(names, 'tickets'))) : [];
-    // A hand-over passes over a process that has not polled for too long.
-    const dead = new Set(lives.flatMap(([process, life]) => (Number.parseInt(life, 10) < now() ? [process] : [])));
-    const alive = tickets.filter(([owner]) => !dead.has(processOf(owner)));
-    return alive.map(([owner, score]) => ({ owner, since: Number(score) / 1_000 }));
-  }
-
-  async function redissonQueue(names: LockNames): Promise<Queue> {
-    const owners = listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1'));
-    const known = owners.filter((owner) => isOfLibrary([owner]) || REDISSONS.test(owner));
-    const ends =
-      known.length > 0 ? pairsOf(await ask('ZRANGE', redissonName(names, TIMEOUTS), '0', '-1', 'WITHSCORES')) : [];
-    // The next attempt removes them from the queue.
-    const past = new Set(ends.flatMap(([owner, end]) => (Number(end) <= now() ? [owner] : [])));
-    return known.filter((owner) => !past.has(owner)).map((owner) => ({ owner }));
-  }
-
-  async function sharedQueue(names: LockNames): Promise<{ readonly queue: Queue; readonly permits: number | null }> {
-    const fields = pairsOf(await ask('HGETALL', companion(names, 'waiters')));
-    // "<the number>:<when it was given>"
-    const given = fields.find(([field]) => field === 'permits')?.[1];
-    const tickets = fields.flatMap(([field, value]) => {
-      const [, kind, owner = ''] = MEMBER.exec(field) ?? [];
-      const [arrival = 0, until = 0] = value.split(':').map(Number);
-      // A process that has not polled for too long has lost its ticket.
-      if (!isOfLibrary([owner]) || !(until > now())) return [];
-      // 0: readers that come before others, since a writer has left.
-      return [{ owner, kind: kind as SharedKind, arrival, ...(arrival > 0 ? { since: arrival / 1_000 } : {}) }];
-    });
-    const permits = given === undefined ? null : Number.parseInt(given, 10);
-    return { queue: tickets.sort((one, other) => one.arrival - other.arrival), permits };
-  }
-
-  async function numberOf(...command: string[]): Promise<number | null> {
-    const answer = await ask(...command);
-    return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);
+    return foundLock(lock, format, registryKey, seen, now());
   }
 
   /**
@@ -433,39 +281,10 @@ async function lookAt(server: Asked, listening: Promise<ReturnType<typeof listen
   return { locks, obstacles, missing, keys, steps, searched: what === '' ? [] : [server.address] };
 }
 
-type Queue = NonNullable<Known['queue']>;
-
-/** What is in the queues of others is not ours to show. */
-function isOfLibrary([owner]: readonly [owner: string, ...unknown[]]): boolean {
-  return nameIn(owner) !== undefined;
-}
-
-function listOf(answer: unknown): string[] {
-  return Array.isArray(answer) ? answer.map(String) : [];
-}
-
-/** The pairs of a reply: clients make lists of it, lists of lists, lists of `{ key, value }`, objects or maps. */
-function pairsOf(answer: unknown): (readonly [string, string])[] {
-  if (answer instanceof Map) return pairsOf([...answer]);
-  if (!Array.isArray(answer)) return pairsOf(Object.entries(answer ?? {}));
-  const flat = answer.flatMap((one) => (typeof one === 'object' && 'key' in one ? [one.key, one.value] : one));
-  return flat.flatMap((one, i) => (i % 2 === 0 ? [[String(one), String(flat[i + 1])]] : []));
-}
-
 /** The names of a lock; `undefined`: a key of this name belongs to another lock. */
 function namesOf(lock: string): LockNames | undefined {
-  return orNot(() => new LockNames('', lock));
-}
-
-/** '': the braces in the name of the lock make no hash tag, so it has none. */
-function companion(names: LockNames, suffix: 'queue' | 'tickets' | 'grants' | 'fence' | 'waiters'): string {
-  return orNot(() => names.companion(suffix)) ?? '';
-}
-
-/** What `make` returns; `undefined`: it throws. */
-function orNot<T>(make: () => T): T | undefined {
   try {
-    return make();
+    return new LockNames('', lock);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
-import { type LockFormat, type LockType, listed, type SharedKind, typesOf } from '../../api/lock-types';
+import { type LockFormat, type LockType, listed, type SharedKind, traitsOf, typesOf } from '../../api/lock-types';
 import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn, REDISSONS, SPRINGS } from '../../api/owner-name';
+import type { Queue, Seen } from '../../kinds/common/look';
 
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
 export const NOT_SHOWN = 'not shown';
@@ -76,14 +77,6 @@ interface Waiter {
   readonly waitingFor: number | null;
 }
 
-/** What is read of a lock beside its holders. Times are the server's, in ms. */
-export interface Known
-  extends Partial<Pick<FoundLock, 'kind' | 'type' | 'isSure' | 'isCertain' | 'permits' | 'fencingToken'>> {
-  /** The connections that listen for its release; `undefined`: the waiters are in the queue. */
-  readonly listeners?: number | null | undefined;
-  readonly queue?: readonly { readonly owner: string; readonly kind?: SharedKind; readonly since?: number }[];
-}
-
 /** A key that has the name of a lock, and is no lock: while it is there, nobody gets the lock. */
 export interface Obstacle {
   readonly name: string;
@@ -94,9 +87,6 @@ export interface Obstacle {
   /** It is a lock, of another type than the one that was looked for. */
   readonly isLock: boolean;
 }
-
-/** `remaining` as PTTL answers: -2, or `null` where it was refused: it is free by now; -1: it has no expiry. */
-export type Owner = { readonly owner: string; readonly remaining: number | null };
 
 /** The values that are not shown. */
 const values = new WeakMap<Holder, string>();
@@ -144,8 +134,7 @@ export function foundLock(
   lock: string,
   format: FoundLock['format'],
   registryKey: string | undefined,
-  owners: readonly Owner[],
-  { listeners, queue = [], isSure = true, isCertain = isSure, ...known }: Known,
+  { owners, listeners, queue = [], isSure = true, isCertain = isSure, ...known }: Seen,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
@@ -188,7 +177,7 @@ export function foundLock(
   };
 }
 
-function waiterOf({ owner, kind, since }: NonNullable<Known['queue']>[number], position: number, now: number): Waiter {
+function waiterOf({ owner, kind, since }: Queue[number], position: number, now: number): Waiter {
   return { position, waiter: nameOf(owner), owner, kind: kind ?? 'lock', waitingFor: elapsed(since, now) };
 }
 
@@ -207,7 +196,8 @@ function elapsed(since: number | null | undefined, now: number): number | null {
 
 /** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
 function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
-  return format === 'spring' ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
+  const hasRegistryKey = typesOf(format).some((type) => traitsOf(type).needsRegistryKey);
+  return hasRegistryKey ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
 }
 
 /** What is known of a lock whose owner value is not of this library. */

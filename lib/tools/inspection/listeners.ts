@@ -1,0 +1,51 @@
+import type { Heard } from '../../kinds/common/look';
+import { LOOKS } from '../../kinds/looks';
+import { lockOfChannel } from '../../redis/names';
+import type { Asked } from './servers';
+
+export type Counts = readonly (readonly [channel: string, count: number])[];
+
+/** How many listen to the channels of locks. */
+export async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {
+  const listening = async (sharded: string, pattern: string): Promise<Counts> => {
+    const channels = (await server.send('PUBSUB', `${sharded}CHANNELS`, pattern)) as unknown[];
+    if (channels.length === 0) return [];
+    const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
+    return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
+  };
+  const all = Object.values(LOOKS).flatMap(({ channels }) => channels);
+  const sharded = isCluster ? all.filter(({ maybeSharded }) => maybeSharded) : [];
+  // Several patterns may find the same channel.
+  const counts = await Promise.all([
+    ...all.map(({ pattern }) => listening('', pattern)),
+    ...sharded.map(({ pattern }) => listening('SHARD', pattern)),
+  ]);
+  return [...new Map(counts.flat())];
+}
+
+/** Who listens, and the registryKeys that channels have in their names. */
+export interface Listeners extends Heard {
+  registryKeyOf(lock: string): string | undefined;
+}
+
+/** `undefined`: it is not known of a server. */
+export function listenersOf(counts: readonly (Counts | undefined)[]): Listeners {
+  const areKnown = !counts.includes(undefined);
+  const sums = new Map<string, number>();
+  const registryKeys = new Map<string, string>();
+  /** What the channels of companions begin with. */
+  const companions = new Set<string>();
+  for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
+    const { registryKey, lock: name = channel } = lockOfChannel(channel) ?? {};
+    if (registryKey !== undefined) registryKeys.set(name, registryKey);
+    sums.set(name, (sums.get(name) ?? 0) + count);
+    if (!channel.startsWith('{')) continue;
+    for (const { index } of channel.matchAll(/:/g)) companions.add(channel.slice(0, index));
+  }
+  return {
+    of: (name) => (areKnown ? (sums.get(name) ?? null) : null),
+    has: (name) => sums.has(name),
+    below: (companion) => companions.has(companion),
+    registryKeyOf: (lock) => registryKeys.get(lock),
+  };
+}
