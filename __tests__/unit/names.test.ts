@@ -1,6 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { globPattern, hashTag, LockNames, literally, lockOfCompanion, lockPrefix } from '../../lib/redis/names';
+import { lockOfCompanion } from '../../lib/kinds/common/look';
+import { globPattern, hashTag, LockNames, literally, lockPrefix } from '../../lib/redis/names';
 import { LOCK_TYPES } from '../support/lock-types';
 import { mockRedis } from '../support/mock-redis';
 

@@ -5,6 +5,14 @@ export const LOCK_FORMATS = ['spring', 'redisson'] as const;
 
 export type LockFormat = (typeof LOCK_FORMATS)[number];
 
+/**
+ * The suffixes of the keys and channels that belong to a lock: a fencing counter, the queue of `fair`, that of shared locks,
+ * marks of `lease.eval`, results of `once`, and marks of waiters. No lock may have the name of one.
+ */
+export const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'wanted'] as const;
+
+export type Companion = (typeof COMPANIONS)[number];
+
 /** What the options and the names of a lock type, and what is said of it, depend on. */
 interface LockTypeTraits {
   readonly format: LockFormat;
@@ -18,21 +26,21 @@ interface LockTypeTraits {
   readonly polls?: true;
   /** False: its leases can be neither detached nor adopted. */
   readonly travels?: false;
-  /** The suffixes of the keys and channels that belong to a lock, with fencing also of its counter, and need its hash slot. */
-  readonly companions: readonly string[];
+  /** Those that need its hash slot; `fence`: with fencing. */
+  readonly companions: readonly Companion[];
   /** Its counter of fencing tokens never expires. */
   readonly keepsCounter?: true;
 }
 
-const SPRING = {
+const SPRING: LockTypeTraits = {
   ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
   companions: ['fence'],
-} as const satisfies LockTypeTraits;
+};
 /** `expireAfter`: Redisson's lockWatchdogTimeout. Its keys have names of their own. */
-const REDISSON = {
+const REDISSON: LockTypeTraits = {
   ...{ format: 'redisson', keyType: 'hash', expireAfter: 30_000, needsRegistryKey: false, nameSeparator: '/' },
   ...{ companions: [], keepsCounter: true },
-} as const satisfies LockTypeTraits;
+};
 
 /**
  * The table of lock types: what is so for each. It has no code, and is below all that reads it: options, locks in memory,
@@ -45,7 +53,7 @@ const traits = {
   fair: { ...SPRING, companions: ['fence', 'queue', 'tickets', 'grants'] },
   redisson: REDISSON,
   'redisson-fair': { ...REDISSON, travels: false },
-} as const satisfies Record<string, LockTypeTraits>;
+} satisfies Record<string, LockTypeTraits>;
 
 /** How a lock is written in Redis, and how a waiter learns that it is free. */
 export type LockType = keyof typeof traits;
@@ -64,21 +72,6 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
 /** @internal The types whose locks have this format: none has that of shared locks. */
 export function typesOf(format: LockFormat | 'shared'): LockType[] {
   return LOCK_TYPES.filter((type) => traitsOf(type).format === format);
-}
-
-/** The companions of shared locks; those of what every lock has: marks of `lease.eval`, results, and marks of waiters. */
-const OTHER_COMPANIONS = ['waiters', 'evals', 'once', 'wanted'] as const;
-
-/** What belongs to a lock has one of these in its name: no lock may be named like that. */
-export type Companion = (typeof traits)[LockType]['companions'][number] | (typeof OTHER_COMPANIONS)[number];
-
-export const COMPANIONS: readonly Companion[] = [
-  ...new Set([...Object.values(traits).flatMap(({ companions }) => companions), ...OTHER_COMPANIONS]),
-];
-
-/** @internal As TYPE answers about the keys of this format. */
-export function keyTypeOf(format: LockFormat): string {
-  return traitsOf(typesOf(format)[0] as LockType).keyType;
 }
 
 export const SHARDED_SUBSCRIPTION_MODES = ['auto', 'on', 'off'] as const;

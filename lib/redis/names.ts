@@ -68,18 +68,6 @@ export function noHashTag(lock: string): RangeError {
   return new RangeError(inOneLine(`Expected the braces in "${lock}" to make a hash tag, as in "{tag}:rest"`));
 }
 
-/** The lock that has the companion key of this name; `undefined`: it is none with this suffix. */
-export function lockOfCompanion(name: string, suffix: Companion): string | undefined {
-  const [, tag, its, lock = tag] = /^\{([^}]+)\}:([^:]+)(?::(.+))?$/s.exec(name) ?? [];
-  return its === suffix ? lock : undefined;
-}
-
-/** The registryKey and the lock of a channel of releases, which has the registryKey twice; `undefined`: it is another one. */
-export function lockOfChannel(channel: string): { readonly registryKey: string; readonly lock: string } | undefined {
-  const [, registryKey, lock] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
-  return registryKey === undefined || lock === undefined ? undefined : { registryKey, lock };
-}
-
 /** The glob that matches nothing but this text. */
 export function literally(text: string): string {
   return text.replace(/[\\*?[\]^-]/g, '\\$&');

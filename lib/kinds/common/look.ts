@@ -1,4 +1,11 @@
-import { type Companion, keyTypeOf, type LockFormat, type LockType, type SharedKind } from '../../api/lock-types';
+import {
+  type Companion,
+  type LockFormat,
+  type LockType,
+  type SharedKind,
+  traitsOf,
+  typesOf,
+} from '../../api/lock-types';
 import { nameIn } from '../../api/owner-name';
 import type { LockNames } from '../../redis/names';
 
@@ -53,21 +60,15 @@ export interface Reader {
   ask(...command: string[]): Promise<unknown>;
 }
 
-/** Channels whose listeners are counted. */
-export interface Channels {
-  /** A glob. */
-  readonly pattern: string;
-  /** On a cluster, they may be sharded ones. */
-  readonly maybeSharded?: true;
-}
-
 /** What finds the locks of one format. */
 export interface Look {
   /** As TYPE answers about the key of a lock. */
   readonly keyType: string;
   /** In Lua: ends with `return`, and true where the key `name` may be a lock. See `CANDIDATES` for what it may use. */
   readonly mayBeLock: string;
-  readonly channels: readonly Channels[];
+  /** Globs for the channels whose listeners are counted; on a cluster, `sharded` ones too. */
+  readonly channels: readonly string[];
+  readonly sharded?: readonly string[];
   readonly queue: KeyOfQueue | undefined;
   /** Whether a key of this name belongs to a lock, though a lock may be named like that. */
   isBeside?(name: string): boolean;
@@ -89,14 +90,14 @@ export interface KeyOfQueue {
 /** The queue of a type whose locks are written as those of another type. */
 export interface QueueLook extends KeyOfQueue {
   readonly type: LockType;
-  readonly channels: readonly Channels[];
+  readonly channels: readonly string[];
   read(names: LockNames, reader: Reader): Promise<Queue>;
   /** Nobody waits, and yet it is this type. */
   isSeen?(names: LockNames, owner: string, reader: Reader): boolean;
 }
 
 /** Locks that one owner has at a time. */
-export interface OneOwner extends Pick<Look, 'mayBeLock' | 'channels' | 'isBeside'> {
+export interface OneOwner extends Pick<Look, 'mayBeLock' | 'channels' | 'sharded' | 'isBeside'> {
   /** Reads the owner value. */
   owner(names: LockNames, reader: Reader): Promise<string | undefined>;
   /** The owner values of other libraries. Data of an application may have this form. */
@@ -120,7 +121,7 @@ export interface OneOwner extends Pick<Look, 'mayBeLock' | 'channels' | 'isBesid
 export function oneOwner(name: LockFormat, format: OneOwner, queue?: QueueLook): Look {
   return {
     ...format,
-    keyType: keyTypeOf(name),
+    keyType: traitsOf(typesOf(name)[0] as LockType).keyType,
     channels: [...format.channels, ...(queue?.channels ?? [])],
     queue,
     async held(names, reader) {
@@ -162,6 +163,12 @@ export function oneOwner(name: LockFormat, format: OneOwner, queue?: QueueLook):
 /** What is in the queues of others is not ours to show. */
 export function isOfLibrary(owner: string): boolean {
   return nameIn(owner) !== undefined;
+}
+
+/** The lock that has the companion key of this name; `undefined`: it is none with this suffix. */
+export function lockOfCompanion(name: string, suffix: Companion): string | undefined {
+  const [, tag, its, lock = tag] = /^\{([^}]+)\}:([^:]+)(?::(.+))?$/s.exec(name) ?? [];
+  return its === suffix ? lock : undefined;
 }
 
 /** '': the braces in the name of the lock make no hash tag, so it has none. */

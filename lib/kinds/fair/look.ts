@@ -1,6 +1,5 @@
 import { holderOf, nameIn } from '../../api/owner-name';
-import { lockOfCompanion } from '../../redis/names';
-import { companion, isOfLibrary, pairsOf, type QueueLook } from '../common/look';
+import { companion, isOfLibrary, lockOfCompanion, pairsOf, type QueueLook } from '../common/look';
 import { processOf, ticketOf } from './ticket';
 
 /** The queue beside a string of Spring's format. */
@@ -8,7 +7,7 @@ export const FAIR_LOOK: QueueLook = {
   type: 'fair',
   keyType: 'zset',
   pattern: '^{[^}]+}:queue',
-  channels: [{ pattern: '{*}:grants:*' }],
+  channels: ['{*}:grants:*'],
   lockOf: (name) => lockOfCompanion(name, 'queue'),
   /** Their positions are the times at which they came, in microseconds. */
   async read(names, { ask, now }) {

@@ -5,7 +5,8 @@ import { CHANNEL, redissonName, TOKEN } from './keys';
 /** A hash with one field, which is the owner value. */
 export const REDISSON_LOOK: OneOwner = {
   mayBeLock: "return ask('HLEN', name) == 1 and isOwner((ask('HKEYS', name) or {})[1] or '', uuid .. ':%d+$')",
-  channels: [{ pattern: `${CHANNEL}:*`, maybeSharded: true }],
+  channels: [`${CHANNEL}:*`],
+  sharded: [`${CHANNEL}:*`],
   /** What belongs to a lock whose name has a brace in it. */
   isBeside: (name) => /^redisson_lock_(queue|timeout|token):/.test(name),
   async owner(names, { ask }) {

@@ -1,6 +1,16 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
-import { type LockNames, lockOfCompanion } from '../../redis/names';
-import { companion, isOfLibrary, type Look, listOf, numberOf, pairsOf, type Queue, type Reader } from '../common/look';
+import type { LockNames } from '../../redis/names';
+import {
+  companion,
+  isOfLibrary,
+  type Look,
+  listOf,
+  lockOfCompanion,
+  numberOf,
+  pairsOf,
+  type Queue,
+  type Reader,
+} from '../common/look';
 import { isExclusive } from './rules';
 
 const MEMBER = new RegExp(`^(${SHARED_KINDS.join('|')}):(.+)$`);

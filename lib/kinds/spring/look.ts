@@ -8,7 +8,7 @@ const LONGEST_OWNER = 140;
 export const SPRING_LOOK: OneOwner = {
   mayBeLock: `if prefix ~= '' then return string.sub(name, 1, #prefix) == prefix end
     return isOwner(ask('GETRANGE', name, 0, ${LONGEST_OWNER}) or '', uuid .. '$')`,
-  channels: [{ pattern: '*-channel:*' }],
+  channels: ['*-channel:*'],
   async owner(names, { ask }) {
     const owner = await ask('GETRANGE', names.lock, '0', '255');
     // An empty text may also say that there is no such key: its remaining time tells.

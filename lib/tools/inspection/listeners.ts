@@ -1,6 +1,5 @@
 import type { Heard } from '../../kinds/common/look';
 import { LOOKS } from '../../kinds/looks';
-import { lockOfChannel } from '../../redis/names';
 import type { Asked } from './servers';
 
 export type Counts = readonly (readonly [channel: string, count: number])[];
@@ -13,14 +12,12 @@ export async function countsOf(server: Asked, isCluster: boolean): Promise<Count
     const counts = (await server.send('PUBSUB', `${sharded}NUMSUB`, ...channels.map(String))) as unknown[];
     return channels.map((channel, i) => [String(channel), Number(counts[2 * i + 1])]);
   };
-  const all = Object.values(LOOKS).flatMap(({ channels }) => channels);
-  const sharded = isCluster ? all.filter(({ maybeSharded }) => maybeSharded) : [];
-  // Several patterns may find the same channel.
-  const counts = await Promise.all([
-    ...all.map(({ pattern }) => listening('', pattern)),
-    ...sharded.map(({ pattern }) => listening('SHARD', pattern)),
+  const counts = Object.values(LOOKS).flatMap(({ channels, sharded = [] }) => [
+    ...channels.map((pattern) => listening('', pattern)),
+    ...(isCluster ? sharded : []).map((pattern) => listening('SHARD', pattern)),
   ]);
-  return [...new Map(counts.flat())];
+  // Several patterns may find the same channel.
+  return [...new Map((await Promise.all(counts)).flat())];
 }
 
 /** Who listens, and the registryKeys that channels have in their names. */
@@ -36,7 +33,8 @@ export function listenersOf(counts: readonly (Counts | undefined)[]): Listeners 
   /** What the channels of companions begin with. */
   const companions = new Set<string>();
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
-    const { registryKey, lock: name = channel } = lockOfChannel(channel) ?? {};
+    // The channel of a lock has its registryKey twice.
+    const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
     if (!channel.startsWith('{')) continue;
