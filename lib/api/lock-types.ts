@@ -17,7 +17,7 @@ export type Companion = (typeof COMPANIONS)[number];
 interface LockTypeTraits {
   readonly format: LockFormat;
   /** As TYPE answers about the key of a lock. */
-  readonly keyType: 'string' | 'hash';
+  readonly keyType: string;
   /** ms; the default of the option. */
   readonly expireAfter: number;
   readonly needsRegistryKey: boolean;
