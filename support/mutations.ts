@@ -297,7 +297,7 @@ export const MUTATIONS = {
         'if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;',
         'await this.#isAttemptAnswered(left);',
       ],
-      ['if ((await this.#isAttemptAnswered(this.#timeLeft)) ?? !lock.isSilent) return undefined;', ''],
+      ['if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;', ''],
     ],
   },
 
@@ -435,7 +435,7 @@ export const MUTATIONS = {
     simulation: ['fair'],
     replacements: [
       [
-        'release of that hold.\n    question.reply = answered(attempt, Math.min(this.#firstTimeout(), this.#leftOfSilence(hold.sentAt)));',
+        'release of that hold.\n    question.reply = answered(attempt, Math.min(this.#firstTimeout(), this.#patience.leftOfSilence(hold.sentAt)));',
         'release of that hold.\n    question.reply = attempt;',
       ],
     ],
@@ -679,7 +679,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [['next?.goesOnWith(claim)) this.#claim = undefined;', 'next?.goesOnWith(claim)) void claim;']],
+    replacements: [['this.#received(lease, isHandedOn ? undefined : claim);', 'this.#received(lease, claim);']],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',
@@ -719,12 +719,7 @@ redis.call('ZADD', queue, score, ticket)`,
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    replacements: [
-      [
-        'if (this.#mayBeOutdated(grant.sentAt ?? claim.hold.sentAt, this.#lock.names.lock)) {',
-        'if (this.#repetitions < 0) {',
-      ],
-    ],
+    replacements: [['if (this.#mayBeOutdated(sentAt, names.lock)) {', 'if (this.#repetitions < 0) {']],
   },
   'asked-once-in-a-call': {
     finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',
@@ -734,7 +729,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['if (!this.#mayBeOutdated(claim.hold.sentAt)) return answer;', 'return answer;']],
+    replacements: [['if (!this.#mayBeOutdated(hold.sentAt)) return this.#state;', 'return this.#state;']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
@@ -756,7 +751,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'ticket-used-again': {
     finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [['this.#claim = question.reply = undefined;', 'question.reply = undefined;']],
+    replacements: [['() => this.#asleep(undefined)', '() => undefined']],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',

@@ -11,12 +11,13 @@ export class States<S extends string> {
    * For each state the change to it from the state of now, which returns it. It throws where it must not follow on that:
    * a mistake of the library, which is to be seen at once. One function a state: each call checks a few constants.
    */
-  readonly become = {} as Record<S, (from: S) => S>;
+  readonly become = {} as { readonly [To in S]: (from: S) => To };
 
   constructor(kind: string, following: Readonly<Record<S, readonly NoInfer<S>[]>>) {
     this.kind = kind;
     this.following = following;
-    for (const state of Object.keys(following) as S[]) this.become[state] = this.#changeTo(state);
+    const become = this.become as Record<S, (from: S) => S>;
+    for (const state of Object.keys(following) as S[]) become[state] = this.#changeTo(state);
     States.all.push(this);
   }
 

@@ -2,13 +2,14 @@ import type { DistributedLock, LockLostReason, ReadWriteLock } from '../../api/d
 import { CannotAcquireLockError } from '../../api/errors';
 import { describeKind, type SharedKind } from '../../api/lock-types';
 import type { SemaphoreOptions } from '../../api/options';
-import type { Call, Entry } from '../../core/acquire';
+import type { Call } from '../../core/acquire';
 import type { LockBackend } from '../../core/backend';
 import type { Hold, LeaseOfHold } from '../../core/hold';
 import type { PassedOn, RedisLease } from '../../core/lease';
 import type { Turn } from '../../core/local-queue';
 import { type LockServices, RedisLock } from '../../core/lock';
 import { LockCache } from '../../core/lock-cache';
+import type { Entry } from '../../core/lock-of-call';
 import { type LockProtocol, Permits } from '../../core/protocol';
 import { Scope } from '../../core/scope';
 import { clock } from '../../internal/clock';

@@ -1,0 +1,97 @@
+import type { CannotAcquireLockError } from '../api/errors';
+import { clock } from '../internal/clock';
+import { SILENT } from '../redis/silence-times';
+import { type Availability, unavailable } from './availability';
+import type { GivenBack } from './give-back';
+import type { Entry, LockOfCall } from './lock-of-call';
+import type { Wait } from './wait';
+
+/** The call that has no answer. Times are in ms. */
+interface Unanswered {
+  readonly wait: Wait;
+  /** What is left of its time for an answer. */
+  readonly timeLeft: number;
+  readonly leastTimeout: number;
+}
+
+/** How long a call goes without an answer of Redis: to its own attempts, or to that of the caller before it. */
+export class Patience {
+  readonly #lock: LockOfCall;
+  readonly #availability: Availability;
+  readonly #call: Unanswered;
+
+  constructor(lock: LockOfCall, availability: Availability, call: Unanswered) {
+    this.#lock = lock;
+    this.#availability = availability;
+    this.#call = call;
+  }
+
+  /**
+   * ms for which an attempt may still be unanswered. However long the connection has been silent, a question is asked: after a
+   * block of the event loop, the answers to others may not have been read.
+   */
+  leftOfSilence(now: number): number {
+    const { unavailableAfter } = this.#lock.services.settings;
+    const own = Math.min(SILENT, unavailableAfter) - this.#availability.silence(this.#call.wait.calledAt, now);
+    return Math.max(own, unavailableAfter - this.#silence(now));
+  }
+
+  /** ms for which Redis has not answered this call, nor anything else since a question that was sent before. */
+  #silence(now: number): number {
+    const since = this.#lock.services.connection.unansweredSince(this.#lock.names.lock);
+    return this.#availability.silence(this.#call.wait.calledAt, now, since);
+  }
+
+  /**
+   * The turn did not come in time. `tryEnter` takes it if it is free now; `undefined`: another holder has the lock. Throws
+   * when Redis is silent.
+   */
+  async withoutTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
+    const { wait } = this.#call;
+    if (wait.isSingleAttempt) return this.#besideTurn(tryEnter);
+    // The last attempt of the wait may fail only because it had little time: that proves nothing.
+    const left = this.#call.leastTimeout - this.#availability.silence(wait.startedAt, clock.now());
+    if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;
+    throw this.unavailable();
+  }
+
+  /** A single attempt that is not made: the one in flight, of the caller that has the turn, counts for it too. */
+  async #besideTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
+    const { wait } = this.#call;
+    const lock = this.#lock;
+    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !lock.isSilent) return undefined;
+    if (lock.releasingFor > 0) {
+      // The unlock of this process has as long to be answered as any command of this caller.
+      await wait.within(this.#call.timeLeft, lock.nextLeaseOver());
+      wait.throwIfInterrupted();
+    }
+    // The attempt in front failed: this caller makes its own, if the turn is free now.
+    await clock.immediate();
+    const entry = tryEnter();
+    if (entry !== undefined) return entry;
+    // Another caller was quicker.
+    if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;
+    throw this.unavailable();
+  }
+
+  /** Whether Redis answers the attempt in flight; `undefined`: there is none, or it is neither answered nor failed yet. */
+  async #isAttemptAnswered(within: number): Promise<boolean | undefined> {
+    const { inFlight } = this.#availability;
+    if (inFlight === undefined || within <= 0) return undefined;
+    const outcome = inFlight.then(
+      // A give-back that has failed does not reject.
+      (answer) => (answer as Partial<GivenBack>).outcome !== 'failed',
+      () => false,
+    );
+    const isAnswered = await this.#call.wait.within(within, outcome);
+    this.#call.wait.throwIfInterrupted();
+    return isAnswered;
+  }
+
+  /** The error of a caller whose attempts all failed. */
+  unavailable(): CannotAcquireLockError {
+    const { names, releasingFor, services } = this.#lock;
+    const ms = Math.round(Math.max(this.#silence(clock.now()), releasingFor));
+    return unavailable(this.#call.wait.key, names.lock, this.#availability.failure, ms, services.connection);
+  }
+}
