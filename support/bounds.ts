@@ -55,7 +55,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/give-back:LONGEST_PAUSE': 'unit/bounds',
   'core/hold:FRESH': 'unit/hold',
   'core/lease:RELEASE_AT_LEAST': 'unit/one-lease',
-  'core/lock:LOOP_TURN': 'unit/bounds',
+  'core/passing:LOOP_TURN': 'unit/bounds',
   'core/long-holds:LOOK_AGAIN': 'because it only says how soon a warning follows that waited for an answer',
   'core/loss:SHORT': 'unit/reasons-of-loss',
   'core/open-waits:TOGETHER': 'unit/long-holds',

@@ -204,7 +204,7 @@ it('Messages about a key are for what has taken it last: an adopted lease, or a 
   const lock = registry.obtain('key');
   const own = await lock.lock();
   const { hold } = (await registry.adopt(textOf())) as RedisLease;
-  const protocol = lock.openProtocol();
+  const protocol = lock.passing.openProtocol();
   expect([own.signal.aborted, protocol.holder === hold]).toEqual([true, true]);
   await lock.lock();
   const { holder } = protocol;

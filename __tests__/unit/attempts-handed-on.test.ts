@@ -90,7 +90,7 @@ it('An attempt in flight of a caller that got a hold of its process is given bac
 
 it('A caller that got a hold of its process keeps it, though a message lets it in at the same moment', async () => {
   const before = await semaphore.lock();
-  const protocol = (semaphore as RedisLock).openProtocol();
+  const protocol = (semaphore as RedisLock).passing.openProtocol();
   const { wait } = protocol;
   let isLetIn = false;
   protocol.wait = async (hold, ...others) => {
@@ -187,7 +187,7 @@ it('A reader whose attempt ends a lease of its process has its answer at once, t
   attempt.resolve([1, 0, 2]);
   await unlocked;
   await time.advance(1);
-  expect((read as RedisLock).leases).toContain(await Promise.race([waiting, undefined]));
+  expect((read as RedisLock).passing.leases).toContain(await Promise.race([waiting, undefined]));
 });
 
 it('A caller gets one of two holds that end at once, and the other one is released', async () => {

@@ -500,7 +500,7 @@ it('A grant that replicas do not acknowledge is warned of too where its attempt 
   const lease = await lock.lock();
   const next = settled(lock.lock());
   await time.advance(0);
-  lock.openProtocol().exchange = async () => ({ found: 'released', answer: new NotReplicatedError(1, 0, 50) });
+  lock.passing.openProtocol().exchange = async () => ({ found: 'released', answer: new NotReplicatedError(1, 0, 50) });
   await lease.unlock();
   expect(await next).toMatchObject({ value: { key: 'key' } });
   expect(warnings).toMatchObject([{ code: 'NOT_REPLICATED' }]);

@@ -63,7 +63,7 @@ describe('the cache of a registry', () => {
   it('The cache of a registry never evicts the lock of a run that has lost its lease, and has others evicted give back only', async () => {
     const held = registry.obtain('held');
     const retire = jest.fn();
-    Object.assign(registry.obtain('a').openProtocol(), { retire });
+    Object.assign(registry.obtain('a').passing.openProtocol(), { retire });
     const ran = held.run(
       (lease) => {
         while (lease.remaining > 0);

@@ -46,19 +46,19 @@ const semaphoreOf = (permits = 2) => registry.semaphore('key', { permits });
 
 it('A semaphore has several leases, is in use until the last of them is over, and while a task runs', async () => {
   const semaphore = inside(semaphoreOf());
-  expect([semaphore.isInUse, semaphore.leases, semaphore.isShared]).toEqual([false, [], true]);
-  await semaphore.free();
+  expect([semaphore.isInUse, semaphore.passing.leases, semaphore.passing.isShared]).toEqual([false, [], true]);
+  await semaphore.passing.free();
   const leases = [await semaphore.lock(), await semaphore.lock()] as const;
-  expect(semaphore.leases).toEqual(leases);
+  expect(semaphore.passing.leases).toEqual(leases);
   let isFree = false;
-  void semaphore.free().then(() => (isFree = true));
+  void semaphore.passing.free().then(() => (isFree = true));
   for (const lease of leases) {
     await time.advance(0);
     expect([semaphore.isInUse, isFree]).toEqual([true, false]);
     await lease.unlock();
   }
   await time.advance(0);
-  expect([semaphore.isInUse, isFree, semaphore.leases]).toEqual([false, true, []]);
+  expect([semaphore.isInUse, isFree, semaphore.passing.leases]).toEqual([false, true, []]);
   await semaphore.run(async (lease) => {
     await lease.unlock();
     expect(semaphore.isInUse).toBe(true);
@@ -76,7 +76,7 @@ it('A semaphore has the number of permits that was given last, also for a caller
   expect(cached).not.toBe(semaphore);
   answers = [[0, 0, 9]];
   expect(((await semaphore.lock({ permits: 8 })) as RedisLease).permits).toBe(8);
-  expect([inside(cached).leases.length, inside(semaphore).leases.length]).toEqual([1, 0]);
+  expect([inside(cached).passing.leases.length, inside(semaphore).passing.leases.length]).toEqual([1, 0]);
 });
 
 it.each<[string, LockOptions, passedOn: boolean]>([
@@ -96,7 +96,7 @@ it.each<[string, LockOptions, passedOn: boolean]>([
   if (!passedOn) return;
   const lease = await waiting;
   expect(holdOf(lease)).toBe(holdOf(first));
-  expect(inside(semaphore).leases).toEqual([lease]);
+  expect(inside(semaphore).passing.leases).toEqual([lease]);
 });
 
 it('A permit of this process ends by the next attempt of its caller that waits, once its slice is over', async () => {
@@ -158,16 +158,16 @@ it('A caller that does not wait is refused without a command only while one of i
   const waiting = semaphore.lock({ signal: stop.signal });
   waiting.catch(() => undefined);
   await time.advance(1);
-  expect(inside(semaphore).isWaiterRefused).toBe(false);
+  expect(inside(semaphore).passing.isWaiterRefused).toBe(false);
   answers = REFUSED.slice();
   attempt.resolve(answers[0]);
   await time.advance(1);
-  expect(inside(semaphore).isWaiterRefused).toBe(true);
+  expect(inside(semaphore).passing.isWaiterRefused).toBe(true);
   const { sent: before } = redis;
   expect([await semaphore.tryLock(), redis.sent]).toEqual([null, before]);
   stop.abort(new Error('enough'));
   await time.advance(1);
-  expect(inside(semaphore).isWaiterRefused).toBe(false);
+  expect(inside(semaphore).passing.isWaiterRefused).toBe(false);
 });
 
 it('A caller that does not wait asks Redis where one of its process was refused, and is not answered since', async () => {
@@ -197,7 +197,7 @@ it.each<[string, reply: number, ms: number, LockOptions, joins: boolean]>([
   const second = (await read.tryLock(options)) as Lease;
   expect(redis.calls).toHaveLength(joins ? 1 : 2);
   expect(holdOf(second) === holdOf(first)).toBe(joins);
-  expect(inside(read).leases).toEqual([first, second]);
+  expect(inside(read).passing.leases).toEqual([first, second]);
   for (const lease of [second, first]) await lease.unlock();
   expect(redis.calls).toHaveLength(joins ? 2 : 4);
 });
@@ -256,7 +256,7 @@ it('Readers that are in together leave one by one, and the last one gives the ho
   const leases = await together({}, {}, {});
   const owner = sent()[0];
   for (const lease of leases.slice(1)) await lease.unlock();
-  expect([redis.calls.length, inside(reader()).leases]).toEqual([1, leases.slice(0, 1)]);
+  expect([redis.calls.length, inside(reader()).passing.leases]).toEqual([1, leases.slice(0, 1)]);
   leases[0]?.assertHeld();
   await leases[0]?.unlock();
   expect(sent()).toEqual([owner, `-${owner}`]);
@@ -269,7 +269,7 @@ it('Readers that are in together have a hold that is as they need it', async () 
   expect(group).toMatchObject({ ttl: 9_000, endsAt, renewUntil: Number.POSITIVE_INFINITY });
   expect(endsAt).toBeLessThan(time.now + 100);
   expect(group?.endSome?.(endsAt - 1)).toBe(true);
-  expect(new Set(inside(reader()).leases)).toEqual(new Set([one, other]));
+  expect(new Set(inside(reader()).passing.leases)).toEqual(new Set([one, other]));
   expect(group?.endSome?.(endsAt)).toBe(true);
   expect(other.signal.reason).toMatchObject({ reason: 'expired' });
   expect([group?.endsAt, one.signal.aborted]).toEqual([Number.POSITIVE_INFINITY, false]);

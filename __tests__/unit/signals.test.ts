@@ -97,7 +97,7 @@ it('A signal of a polyfill ends a wait, a leader and a call of once as any other
   await until(() => told !== undefined);
   const waiting = expect(registry.obtain('42').lock({ signal })).rejects.toBe(reason);
   const once = expect(registry.once('42', () => 1, { keepFor: 1_000, signal })).rejects.toBe(reason);
-  await until(() => registry.obtain('42').waiting > 0);
+  await until(() => registry.obtain('42').passing.waiting > 0);
   abort(reason);
   expect(told?.reason).toBe(reason);
   await Promise.all([waiting, once]);

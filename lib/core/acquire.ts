@@ -47,7 +47,7 @@ const STATES = new States('call', {
 });
 const { become } = STATES;
 
-/** What a call has in each of its states. Its methods `#asking` to `#leave` are the only ways into them. */
+/** What a call has in each of its states. `#asking` to `#leave` enter them; `run` enters `served` with a grant. */
 type CallState =
   | { readonly name: 'in line' | 'gone'; readonly claim?: undefined }
   | { readonly name: 'asking'; readonly claim: Claim }
@@ -112,7 +112,7 @@ export class Call {
         return this.#gone();
       }
       if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock, this.leastTimeout);
-      let entry = lock.tryEnter(this, this.#protocol);
+      let entry = lock.entryFor(this, this.#protocol);
       if (entry === undefined) {
         this.#noteWaiting('local');
         entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
@@ -122,7 +122,11 @@ export class Call {
       const end: CallState = entry === undefined ? this.#state : await this.#attempts();
       if (end.name === 'served') return end.lease;
       wait.throwIfInterrupted();
-      return end.name === 'granted' ? this.#acquired(end.claim.hold, end.grant as Grant) : this.#gone();
+      if (end.name !== 'granted') return this.#gone();
+      // The turn is the lease's from now on.
+      const lease = lock.acquired(end.claim.hold, end.grant as Grant, this.request, this.#turn as Turn);
+      this.#state = { name: become.served(end.name), lease };
+      return lease;
     } catch (error) {
       this.#gone();
       throw error;
@@ -150,13 +154,6 @@ export class Call {
     this.#state = { name: become.granted(this.#state.name), claim, grant };
   }
 
-  /** Redis granted the lock: the turn is the lease's from now on. */
-  #acquired(hold: Hold, grant: Grant): RedisLease {
-    const lease = this.#lock.acquired(hold, grant, this.request, this.#turn as Turn);
-    this.#state = { name: become.served(this.#state.name), lease };
-    return lease;
-  }
-
   /** Another caller of this process passed a lease on. `claim`: what it has asked for, and nobody goes on with. */
   #received(lease: RedisLease, claim: Claim | undefined): RedisLease {
     this.#leave({ name: become.served(this.#state.name), lease }, claim);
@@ -179,10 +176,6 @@ export class Call {
       if (isGranted || hold.mayBeInRedis) this.#lock.services.givingBack.follow(hold);
     }
     this.#turn?.release();
-  }
-
-  get #isServed(): boolean {
-    return this.#state.name === 'served';
   }
 
   // For the lease that ends before it, in this process
@@ -287,7 +280,7 @@ export class Call {
         if (wait.isSingleAttempt) availability.ask(clock.now());
         this.#asleep(this.#state.claim);
         await this.#wakeable(pause);
-        if (this.#isServed) return this.#state;
+        if ((this.#state as CallState).name === 'served') return this.#state;
         if (wait.isSingleAttempt) continue;
         if (timeout !== undefined) timeout = Math.min(timeout, Math.max(wait.remaining, this.leastTimeout));
       }
@@ -299,7 +292,7 @@ export class Call {
         // The caller of a shared lock may get a hold of this process meanwhile.
         const mayReceive = isShared && this.#turn !== BESIDE;
         answer = await (mayReceive ? this.#wakeable(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
-        if (this.#isServed) return this.#state;
+        if ((this.#state as CallState).name === 'served') return this.#state;
         hold.attempts.answered();
         // The key has to be released, as what an attempt without an answer may have left.
         if (answer.granted && answer.until <= clock.now()) throw new LateGrantError(hold.ttl);
@@ -323,7 +316,7 @@ export class Call {
       }
       wait.throwIfInterrupted();
       await (answer === undefined ? this.#backOff() : this.#waitForRelease(answer, claim));
-      if (this.#isServed) return this.#state;
+      if ((this.#state as CallState).name === 'served') return this.#state;
       const state: CallState = this.#state;
       if (state.name === 'granted') {
         const { sentAt = hold.sentAt } = state.grant as Grant;
@@ -446,7 +439,7 @@ export class Call {
     if (wait.remaining === 0) return;
     this.#asleep(claim);
     const result = await this.#wakeable(this.#protocol.wait(claim.hold, refusal, wait));
-    if (this.#isServed || !result.granted || result.until <= clock.now()) return;
+    if ((this.#state as CallState).name === 'served' || !result.granted || result.until <= clock.now()) return;
     this.#granted(claim, result);
     // The answer to a poll that was asked before may never come.
     availability.answered(clock.now());
@@ -486,7 +479,7 @@ export class Call {
   /** The turn did not come in time; `undefined`: another holder has the lock. */
   async #withoutTurn(): Promise<Entry | undefined> {
     const lock = this.#lock;
-    if (!lock.isShared) return this.#patience.withoutTurn(() => lock.tryEnter(this, this.#protocol));
+    if (!lock.isShared) return this.#patience.withoutTurn(() => lock.entryFor(this, this.#protocol));
     const { availability, permits } = this.#protocol;
     const now = clock.now();
     // An answer to an earlier caller does not decide this one: it may need fewer permits.

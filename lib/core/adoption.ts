@@ -7,6 +7,7 @@ import type { Hold } from './hold';
 import type { RedisLease } from './lease';
 import type { Turn } from './local-queue';
 import { type LockServices, RedisLock } from './lock';
+import { Passing } from './passing';
 import type { Passport } from './passport';
 import { type LockProtocol, NOT_GRANTED, type NotHeld, type Travel } from './protocol';
 
@@ -23,8 +24,8 @@ interface Adoption {
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
 export class Adoptions {
   readonly #services: LockServices;
-  /** The locks of adopted leases that are held, by key. */
-  readonly #locks = new Map<string, AdoptedLock>();
+  /** The adopted leases that are held, by key. */
+  readonly #held = new Map<string, AdoptedPassing>();
   /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
   readonly #pauses = new BackgroundPauses();
@@ -38,9 +39,9 @@ export class Adoptions {
     this.#pauses.close();
   }
 
-  /** The lock of a lease of this key that was adopted, and is held. */
-  lockOf(key: string): RedisLock | undefined {
-    return this.#locks.get(key);
+  /** What a lease of this key is in that was adopted, and is held. */
+  of(key: string): Passing | undefined {
+    return this.#held.get(key);
   }
 
   /** One text adopts once. So a call waits for the try before it, and is another try if that was not answered. */
@@ -57,7 +58,7 @@ export class Adoptions {
         () => this.#failed(adoption, passport, options),
       );
       const answer = await adopting;
-      if (typeof answer === 'string') throw notAdopted(lock.key, answer, this.#locks.get(lock.key)?.from === from);
+      if (typeof answer === 'string') throw notAdopted(lock.key, answer, this.#held.get(lock.key)?.from === from);
       return answer;
     } finally {
       lock.runs--;
@@ -77,14 +78,15 @@ export class Adoptions {
       reason = why;
     };
     const isUnanswered = (): boolean => this.#unanswered.get(from) === adoption;
-    const protocol = lock.openProtocol();
+    const protocol = lock.passing.openProtocol();
     const services: LockServices = {
       ...this.#services,
       nextOwner: () => adoption.owner,
       adopted: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
-    const adopted = new AdoptedLock(lock, from, services, protocol, this.#locks);
+    const passing = new AdoptedPassing(lock.passing, from, services, protocol, this.#held);
+    const adopted = new RedisLock(lock.key, services, passing);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 
@@ -110,23 +112,23 @@ export class Adoptions {
 }
 
 /**
- * The lock of an adopted lease: a hold of its own, beside the local turn. A caller of this process may have that turn, and
- * wait in Redis. So callers of this process wait for it there, as those of every other process do.
+ * An adopted lease: a hold of its own, beside the local turn. A caller of this process may have that turn, and wait in
+ * Redis. So callers of this process wait for it there, as those of every other process do.
  */
-class AdoptedLock extends RedisLock {
-  readonly #lock: RedisLock;
+class AdoptedPassing extends Passing<LockServices> {
+  readonly #lock: Passing;
   readonly #protocol: LockProtocol;
-  readonly #held: Map<string, AdoptedLock>;
+  readonly #held: Map<string, AdoptedPassing>;
   /** The value under which its lease was detached. */
   readonly from: string;
 
   /** `lock`: that of its key. `protocol`: that of its hold, once it is adopted. `held`: where it is while it has a lease. */
   constructor(
-    lock: RedisLock,
+    lock: Passing,
     from: string,
     services: LockServices,
     protocol: LockProtocol,
-    held: Map<string, AdoptedLock>,
+    held: Map<string, AdoptedPassing>,
   ) {
     super(lock.key, services);
     this.from = from;
@@ -145,7 +147,6 @@ class AdoptedLock extends RedisLock {
     for (const { hold: before } of leases) before.lose('stolen');
   }
 
-  /** @internal */
   override leaseOver(lease: RedisLease): void {
     super.leaseOver(lease);
     if (this.#held.get(this.key) === this) this.#held.delete(this.key);

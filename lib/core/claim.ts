@@ -30,22 +30,18 @@ export function nextClaim(
 ): Claim {
   const { minHold, permits } = request;
   let hold = before?.hold;
-  if (hold === undefined) {
+  // An owner value says when the attempt was made.
+  if (hold === undefined || hold.attempts.wereNeverInDoubt) {
+    const value = lock.services.nextOwner();
+    // A semaphore counts what stands in it.
+    const owner = permits === 1 ? value : `${value}*${permits}`;
     const asked = { ttl: protocol.ttlFor?.(request) ?? request.ttl, minHold, permits, waits };
-    hold = new Hold(newOwner(lock, permits), asked, lock.services.connection, protocol);
-  } else if (hold.attempts.wereNeverInDoubt) {
-    // An owner value says when the attempt was made.
-    hold.renameTo(newOwner(lock, permits));
+    if (hold === undefined) hold = new Hold(owner, asked, lock.services.connection, protocol);
+    else hold.renameTo(owner);
   }
   hold.stamp();
   hold.since = wait.startedAt;
   return { hold, question: protocol.availability.ask(hold.sentAt), refusal: before?.refusal };
-}
-
-function newOwner({ services }: LockOfCall, permits: number): string {
-  const owner = services.nextOwner();
-  // A semaphore counts what stands in the owner value.
-  return permits === 1 ? owner : `${owner}*${permits}`;
 }
 
 /** What another call would wait for that asks for the same; `undefined`: that is for something else, or not to come. */

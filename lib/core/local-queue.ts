@@ -56,7 +56,7 @@ class Waiters<Caller, T> {
 
 /**
  * The local callers of one lock, served strictly in the order in which they came. Whether the next one gets the hold, or
- * another process the lock, is decided by `RedisLock.passOn`.
+ * another process the lock, is decided by `Passing.passOn`.
  *
  * async-mutex's Semaphore lets them wait for each other (its Mutex costs ten times as much). It cannot cancel a single
  * waiter. So a list here keeps the waiters and their order, and one request to the semaphore stands for all of them: it

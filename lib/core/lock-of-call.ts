@@ -46,7 +46,7 @@ export interface LockOfCall<Caller = never> {
   /** See `Availability.isSilent`. An unlock of this process that is not answered is silence too. */
   readonly isSilent: boolean;
   /** The turn, if it is free or not needed; or a lease of a hold that other callers of this process have. */
-  tryEnter(call: Caller, protocol: LockProtocol): Entry | undefined;
+  entryFor(call: Caller, protocol: LockProtocol): Entry | undefined;
   /**
    * Waits for the turn, which may come with a lease already; `undefined` when the caller's waitTime is over first, and for
    * one that does not wait.

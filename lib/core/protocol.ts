@@ -234,7 +234,7 @@ export interface LockProtocol extends LockFormat, LockSharing {
   readonly availability: Availability;
   /** Another object replaces this one. From now on this one only gives back its own grants, and ignores all other messages. */
   retire?(): void;
-  /** The hold of this process, set by its `RedisLock`: a message may be about it. */
+  /** The hold of this process, set by its `Passing`: a message may be about it. */
   holder?: HoldOfProtocol | undefined;
   /** The permits of a semaphore, set by its lock. */
   permits?: Permits | undefined;

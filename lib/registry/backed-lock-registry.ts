@@ -17,10 +17,11 @@ import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
 import { GivingBack } from '../core/give-back';
 import { Inspection } from '../core/inspection';
-import { type LockServices, LoopTurn, RedisLock } from '../core/lock';
+import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
+import { LoopTurn } from '../core/passing';
 import { assertTravels, passportIn } from '../core/passport';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
@@ -75,7 +76,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
     const { onWarning, warnAfter, warnHeldAfter } = settings;
-    const inUse = () => ({ locks: this.#inUse, awaited: waits.awaited });
+    const inUse = () => ({ locks: this.#inUse.map(({ passing }) => passing), awaited: waits.awaited });
     const usedAs = `a lock of type ${settings.lockType}`;
     const silence = new SilenceWarning(connection, inUse, onWarning, () => watchdog.askAboutAll());
     const waits = new OpenWaits(warnAfter, onWarning, connection);
@@ -99,7 +100,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       openProtocol: (names) => backend.open(names),
       cache: this.#cache,
-      adopted: (key) => this.#adoptions.lockOf(key),
+      adopted: (key) => this.#adoptions.of(key),
     };
     this.#shared = new SharedLocks(this.#services, backend);
     this.#adoptions = new Adoptions(this.#services);
@@ -143,7 +144,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const prefix = lockPrefix(registryKey);
     const read = passportIn(passport, traitsOf(lockType as LockType).format, prefix);
     const lock = this.obtain(read.lock.slice(prefix.length));
-    assertTravels(lock.openProtocol().travel, lockType);
+    assertTravels(lock.passing.openProtocol().travel, lockType);
     return this.#adoptions.adopt(lock, read, checked);
   }
 
@@ -225,10 +226,12 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const endsAt = clock.now() + timeout;
     waits.close();
     const locks = this.#inUse;
-    const free = Promise.all(locks.map((lock) => lock.free()));
+    const free = Promise.all(locks.map((lock) => lock.passing.free()));
     // Without a timer for 0: one that a test has faked may never fire. A listener to a loss may call `close` too.
     await (timeout > 0 ? within(timeout, free) : undefined);
-    const given = locks.map((lock) => ({ lock, leases: lock.loseByClose() })).filter(({ leases }) => leases > 0);
+    const given = locks
+      .map((lock) => ({ lock, leases: lock.passing.loseByClose() }))
+      .filter(({ leases }) => leases > 0);
     if (given.length > 0) warnGivenUp(settings, timeout, given);
     watchdog.close();
     waits.stopWarning();

@@ -10,21 +10,18 @@ import type { Turn } from '../../core/local-queue';
 import { type LockServices, RedisLock } from '../../core/lock';
 import { LockCache } from '../../core/lock-cache';
 import type { Entry } from '../../core/lock-of-call';
+import { Passing } from '../../core/passing';
 import { type LockProtocol, Permits } from '../../core/protocol';
 import { Scope } from '../../core/scope';
 import { clock } from '../../internal/clock';
 import { type Check, checkedOptions, nonEmptyString, wholeNumber } from '../../internal/validation';
 
-/**
- * A lock of which this process may have several leases. The local turn of a caller ends with its grant: the next local
- * caller queues in Redis then.
- */
-class SharedLock extends RedisLock {
+/** Callers that may have a lease each. The turn of a caller ends with its grant: the next one queues in Redis then. */
+class SharedPassing extends Passing<LockServices> {
   readonly #leases = new Set<RedisLease>();
   /** The caller that has the turn, while it sleeps. */
   #sleeper: Call | undefined;
 
-  /** @internal */
   override get isShared(): boolean {
     return true;
   }
@@ -33,7 +30,6 @@ class SharedLock extends RedisLock {
     return [...this.#leases];
   }
 
-  /** @internal */
   override leaseOver(lease: RedisLease): void {
     this.#leases.delete(lease);
     super.leaseOver(lease);
@@ -50,13 +46,11 @@ class SharedLock extends RedisLock {
     turn.release();
   }
 
-  /** @internal */
   override sleeps(call: Call, mayBeWoken: boolean): void {
     if (mayBeWoken) this.#sleeper = call;
     else if (this.#sleeper === call) this.#sleeper = undefined;
   }
 
-  /** @internal */
   override get isWaiterRefused(): boolean {
     return this.#sleeper?.wasRefused === true;
   }
@@ -67,26 +61,24 @@ class SharedLock extends RedisLock {
   }
 
   protected override give(next: Call, lease?: RedisLease): void {
-    if (lease !== undefined) next.receive(lease, this.queue.next);
+    if (lease !== undefined) next.receive(lease, this.next);
     next.wake();
   }
 }
 
 /** A lock that up to a number of callers have at a time. */
-class Semaphore extends SharedLock {
+class Semaphore extends RedisLock {
   readonly permits: Permits;
 
-  /** @internal */
   constructor(key: string, services: LockServices) {
     const permits = new Permits();
-    super(key, {
-      ...services,
-      openProtocol: (names) => Object.assign(services.openProtocol(names), { permits }),
-    });
+    const openProtocol: LockServices['openProtocol'] = (names) =>
+      Object.assign(services.openProtocol(names), { permits });
+    const own = { ...services, openProtocol };
+    super(key, own, new SharedPassing(key, own));
     this.permits = permits;
   }
 
-  /** @internal */
   override get mostPermits(): number {
     return (this.cached() as Semaphore).permits.count;
   }
@@ -144,33 +136,21 @@ function loseAll(leases: readonly RedisLease[], reason: LockLostReason): void {
   for (const lease of leases) lease.tellLoss(reason);
 }
 
-/** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
-type Counterpart = () => RedisLock | undefined;
-
 /**
- * A lock for reading. Readers enter beside others of their process, without a command, while no writer waits; and all that
- * wait in this process enter together. The last one to leave gives the hold back. Inside a write scope of the caller a
- * reader enters again on the write lease.
+ * Readers enter beside others of their process, without a command, while no writer waits; and all that wait in this process
+ * enter together. The last one to leave gives the hold back.
  */
-class ReadLock extends SharedLock {
-  readonly #write: Counterpart;
+class Readers extends SharedPassing {
   /** What readers may enter with. */
   #hold: Hold | undefined;
 
-  /** @internal */
-  constructor(key: string, services: LockServices, write: Counterpart) {
-    super(key, services);
-    this.#write = write;
-  }
-
-  /** @internal */
-  override tryEnter(call: Call, protocol: LockProtocol): Entry | undefined {
+  override entryFor(call: Call, protocol: LockProtocol): Entry | undefined {
     const hold = this.#hold;
     const now = clock.now();
-    if (hold?.isHeld && !this.queue.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
+    if (hold?.isHeld && !this.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
       if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, now);
     }
-    return super.tryEnter(call, protocol);
+    return super.entryFor(call, protocol);
   }
 
   protected override reliesOn(hold: Hold, lease: RedisLease): LeaseOfHold {
@@ -182,21 +162,41 @@ class ReadLock extends SharedLock {
   /** All that wait here by now enter together. */
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.#hold = hold;
-    for (let { next } = this.queue; next !== undefined; { next } = this.queue) {
+    for (let { next } = this; next !== undefined; { next } = this) {
       const now = clock.now();
       if (!hold.isFreshFor(next.request, now, now)) break;
-      this.queue.pass(turn, this.leaseOf(hold, next, now));
+      this.pass(turn, this.leaseOf(hold, next, now));
     }
     super.recordLease(lease, hold, turn);
   }
 
-  /** @internal The hold stays as long as others are inside. */
+  /** The hold stays as long as others are inside. */
   override passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined {
     const group = ended.hold.lease as Group;
     group.leases.delete(ended);
     if (group.leases.size === 0) return super.passOn(ended, now, timeout);
     this.leaseOver(ended);
     return 'passed on';
+  }
+}
+
+/** None gets the hold before the `minHold` of the lease ends: the release keeps it until then. */
+class Writers extends Passing<LockServices> {
+  protected override nextAfter(ended: RedisLease): Call | undefined {
+    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
+  }
+}
+
+/** Finds the other lock of the key if it is cached, which a lock with an open scope always is. */
+type Counterpart = () => RedisLock | undefined;
+
+/** A lock for reading. Inside a write scope of the caller a reader enters again on the write lease. */
+class ReadLock extends RedisLock {
+  readonly #write: Counterpart;
+
+  constructor(key: string, services: LockServices, write: Counterpart) {
+    super(key, services, new Readers(key, services));
+    this.#write = write;
   }
 
   override get scopeLock(): RedisLock {
@@ -209,15 +209,9 @@ class ReadLock extends SharedLock {
 class WriteLock extends RedisLock {
   readonly #read: Counterpart;
 
-  /** @internal */
   constructor(key: string, services: LockServices, read: Counterpart) {
-    super(key, services);
+    super(key, services, new Writers(key, services));
     this.#read = read;
-  }
-
-  /** None before the `minHold` of the lease ends: the release keeps it until then. */
-  protected override nextAfter(ended: RedisLease): Call | undefined {
-    return ended.hold.keep === undefined ? super.nextAfter(ended) : undefined;
   }
 
   protected override assertMayEnter(): void {

@@ -1,0 +1,291 @@
+import { clock, drift } from '../internal/clock';
+import { isServerAnswer } from '../redis/failure';
+import { LockNames } from '../redis/names';
+import { SILENT } from '../redis/silence-times';
+import type { Call } from './acquire';
+import { type Hold, type LeaseOfHold, ttlFor } from './hold';
+import { type LeaseServices, type LockOfLease, type PassedOn, RedisLease } from './lease';
+import { LocalQueue, Turn } from './local-queue';
+import type { CallServices, Entry, LockOfCall } from './lock-of-call';
+import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
+import type { LockRequest } from './request';
+import type { UnlockOrder } from './unlock-order';
+import type { Wait } from './wait';
+import type { Watchdog } from './watchdog';
+
+/** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
+const LOOP_TURN = 5;
+
+/** Since when the callers of a registry have passed holds on in this turn of the event loop. */
+export class LoopTurn {
+  #since: number | undefined;
+
+  /** A hold is passed on now. Returns whether the event loop has to get a turn first. */
+  isDue(now: number): boolean {
+    if (this.#since === undefined) {
+      this.#since = now;
+      void clock.immediate().then(() => (this.#since = undefined));
+    }
+    return now - this.#since >= LOOP_TURN;
+  }
+}
+
+/** What the callers of a registry share. */
+export interface PassingServices extends CallServices, LeaseServices {
+  readonly watchdog: Watchdog;
+  readonly loopTurn: LoopTurn;
+  openProtocol(names: LockNames): LockProtocol;
+  /** What a lease of this key is in that this registry has adopted, and holds: see `Adoptions`. */
+  adopted(key: string): Passing | undefined;
+}
+
+/**
+ * The callers of one lock in this process: who has the turn, which leases they have, and how a hold goes from one to the
+ * next. A lock that has no caller is as small as it can be: there may be many.
+ */
+export class Passing<Services extends PassingServices = PassingServices>
+  extends LocalQueue<Call, RedisLease>
+  implements LockOfCall<Call>, LockOfLease
+{
+  readonly key: string;
+  readonly names: LockNames;
+  readonly services: Services;
+  waiting = 0;
+  open = 0;
+  /** Calls that are still acquiring. */
+  callers = 0;
+  /** The lease that is held, with the local turn. */
+  protected lease: RedisLease | undefined;
+  /** The turn of `lease`, and after that lease until the next one. */
+  #turn: Turn | undefined;
+  #protocol: LockProtocol | undefined;
+  /** Called once, when a lease ends. */
+  #whenOver: (() => void)[] | undefined;
+  /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
+  unlockOrder: UnlockOrder | undefined;
+
+  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
+  constructor(key: string, services: Services) {
+    super();
+    this.key = key;
+    this.names = new LockNames(services.settings.registryKey, key);
+    this.services = services;
+    this.#protocol = services.openProtocol(this.names);
+  }
+
+  /** The protocol of the lock, also for what is to share it. */
+  openProtocol(): LockProtocol {
+    this.#protocol ??= this.services.openProtocol(this.names);
+    return this.#protocol;
+  }
+
+  /** The lock was evicted: the next call makes another protocol. */
+  retireProtocol(): void {
+    this.#protocol?.retire?.();
+    this.#protocol = undefined;
+  }
+
+  // Its leases
+
+  /**
+   * The leases that are held, as far as is known: at most one, but for a `SharedPassing`. An adopted one may not have heard
+   * yet that it was lost, and that a caller of this process has the lock.
+   */
+  get leases(): readonly RedisLease[] {
+    return [this.lease, this.services.adopted(this.key)?.lease].filter((lease) => lease !== undefined);
+  }
+
+  /** The lease of the turn, or an adopted one, which is held without the turn. */
+  get held(): RedisLease | undefined {
+    return this.lease ?? this.services.adopted(this.key)?.lease;
+  }
+
+  /** Who has the lock, as far as is known here. */
+  get lastHolder(): { readonly owner: string; readonly remaining: number } | undefined {
+    return this.lease ?? this.#protocol?.availability.holderSaid(clock.now());
+  }
+
+  /** Resolves when this process has no lease of it. */
+  async free(): Promise<void> {
+    while (this.open > 0) await this.nextLeaseOver();
+  }
+
+  /** Ends the leases that are held, and leaves them to expire. Returns how many there were. */
+  loseByClose(): number {
+    const held = this.leases.filter(({ hold }) => hold.isHeld);
+    for (const { hold } of held) hold.lose('closed');
+    // A listener to one loss may have unlocked another one.
+    return held.filter((lease) => lease.checkLost()).length;
+  }
+
+  // For a call on its way to its lease: see LockOfCall
+
+  get isShared(): boolean {
+    return false;
+  }
+
+  get isWaiterRefused(): boolean {
+    return false;
+  }
+
+  get isHeldHere(): boolean {
+    return this.lease !== undefined && this.lease.remaining > 0;
+  }
+
+  get releasingFor(): number {
+    return this.lease?.releasingFor ?? 0;
+  }
+
+  get isSilent(): boolean {
+    return this.releasingFor >= SILENT || this.openProtocol().availability.isSilent(clock.now());
+  }
+
+  entryFor(_call: Call, protocol: LockProtocol): Entry | undefined {
+    return protocol.queuesItself ? new Turn() : this.tryEnter();
+  }
+
+  waitForTurn(call: Call): Promise<Entry | undefined> {
+    return this.enter(call, call.wait);
+  }
+
+  sleeps(_call: Call, _mayBeWoken: boolean): void {}
+
+  acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
+    const now = clock.now();
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
+    hold.receive(grant);
+    const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
+    hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
+    this.recordLease(lease, hold, turn);
+    return lease;
+  }
+
+  /** What is to rely on the hold, now that the lease does. */
+  protected reliesOn(_hold: Hold, lease: RedisLease): LeaseOfHold {
+    return lease;
+  }
+
+  /** A caller has its lease: the turn is that of the lease from now on. */
+  protected recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+    this.lease = lease;
+    this.#turn = turn;
+    hold.protocol.holder = hold;
+  }
+
+  left(wait: Wait): void {
+    this.callers--;
+    // The error would keep what its stack refers to, for every lock that is cached.
+    if (this.callers === 0) this.openProtocol().availability.failure = undefined;
+    this.services.waits.end(wait);
+    wait.end();
+  }
+
+  nextLeaseOver(): Promise<void> {
+    this.#whenOver ??= [];
+    return new Promise((resolve) => void this.#whenOver?.push(resolve));
+  }
+
+  // For a lease that ends: see LockOfLease
+
+  passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined {
+    const next = this.nextAfter(ended);
+    if (next === undefined) return undefined;
+    const { hold } = ended;
+    const { protocol, keep } = hold;
+    // A script of the application's that is not answered would run in the lease of the next caller.
+    const isUnused = hold.evals === 0;
+    // Before its `minHold` ends, the lock is nobody else's.
+    if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
+      return this.#pass(next, ended, timeout, now, hold.sentAt);
+    }
+    // What it has sent sees to it, after a release.
+    if (next.isAttempting) return undefined;
+    // Half of the time, so that there is some left for a release if this fails.
+    const half = timeout / 2;
+    if (protocol.exchange !== undefined) {
+      const exchange = next.exchange(ended, half);
+      this.give(next);
+      return exchange.catch((error: unknown) => releaseAfter(error, hold, half));
+    }
+    if (!isUnused || keep !== undefined) return undefined;
+    const driftBefore = drift(now);
+    const asked = hold.confirmOrRelease(ttlFor(next.request), half, now, this.length);
+    return asked?.then(
+      (answer: Confirmed | Released) => {
+        if (typeof answer === 'string') return answer;
+        hold.confirmed(answer.until, now, driftBefore);
+        hold.receive(answer);
+        // Its caller may have left since, and the next one may need more.
+        const first = this.nextAfter(ended);
+        const at = clock.now();
+        const isEnough = first !== undefined && hold.isFreshFor(first.request, at, at);
+        return isEnough ? this.#pass(first, ended, half, at, at) : hold.release(half);
+      },
+      (error: unknown) => releaseAfter(error, hold, half),
+    );
+  }
+
+  /** The caller that may get the hold next. The lease that ends was not lost, so it has the turn. */
+  protected nextAfter(_ended: RedisLease): Call | undefined {
+    return this.next;
+  }
+
+  /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
+  #pass(next: Call, ended: RedisLease, timeout: number, now: number, since: number): PassedOn {
+    const isLater = this.services.loopTurn.isDue(now);
+    return isLater ? this.#passLater(ended, timeout, since) : this.#passNow(next, ended, now);
+  }
+
+  /** Until then the lease that ended stands for the hold: `close` waits for it. */
+  async #passLater(ended: RedisLease, timeout: number, since: number): Promise<Released | 'passed on'> {
+    await clock.immediate();
+    const next = this.nextAfter(ended);
+    const now = clock.now();
+    if (next === undefined || !ended.hold.isFreshFor(next.request, now, since)) return ended.hold.release(timeout);
+    return this.#passNow(next, ended, now);
+  }
+
+  #passNow(next: Call, ended: RedisLease, now: number): 'passed on' {
+    ended.handedOver();
+    this.give(next, this.leaseOf(ended.hold, next, now));
+    this.leaseOver(ended);
+    return 'passed on';
+  }
+
+  /** The next caller gets the lease; without one, it gets its turn and makes an attempt. */
+  protected give(_next: Call, lease?: RedisLease): void {
+    this.lease = lease;
+    this.pass(this.#turn as Turn, lease);
+  }
+
+  /** A lease of a hold that was acquired for another one. */
+  protected leaseOf(hold: Hold, { request, wait }: Call, now: number): RedisLease {
+    if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+    if (request.minHold > 0) hold.holdAtLeast(request.minHold, false);
+    const lease = new RedisLease(this, hold, request, now, true);
+    hold.passedOn(this.reliesOn(hold, lease), now);
+    return lease;
+  }
+
+  leaseOver(lease: RedisLease): void {
+    this.open--;
+    if (this.lease === lease) {
+      const { hold } = lease;
+      // Else an adopted lease of the key has the lock since, or the next caller after one.
+      if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
+      this.#turn?.release();
+      this.lease = this.#turn = undefined;
+    }
+    if (this.unlockOrder?.isEmpty) this.unlockOrder = undefined;
+    const whenOver = this.#whenOver;
+    this.#whenOver = undefined;
+    whenOver?.forEach((resolve) => void resolve());
+  }
+}
+
+/** What was to pass a hold on failed. By an error of the server: the hold is to be released, if that was not done by half. */
+function releaseAfter(error: unknown, hold: Hold, timeout: number): Promise<Released> {
+  hold.attempts.giveBackFailed(error);
+  if (!isServerAnswer(error)) throw error;
+  return hold.release(timeout);
+}
