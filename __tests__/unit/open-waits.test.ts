@@ -22,9 +22,14 @@ beforeEach(() => {
 });
 
 const create = (warnAfter: number) =>
-  new OpenWaits(warnAfter, (warning) => void warnings.push(warning), {
-    unansweredSince: (name: string) => (name === 'orders:42' ? silentSince : undefined),
-  } as Partial<Connection> as Connection);
+  new OpenWaits(
+    warnAfter,
+    (warning) => void warnings.push(warning),
+    {
+      unansweredSince: (name: string) => (name === 'orders:42' ? silentSince : undefined),
+    } as Partial<Connection> as Connection,
+    () => [],
+  );
 
 const said = () => warnings.map(({ message }) => message);
 
@@ -87,7 +92,7 @@ it.each<[string, WaitedLock | undefined, LockWarning['holder'] | object]>([
 it('A warning about a long wait says that one of the callers is inside a run that holds the lock', async () => {
   const lock = held(THEIRS);
   begin(lock);
-  begin(lock).scope = { isInside: (name) => name === 'orders:42', heldKeys: ['42'] };
+  begin(lock).scope = { isInside: (name) => name === 'orders:42', heldKeys: ['42'], heldAlone: [] };
   await time.advance(1_100);
   expect(said()).toEqual([
     `2 callers have waited for lock "42" for 1 s: this process holds it ${of(THEIRS)}. The caller is inside a \`run\` that holds the lock: this may be a deadlock`,

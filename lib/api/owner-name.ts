@@ -88,6 +88,12 @@ export function isNamedByDefault(name: string | undefined): boolean {
   return name !== undefined && (name === defaultName(':') || name === defaultName('/'));
 }
 
+/** The id of the registry whose owner value it is, or of the process of a Java service; `undefined`: it is none. */
+export function registryIn(owner: string): string | undefined {
+  const end = owner.lastIndexOf(':');
+  return isOwner(owner) && !isWithoutHolder(owner) && end > 0 ? owner.slice(0, end) : undefined;
+}
+
 /** Whether the owner value is of the registry with this id. */
 export function isOfRegistry(owner: string, id: string): boolean {
   return owner.startsWith(`${id}:`);

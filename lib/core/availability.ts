@@ -34,6 +34,11 @@ export class Availability {
     return question;
   }
 
+  /** Redis has not answered the last question yet, or not in time. */
+  get isAsked(): boolean {
+    return this.#unanswered !== undefined;
+  }
+
   /** The answer to the last question, while it is in flight. */
   get inFlight(): Promise<unknown> | undefined {
     return this.#last?.reply;

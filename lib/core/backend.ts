@@ -18,6 +18,8 @@ export interface LockInspector {
    * Resolves to what was found before.
    */
   forceUnlock(names: LockNames, timeout: number): Promise<Inspected>;
+  /** Whether a caller of the registry with this id stands in the queue. Absent: there is no queue that would say it. */
+  isAwaitedBy?(id: string, names: LockNames, timeout: number): Promise<boolean>;
 }
 
 /** A script of the application's, and what it is called with. */

@@ -1,5 +1,6 @@
+import { nameIn, permitsIn, registryIn } from '../api/owner-name';
 import { Scope } from './scope';
-import type { Wait, WaitedLock } from './wait';
+import { LEAST_TIME_TO_ANSWER, type QueuedLock, type Wait, type WaitedLock } from './wait';
 
 /** What is needed of a wait to find whom it waits for. */
 export type Waiting = Pick<Wait, 'isOver' | 'key' | 'scope'> & {
@@ -60,14 +61,55 @@ export function describeCircle(circle: readonly Waiting[]): string {
   return `Callers of this process wait for each other, which is a deadlock: ${holders.join(', ')}`;
 }
 
-/** Why a lock was not free within `waitTime`, as far as that is known: its caller has waited for itself, or in a circle. */
-export function hintAfter(lock: Pick<WaitedLock, 'heldFor' | 'names'> & { readonly key: string }, waitTime: number) {
+/** How many locks are asked about at most: one that waits in a circle holds a few. */
+const MOST_ASKED = 10;
+
+/**
+ * A circle with another process, where Redis knows it: `owner` holds the wanted lock, and its registry stands in the queue
+ * of a lock that the caller holds `surely`, or `perhaps`. Which of its tasks stands there, Redis does not know. `timeout`
+ * in ms.
+ */
+export async function circleWith(
+  owner: string | undefined,
+  wanted: QueuedLock,
+  surely: readonly QueuedLock[],
+  perhaps: readonly QueuedLock[],
+  timeout: number,
+): Promise<string | undefined> {
+  const id = owner === undefined ? undefined : registryIn(owner);
+  // Of a semaphore, another holder may give back what the caller waits for.
+  if (owner === undefined || id === undefined || permitsIn(owner) < wanted.mostPermits) return undefined;
+  const held = [...new Set([...surely, ...perhaps])].slice(0, MOST_ASKED);
+  const awaited = await Promise.all(held.map((lock) => lock.isAwaitedBy(id, timeout)));
+  const first = held.find((_, i) => awaited[i]);
+  if (first === undefined) return undefined;
+  const { key } = first;
+  const name = nameIn(owner) ?? 'that client';
+  const circle = `${name} holds "${wanted.key}" and waits for "${key}"`;
+  if (!surely.includes(first))
+    return `This process holds "${key}", and ${circle}: by the same tasks, this is a deadlock`;
+  return `The caller is inside a \`run\` that holds "${key}", and ${circle}: this is a deadlock, unless two tasks of ${name} do that`;
+}
+
+/**
+ * Why a lock was not free within `waitTime`, as far as that is known: its caller has waited for itself, or in a circle.
+ * Redis is asked only by a caller that holds locks, and has a moment to answer. `answers`: it has answered all that it was
+ * asked about the lock.
+ */
+export async function hintAfter(
+  lock: Omit<WaitedLock, 'inspect'>,
+  waitTime: number,
+  answers: boolean,
+): Promise<string | undefined> {
   const scope = Scope.current();
   if (scope?.isInside(lock.names.lock)) return 'The caller is inside a `run` that holds it: it has waited for itself';
   const circle = circleOf({ key: lock.key, lock, scope, isOver: true });
   if (circle !== undefined) return describeCircle(circle);
   const { heldFor = 0 } = lock;
-  if (waitTime === 0 || heldFor < waitTime) return undefined;
-  const why = 'if the caller is the holder, it has waited for itself, since only `run` is re-entrant';
-  return `This process has held it all the time: ${why}`;
+  if (waitTime > 0 && heldFor >= waitTime) {
+    const why = 'if the caller is the holder, it has waited for itself, since only `run` is re-entrant';
+    return `This process has held it all the time: ${why}`;
+  }
+  if (scope === undefined || !answers) return undefined;
+  return circleWith(lock.lastHolder?.owner, lock, scope.heldAlone, [], LEAST_TIME_TO_ANSWER);
 }

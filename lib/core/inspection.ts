@@ -74,6 +74,12 @@ export class Inspection {
     }
   }
 
+  /** As QueuedLock. */
+  async isAwaitedBy(id: string, names: LockNames, timeout: number): Promise<boolean> {
+    if (id === this.#registryId) return false;
+    return (await this.#inspector.isAwaitedBy?.(id, names, timeout).catch(() => false)) ?? false;
+  }
+
   #explain(error: unknown): { cause: unknown; reason: string } {
     const cause = causeOf(error, this.#backend.connection);
     return { cause, reason: reasonOf(cause) };

@@ -75,8 +75,7 @@ export class RedisLock implements DistributedLock {
       const request = lockRequest(options, this, waitTime);
       return this.enter(request, false).then((lease) => {
         if (lease !== null) return this.noted(lease);
-        if (isTry) return null;
-        throw this.timeoutError(request);
+        return isTry ? null : this.timedOut(request);
       });
     } catch (error) {
       return Promise.reject(error);
@@ -161,9 +160,19 @@ export class RedisLock implements DistributedLock {
     return Scope.holding(lock) === undefined && (lock.passing.isHeldHere || lock.passing.isTaken);
   }
 
-  /** @internal The error of a wait that is over. */
-  timeoutError({ waitTime }: Pick<LockRequest, 'waitTime'>): LockTimeoutError {
-    return new LockTimeoutError(this.key, waitTime, this.lastHolder, hintAfter(this, waitTime));
+  /** @internal Rejects with the error of a wait that is over. */
+  async timedOut({ waitTime }: Pick<LockRequest, 'waitTime'>): Promise<never> {
+    throw new LockTimeoutError(
+      this.key,
+      waitTime,
+      this.lastHolder,
+      await hintAfter(this, waitTime, !this.cached().passing.openProtocol().availability.isAsked),
+    );
+  }
+
+  /** @internal As QueuedLock. */
+  isAwaitedBy(id: string, timeout: number): Promise<boolean> {
+    return this.services.inspection.isAwaitedBy(id, this.names, timeout);
   }
 
   /** @internal What a task under a lease of this lock runs under. */
@@ -249,7 +258,7 @@ export class RedisLock implements DistributedLock {
     request: LockRequest,
   ): Promise<T> {
     const lease = await this.enter(request, true, around);
-    if (lease === null) throw this.timeoutError(request);
+    if (lease === null) return this.timedOut(request);
     return this.runHere(lease, task);
   }
 

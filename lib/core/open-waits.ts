@@ -15,11 +15,14 @@ import { LinkedList } from '../internal/linked-list';
 import { BackgroundPauses, WakeTimer } from '../internal/timers';
 import type { Connection } from '../redis/connection';
 import { SILENT } from '../redis/silence-times';
-import { circleOf, describeCircle, mayWaitInCircle } from './deadlocks';
-import type { Wait, WaitedLock } from './wait';
+import { circleOf, circleWith, describeCircle, mayWaitInCircle } from './deadlocks';
+import type { QueuedLock, Wait, WaitedLock } from './wait';
 
 /** ms; waits that become long within this time are reported together, at its end. */
 const TOGETHER = 100;
+
+/** A lock of the registry, which this process may hold. */
+type OwnLock = QueuedLock & Pick<WaitedLock, 'heldFor'>;
 
 /**
  * The calls of a registry that are still acquiring: what `close` interrupts. A warning comes of every wait that is longer
@@ -36,15 +39,17 @@ export class OpenWaits {
   readonly #together: number;
   readonly #onWarning: WarningListener;
   readonly #connection: Connection;
+  readonly #inUse: () => readonly OwnLock[];
   readonly #timer = new WakeTimer(() => this.#tick(), false);
   readonly #pauses = new BackgroundPauses();
   isClosed = false;
   #whenNone: (() => void) | undefined;
   readonly #leaveCircles: () => void;
 
-  /** `warnAfter` in ms. */
-  constructor(warnAfter: number, onWarning: WarningListener, connection: Connection) {
+  /** `warnAfter` in ms. `inUse`: the locks of the registry that may be held. */
+  constructor(warnAfter: number, onWarning: WarningListener, connection: Connection, inUse: () => readonly OwnLock[]) {
     this.#warnAfter = warnAfter;
+    this.#inUse = inUse;
     this.#connection = connection;
     this.#together = Math.min(TOGETHER, warnAfter / 10);
     this.#onWarning = onWarning;
@@ -133,6 +138,8 @@ export class OpenWaits {
     // The warning does not wait for a Redis that is silent.
     const inspected = lock === undefined || isSilent() ? undefined : lock.inspect().catch(() => undefined);
     const state = inspected && (await this.#pauses.within(SILENT, inspected));
+    const circle = lock === undefined || isSilent() ? undefined : this.#circleWith(lock, state, waits);
+    const known = circle && (await this.#pauses.within(SILENT, circle));
     const [first] = waits.filter((wait) => !wait.isOver);
     if (first === undefined || this.#warnAfter === Number.POSITIVE_INFINITY) return;
     const { key } = first;
@@ -140,9 +147,19 @@ export class OpenWaits {
     const waited = inWords(clock.now() - first.startedAt);
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
     const silence = isSilent() ? `. Redis has not answered for ${inWords(this.#silenceAbout(lock))}` : '';
-    const hint = hintAt(waits, holder);
+    const hint = known === undefined ? hintAt(waits, holder) : `. ${known}`;
     const message = `${callers} waited for lock "${key}" for ${waited}: ${describe(holder, state)}${hint}${silence}`;
     warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
+  }
+
+  /** A lock that was taken by `lock()` before a caller began to wait may be held by that caller. */
+  #circleWith(lock: WaitedLock, state: LockState | undefined, waits: readonly Wait[]): Promise<string | undefined> {
+    const { owner } = state ?? lock.lastHolder ?? {};
+    const open = waits.filter(({ isOver }) => !isOver);
+    const shortest = clock.now() - Math.max(...open.map(({ startedAt }) => startedAt));
+    const perhaps = this.#inUse().filter(({ heldFor = 0, mostPermits }) => mostPermits === 1 && heldFor >= shortest);
+    const surely = open.flatMap(({ scope }) => scope?.heldAlone ?? []);
+    return circleWith(owner, lock, surely, perhaps, SILENT);
   }
 
   /** ms for which the server of the lock has not answered. */

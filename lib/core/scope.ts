@@ -10,7 +10,7 @@ import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
 import type { LockRequest } from './request';
 import { UnlockOrder } from './unlock-order';
-import { LEAST_TIME_TO_ANSWER, type Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, type QueuedLock, type Wait } from './wait';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
 let storage: AsyncLocalStorage<Scope> | undefined;
@@ -87,6 +87,16 @@ export class Scope {
       if (scope.holds && key !== undefined && !keys.includes(key)) keys.push(key);
     }
     return keys;
+  }
+
+  /** The locks of `heldKeys`, without semaphores of which others may have permits: who waits for one waits for this task. */
+  get heldAlone(): QueuedLock[] {
+    const locks = new Set<QueuedLock>();
+    for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {
+      const lock = scope.#lock as QueuedLock;
+      if (scope.holds && (scope.#lease?.permits ?? 1) >= lock.mostPermits) locks.add(lock);
+    }
+    return [...locks];
   }
 
   get #isOpen(): boolean {

@@ -12,14 +12,30 @@ export function leastTimeout({ minReplicas, replicaTimeout }: ReplicationSetting
   return LEAST_TIME_TO_ANSWER + (minReplicas > 0 ? 2 * replicaTimeout : 0);
 }
 
+/** A lock with a queue in Redis, as far as its type has one there. */
+export interface QueuedLock {
+  readonly key: string;
+  /** How many permits one owner may have of it. */
+  readonly mostPermits: number;
+  /** Whether Redis knows that a caller of another registry, with this id, waits for it. `timeout` in ms. Never rejects. */
+  isAwaitedBy(id: string, timeout: number): Promise<boolean>;
+}
+
 /** The lock that callers wait for. */
-export interface WaitedLock {
+export interface WaitedLock extends QueuedLock {
   inspect(): Promise<LockState>;
   /** ms for which this registry has held it; `undefined`: it does not, or it has several leases. */
   readonly heldFor: number | undefined;
   /** Who holds it, by the last answer that said so, and for how many ms unless it is renewed. */
   readonly lastHolder: { readonly owner: string; readonly remaining: number } | undefined;
   readonly names: { readonly lock: string };
+}
+
+/** What a caller holds while it waits. */
+export interface ScopeOfWait {
+  isInside(lockName: string): boolean;
+  readonly heldKeys: readonly string[];
+  readonly heldAlone: readonly QueuedLock[];
 }
 
 /**
@@ -110,7 +126,7 @@ export class Wait implements Linked<Wait> {
   /** What it waits for. */
   lock: WaitedLock | undefined;
   /** The scope that the caller stands in. */
-  scope: { isInside(lockName: string): boolean; readonly heldKeys: readonly string[] } | undefined;
+  scope: ScopeOfWait | undefined;
   /** What is published about it, or about the call that it is a part of, where somebody has subscribed. */
   trace: AcquireMessage | undefined;
   /** What suspends the caller now. */

@@ -95,7 +95,7 @@ export class MultiLock implements DistributedLock {
   async #acquire(options: LockOptions | undefined, isRun: boolean): Promise<HeldMultiLease> {
     const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY, isRun);
     const lease = await this.#acquired(acquisition);
-    if (lease === null) throw (acquisition.refusing ?? this.#first).timeoutError(acquisition.request);
+    if (lease === null) return (acquisition.refusing ?? this.#first).timedOut(acquisition.request);
     return lease;
   }
 

@@ -152,7 +152,8 @@ export class Once {
     try {
       const text = await this.#textFor(caller, flight, lock);
       if (text !== undefined) return (await read(text, key, deserialize)) as T;
-      throw isSilent(flight, lock) ? noAnswer(key, lock.services.connection) : lock.timeoutError({ waitTime });
+      if (isSilent(flight, lock)) throw noAnswer(key, lock.services.connection);
+      return await lock.timedOut({ waitTime });
     } finally {
       caller.wait.end();
       this.#leave(lock, flight, caller);

@@ -79,7 +79,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const inUse = () => ({ locks: this.#inUse.map(({ passing }) => passing), awaited: waits.awaited });
     const usedAs = `a lock of type ${settings.lockType}`;
     const silence = new SilenceWarning(connection, inUse, onWarning, () => watchdog.askAboutAll());
-    const waits = new OpenWaits(warnAfter, onWarning, connection);
+    const waits = new OpenWaits(warnAfter, onWarning, connection, () => this.#inUse);
     const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
     this.#silence = silence;
     this.#backend = backend;

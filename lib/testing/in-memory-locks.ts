@@ -294,6 +294,7 @@ export function inMemoryBackend(
         return before;
       }, timeout);
     },
+    isAwaitedBy: (id, names, timeout) => send(() => locks.find(names.lock).isAwaitedBy(id), timeout),
   });
   const heldScripts = heldScriptsOf(locks, send);
   const { results } = locks;

@@ -1,4 +1,4 @@
-import { KEPT } from '../api/owner-name';
+import { isOfRegistry, KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
@@ -81,6 +81,11 @@ export class StoredLock {
   /** Somebody waits. */
   get isAwaited(): boolean {
     return this.#queue.size > 0;
+  }
+
+  /** Whether a caller of the registry with this id waits. */
+  isAwaitedBy(id: string): boolean {
+    return [...this.#queue.keys()].some((ticket) => isOfRegistry(ticket, id));
   }
 
   /** How many may hold it, as a semaphore. */

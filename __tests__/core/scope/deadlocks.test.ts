@@ -95,3 +95,30 @@ it('A caller that waits for a lock of another process, and holds locks meanwhile
   );
   await lease.unlock();
 });
+
+it('A caller whose lock the other holder waits for is told the circle, and of permits only where one has all', async () => {
+  const locks = new InMemoryLocks();
+  const [registry, other] = [create({ locks }), create({ locks, name: 'web-8' })];
+  const error = async (permits: number) => {
+    const [theirs, wanted] = [other, registry].map((one) => one.semaphore(`theirs ${permits}`, { permits }));
+    const leases = [await theirs?.lock(), permits > 1 ? await theirs?.lock() : undefined];
+    const key = `ours ${permits}`;
+    let waiting: Promise<unknown> | undefined;
+    const told = registry.run(key, async () => {
+      waiting = other.obtain(key).lock();
+      await until(async () => (await registry.obtain(key).inspect()).waiting === 1);
+      await wanted?.lock({ waitTime: 30 });
+    });
+    const { message } = await told.then(
+      () => new Error('No error'),
+      (reason: Error) => reason,
+    );
+    await waiting;
+    await Promise.all(leases.map((lease) => lease?.unlock()));
+    return message;
+  };
+  expect(await error(1)).toMatch(
+    /\. The caller is inside a `run` that holds "ours 1", and web-8 holds "theirs 1" and waits for "ours 1": this is a deadlock, unless two tasks of web-8 do that$/,
+  );
+  expect(await error(2)).toMatch(/^Lock "theirs 2" was not free within 30 ms: web-8.* unless it is renewed$/);
+});

@@ -37,7 +37,9 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
   const areCounted = subscriber !== undefined && format.countsListeners;
   return {
     held: format.scripts.held,
-    inspector: inspectorOf(parts.redis, format.scripts.inspection, format, areCounted ? listeners : undefined),
+    inspector: inspectorOf(parts.redis, format.scripts.inspection, format, {
+      listeners: areCounted ? listeners : undefined,
+    }),
     open(names) {
       format.assertNames(names);
       return new ContendedProtocol(names, parts, format, subscriber);

@@ -34,6 +34,23 @@ interface InspectedFormat {
   notification(names: LockNames): readonly string[];
 }
 
+/** The queue of a lock. */
+interface Queue {
+  /** Finds whether a process stands in it. */
+  readonly script: LockScript;
+  key(names: LockNames): string;
+  /** How a ticket of the registry with this id may begin. */
+  beginnings(id: string): string[];
+}
+
+/** `type`: what has the queue. `read`: the command that reads the queue in KEYS[1], in Lua. */
+export function queueScript(type: string, read: string): LockScript {
+  return new LockScript(`find a waiter (${type})`, kindLua('common/is-waiting', { READ_QUEUE: read }));
+}
+
+/** How tickets begin that are owner values. */
+export const asOwner = (id: string): string[] => [`${id}:`];
+
 /**
  * Inspects the locks of a registry, and unlocks them by force. `listeners`: the command that counts those that wait, as
  * they listen, and their channel; `undefined`: the number is that of the queue, or not known.
@@ -42,7 +59,7 @@ export function inspectorOf(
   redis: Redis,
   scripts: InspectionScripts,
   format: InspectedFormat,
-  listeners?: (names: LockNames) => string[],
+  { listeners, queue }: { listeners?: ((names: LockNames) => string[]) | undefined; queue?: Queue } = {},
 ): LockInspector {
   const inspect = (names: LockNames, timeout: number): Promise<Found> => {
     const args = listeners?.(names) ?? ['', ''];
@@ -59,7 +76,13 @@ export function inspectorOf(
     await redis.run(script, format.keys(names), args, until - clock.now(), unlocked);
     return found;
   };
-  return { inspect, forceUnlock };
+  if (queue === undefined) return { inspect, forceUnlock };
+  const isAwaitedBy = (id: string, names: LockNames, timeout: number): Promise<boolean> => {
+    const { script } = queue;
+    const found = (reply: unknown) => numberIn(script, reply, reply) === 1;
+    return redis.run(script, [queue.key(names)], queue.beginnings(id), timeout, found);
+  };
+  return { inspect, forceUnlock, isAwaitedBy };
 }
 
 interface Found extends Inspected {

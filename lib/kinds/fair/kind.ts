@@ -17,14 +17,14 @@ import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock'
 import { isServerAnswer, isWithoutEffect } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { inspectorOf } from '../common/inspector';
+import { asOwner, inspectorOf } from '../common/inspector';
 import type { LockTypeDefinition } from '../common/registry-parts';
 import { exchanged } from '../common/replies';
 import { keepArguments, kindLua } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
 import { FairFormat, type QueueReply } from './format';
 import { Presence } from './presence';
-import { ACQUIRE, CLAIM_WINDOW, HAND_OVER, INSPECTION, type NotifiedBy, RELEASE, WANTED } from './scripts';
+import { ACQUIRE, CLAIM_WINDOW, FIND_WAITER, HAND_OVER, INSPECTION, type NotifiedBy, RELEASE, WANTED } from './scripts';
 import { Ticket, ticketOf } from './ticket';
 
 /** ms; the first renewal has at least this long to be answered. */
@@ -401,10 +401,15 @@ export const FAIR: LockTypeDefinition = (parts) => {
   const format = new FairFormat(parts);
   return {
     held: kindLua('spring/held'),
-    inspector: inspectorOf(parts.redis, INSPECTION, {
-      keys: (names) => format.keysOf(names),
-      notification: (names) => [format.publish, names.companion('grants'), ...format.notification(names)],
-    }),
+    inspector: inspectorOf(
+      parts.redis,
+      INSPECTION,
+      {
+        keys: (names) => format.keysOf(names),
+        notification: (names) => [format.publish, names.companion('grants'), ...format.notification(names)],
+      },
+      { queue: { script: FIND_WAITER, key: (names) => names.companion('queue'), beginnings: asOwner } },
+    ),
     open(names) {
       format.assertNames(names);
       return new FairProtocol(names, format);

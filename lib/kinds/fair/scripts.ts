@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { inspectionScripts } from '../common/inspector';
+import { inspectionScripts, queueScript } from '../common/inspector';
 import { isFound, isGrant } from '../common/replies';
 import { kindLua } from '../common/script-parts';
 import { LONGEST_PAUSE } from '../common/shared-with-pollers';
@@ -74,6 +74,8 @@ export const INSPECTION = inspectionScripts('fair', {
   NOTIFY_PIECE: 'fair/notify-forced',
   QUEUE_LENGTH: 'ZCARD',
 });
+
+export const FIND_WAITER = queueScript('fair', "'ZRANGE', KEYS[1], 0, -1");
 
 /** Whether the reply says that the lock was granted to a ticket of the process. */
 function isGranted(reply: unknown): boolean {

@@ -16,7 +16,7 @@ import { BackgroundPauses } from '../../internal/timers';
 import { answerOf } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
-import { inspectorOf } from '../common/inspector';
+import { asOwner, inspectorOf } from '../common/inspector';
 import type { LockTypeDefinition, RegistryParts } from '../common/registry-parts';
 import { keepArguments, kindLua, LISTENERS } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
@@ -24,7 +24,7 @@ import { type Waited, Waiting } from '../common/waiting';
 import { redissonKey, redissonName } from '../redisson/keys';
 import { RedissonFormat } from '../redisson/kind';
 import { QUEUE, TIMEOUTS } from './keys';
-import { ACQUIRE, INSPECTION, KEEP, LEAVE, RELEASE } from './scripts';
+import { ACQUIRE, FIND_WAITER, INSPECTION, KEEP, LEAVE, RELEASE } from './scripts';
 
 /** ms by which a command may reach the server after its connection was given up. */
 const LATE_COMMAND = 10_000;
@@ -37,7 +37,9 @@ export const REDISSON_FAIR: LockTypeDefinition = (parts) => {
   const stopMonitoring = redis.monitor.onReconnect(() => pastPositions.removeAgain());
   return {
     held: kindLua('redisson/held'),
-    inspector: inspectorOf(redis, INSPECTION, format),
+    inspector: inspectorOf(redis, INSPECTION, format, {
+      queue: { script: FIND_WAITER, key: (names) => redissonName(names, QUEUE), beginnings: asOwner },
+    }),
     open(names) {
       format.assertNames(names);
       return new RedissonFairProtocol(names, { parts, format, pastPositions });

@@ -1,5 +1,5 @@
 import { LockScript } from '../../redis/script';
-import { inspectionScripts } from '../common/inspector';
+import { inspectionScripts, queueScript } from '../common/inspector';
 import { isGrant } from '../common/replies';
 import { kindLua } from '../common/script-parts';
 import { HASH } from '../redisson/kind';
@@ -39,3 +39,4 @@ export const RELEASE = new LockScript('release (redisson-fair)', text('release')
 export const LEAVE = new LockScript('leave to pollers (redisson-fair)', text('leave'));
 export const KEEP = new LockScript('keep (redisson-fair)', text('keep'));
 export const INSPECTION = inspectionScripts('redisson-fair', VALUES);
+export const FIND_WAITER = queueScript('redisson-fair', "'LRANGE', KEYS[1], 0, -1");

@@ -1,4 +1,4 @@
-import type { SharedKind } from '../../api/lock-types';
+import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH } from '../../core/hold';
@@ -28,7 +28,7 @@ import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, tex
 import { keepArguments } from '../common/script-parts';
 import { LONGEST_SLEEP, Waiting } from '../common/waiting';
 import { isExclusive } from './rules';
-import { ENTER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
+import { ENTER, FIND_WAITER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
 const POLLS_MISSED = 3;
@@ -266,10 +266,21 @@ class SharedProtocol implements LockProtocol {
 export function sharedBackend(parts: RegistryParts): SharedBackend {
   const fence = (names: LockNames) => (parts.settings.fencing ? [names.companion('fence')] : []);
   return {
-    inspector: inspectorOf(parts.redis, INSPECTION, {
-      keys: (names) => [names.lock, names.companion('waiters'), ...fence(names)],
-      notification: (names) => [names.channel],
-    }),
+    inspector: inspectorOf(
+      parts.redis,
+      INSPECTION,
+      {
+        keys: (names) => [names.lock, names.companion('waiters'), ...fence(names)],
+        notification: (names) => [names.channel],
+      },
+      {
+        queue: {
+          script: FIND_WAITER,
+          key: (names) => names.companion('waiters'),
+          beginnings: (id) => SHARED_KINDS.map((kind) => `${kind}:${id}:`),
+        },
+      },
+    ),
     open(kind, names) {
       // Throws for a name whose queue would be in another hash slot.
       names.companion('waiters');

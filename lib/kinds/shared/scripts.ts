@@ -1,5 +1,6 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { LockScript } from '../../redis/script';
+import { queueScript } from '../common/inspector';
 import { kindLua } from '../common/script-parts';
 
 /*
@@ -58,3 +59,6 @@ export const INSPECTION = {
   inspect: new LockScript('inspect (shared)', text('inspect')),
   forceUnlock: new LockScript('unlock by force (shared)', text('force-unlock')),
 };
+
+/** The fields of the waiters are tickets, and no value looks like one. */
+export const FIND_WAITER = queueScript('shared', "'HGETALL', KEYS[1]");
