@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
 import Table from 'cli-table3';
 import { createClient } from 'redis';
-import { machineDelay } from '../../support/machine-delay';
+import { after, isWithinBounds, outcomeOf, ROUNDS, type Sides } from './bounds';
 import type { Outcome } from './compete';
 import type { RivalKind } from './kinds';
 import { type At, Peer, REGISTRY_KEY } from './peer';
@@ -36,23 +36,11 @@ const TTL = 60_000;
 /** ms for which only Node waits, while its requests are counted. */
 const WAITING = 3_000;
 
-/**
- * On a busy machine a turn takes longer, and chance decides who misses some: so a competition has more rounds, until there
- * were enough turns and they were shared. It is judged by the turns of all its rounds, and by the waits of the last.
- */
-const ROUNDS = 5;
-const ENOUGH_TURNS = 200;
-
-/** No side has a smaller share, or is without a turn for longer. A busy machine may add to the wait, as each turn takes longer. */
-const LEAST_SHARE = 0.1;
-const LONGEST_WAIT = 6_000;
-const SLACK = 4_000;
-
-interface Row extends RivalKind {
+interface Row extends Omit<RivalKind, 'rival'>, Sides {
+  /** The lock of Java. */
+  readonly lock: string;
   readonly scene: Scene;
   readonly at: At;
-  readonly node: Outcome;
-  readonly java: Outcome;
   /** A second, while the lock is held by another. Of one server only. */
   readonly requests: number | undefined;
 }
@@ -75,13 +63,6 @@ async function requestsWhileWaiting(node: Peer, port: number, key: string, kind:
   return sent / (WAITING / 1_000);
 }
 
-function isWithinBounds({ node, java }: Row): boolean {
-  const all = node.turns + java.turns;
-  const shares = [node, java].map(({ turns }) => turns / all);
-  const longest = Math.max(node.longestWait, java.longestWait);
-  return all >= ENOUGH_TURNS && Math.min(...shares) >= LEAST_SHARE && longest <= LONGEST_WAIT + SLACK + machineDelay();
-}
-
 async function hold({ kind, scene }: Competition, at: At, java: Peer, nodes: readonly Peer[]): Promise<Row> {
   const { ours, rival } = kind;
   const key = `key-${randomUUID()}`;
@@ -102,22 +83,12 @@ async function hold({ kind, scene }: Competition, at: At, java: Peer, nodes: rea
   let row: Row | undefined;
   for (let round = 0; round < ROUNDS && !(row && isWithinBounds(row)); round++) {
     const [ofJava, ofNode] = await compete(key, scene.observed);
-    row = { ...kind, scene, at, node: after(row?.node, ofNode), java: after(row?.java, ofJava), requests: undefined };
+    const sides = { node: after(row?.node, ofNode), rival: after(row?.rival, ofJava) };
+    row = { ours, lock: rival, scene, at, ...sides, requests: undefined };
   }
   const requests =
     typeof at === 'number' ? await requestsWhileWaiting(nodes[0] as Peer, at, `${key}-held`, kind) : undefined;
   return { ...(row as Row), requests };
-}
-
-function outcomeOf(answer: string): Outcome {
-  const [turns = 0, longestWait = 0, violations = 0] = answer.split(',').map(Number);
-  return { turns, longestWait, violations };
-}
-
-/** The outcome of a round and of those before it. */
-function after(before: Outcome | undefined, last: Outcome): Outcome {
-  const { turns, violations } = before ?? { turns: 0, violations: 0 };
-  return { ...last, turns: turns + last.turns, violations: violations + last.violations };
 }
 
 /** The outcome of several processes of a side. No wait of the side is longer than the shortest of theirs. */
@@ -148,7 +119,7 @@ export async function holdAll(competitions: readonly Competition[], at: At, atAT
   }
   print(rows);
   for (const row of rows) {
-    expect({ ...row, violations: row.node.violations + row.java.violations }).toMatchObject({ violations: 0 });
+    expect({ ...row, violations: row.node.violations + row.rival.violations }).toMatchObject({ violations: 0 });
     expect({ ...row, isWithinBounds: isWithinBounds(row) }).toMatchObject({ isWithinBounds: true });
   }
 }
@@ -159,12 +130,12 @@ function print(rows: readonly Row[]): void {
     style: { head: [], border: [] },
   });
   const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
-  for (const { ours, rival, scene, at, node, java, requests } of rows) {
-    const share = `${((100 * node.turns) / (node.turns + java.turns)).toFixed(0)} %`;
-    const waits = [node, java].map(({ longestWait }) => seconds(longestWait));
+  for (const { ours, lock, scene, at, node, rival, requests } of rows) {
+    const share = `${((100 * node.turns) / (node.turns + rival.turns)).toFixed(0)} %`;
+    const waits = [node, rival].map(({ longestWait }) => seconds(longestWait));
     const callers = `${scene.processes > 1 ? `${scene.processes} x ` : ''}${scene.node}, ${scene.java}`;
     const where = typeof at === 'number' ? 'a server' : 'a cluster';
-    table.push([ours, rival, callers, where, share, ...waits, requests?.toFixed(1) ?? '']);
+    table.push([ours, lock, callers, where, share, ...waits, requests?.toFixed(1) ?? '']);
   }
   process.stdout.write(`${table}\n`);
 }

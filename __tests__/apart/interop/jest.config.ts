@@ -10,7 +10,7 @@ const config: Config = {
   ...rest,
   rootDir: join(__dirname, '..', '..', '..'),
   roots: ['<rootDir>/__tests__/apart/interop'],
-  testPathIgnorePatterns: ['/node_modules/'],
+  testPathIgnorePatterns: ['/node_modules/', '<rootDir>/__tests__/apart/interop/languages/'],
   globalSetup: '<rootDir>/__tests__/apart/interop/build-peer.ts',
   verbose: true,
 };

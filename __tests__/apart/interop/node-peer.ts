@@ -12,14 +12,22 @@ import { KINDS, type LockKind } from './kinds';
 import { LEGACY_CHANNEL } from './versions';
 
 const [at = '', registryKey = ''] = process.argv.slice(2);
-/** Whether locks of this kind are named `registryKey:key`; otherwise by their key alone. */
-const isPrefixed = (kind: string) => kind.startsWith('spring');
+/**
+ * Locks of Spring are named `registryKey:key`, those of Redisson by their key alone. A library of another language has a
+ * registry key of its own: `shared@orders/pub-sub`.
+ */
+const registryKeyOf = (kind: string) => {
+  const [, ofLibrary] = /^shared@(.*)\//.exec(kind) ?? [];
+  return ofLibrary ?? (kind.startsWith('spring') ? registryKey : '');
+};
 /** Of a kind, or of a lock of Java and a type of ours, which has its default intervals. */
 const optionsOf = (kind: string) => {
   const [name = '', lockType] = kind.split('/');
+  // As the page for other languages says.
+  const ofLibrary = name.startsWith('shared@') && lockType !== 'spin';
   return {
     // Those of Spring have no ticket in the queue of `fair`.
-    sharedWithPollers: name.endsWith('spin') || lockType === 'fair',
+    sharedWithPollers: ofLibrary || name.endsWith('spin') || lockType === 'fair',
     ...(lockType === undefined ? KINDS[name as LockKind].options : { lockType: lockType as LockType }),
   };
 };
@@ -54,7 +62,7 @@ class Caller {
       const options = optionsOf(kind);
       registry = new RedisLockRegistry(client, {
         ...options,
-        registryKey: isPrefixed(kind) ? registryKey : '',
+        registryKey: registryKeyOf(kind),
         expireAfter,
         fencing: true,
         legacyChannel: options.lockType === 'pub-sub' && LEGACY_CHANNEL,
@@ -114,7 +122,7 @@ async function main(): Promise<void> {
       case 'unlock':
         return caller.unlock(key);
       case 'remaining':
-        return client.pTTL(isPrefixed(kind) ? `${registryKey}:${key}` : key);
+        return client.pTTL([registryKeyOf(kind), key].filter(Boolean).join(':'));
       case 'token':
         return registry.run(key, ({ fencingToken }) => fencingToken);
       case 'compete': {
@@ -123,7 +131,8 @@ async function main(): Promise<void> {
           return () => lease.unlock();
         };
         const [callers = 1, work = 0, ms = 0] = args;
-        const { turns, longestWait, violations } = await compete(take, oracle, key, callers, work, ms);
+        const [, , , witness = key] = rest;
+        const { turns, longestWait, violations } = await compete(take, oracle, witness, callers, work, ms);
         return [turns, Math.round(longestWait), violations].join();
       }
       case 'count':

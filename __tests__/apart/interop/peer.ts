@@ -35,15 +35,19 @@ export class Peer {
 
   static async start(language: Language, at: At): Promise<Peer> {
     const args = [typeof at === 'number' ? String(at) : `cluster:${at.cluster.join()}`, REGISTRY_KEY];
-    const peer =
-      language === 'Java'
-        ? new Peer('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
-        : new Peer(process.execPath, [
-            '-r',
-            require.resolve('esbuild-register'),
-            join(__dirname, 'node-peer.ts'),
-            ...args,
-          ]);
+    return language === 'Java'
+      ? Peer.run('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
+      : Peer.run(process.execPath, [
+          '-r',
+          require.resolve('esbuild-register'),
+          join(__dirname, 'node-peer.ts'),
+          ...args,
+        ]);
+  }
+
+  /** Starts a program that speaks the protocol. It is the process itself that is killed: no shell, and no `go run`. */
+  static async run(command: string, args: readonly string[]): Promise<Peer> {
+    const peer = new Peer(command, args);
     await peer.#ready;
     return peer;
   }
@@ -65,9 +69,17 @@ export class Peer {
 
   /**
    * Sends a command to a caller of the peer, and resolves to its outcome. `kind`: of `KINDS`; or a lock of Java, in Node
-   * with a lock type of ours that shares it: `redisson-spin/redisson`.
+   * with a lock type of ours that shares it: `redisson-spin/redisson`; or a library of another language, in Node with our
+   * registry key and type: `shared@orders/pub-sub`.
    */
-  ask(kind: string, caller: string, ttl: number, verb: string, key: string, ...args: number[]): Promise<string> {
+  ask(
+    kind: string,
+    caller: string,
+    ttl: number,
+    verb: string,
+    key: string,
+    ...args: (number | string)[]
+  ): Promise<string> {
     const id = String(++this.#asked);
     return new Promise((resolve, reject) => {
       this.#answers.set(id, { resolve, reject });

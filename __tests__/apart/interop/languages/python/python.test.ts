@@ -1,0 +1,4 @@
+import { testLanguage } from '../contract';
+import { python } from './language';
+
+testLanguage(python);

@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { forgetFigures } from './figures';
+import { LANGUAGES, librariesOf, SELECTED } from './languages';
+import { writePage } from './page';
+
+/**
+ * Runs the tests beside the libraries that are named, or all of a language that is, or all. Returns the exit code. With
+ * `page`, the tables of docs/other-languages.md get the new versions and figures; rows of other libraries stay.
+ */
+export function runLanguages(names: readonly string[], page: boolean): number {
+  const known = LANGUAGES.flatMap(({ name, libraries }) => [name, ...libraries.map(({ id }) => id)]);
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    process.stderr.write(
+      `No language or library is called ${unknown.map((name) => `"${name}"`).join(', ')}. There are ${known.join(', ')}\n`,
+    );
+    return 64;
+  }
+  const wanted = LANGUAGES.filter((language) => librariesOf(language, names).length > 0);
+  const present = wanted.filter(({ title, missing, required }) => {
+    const needed = missing();
+    if (needed === undefined) return true;
+    if (required && process.env.CI) throw new Error(`${title}: this machine has no ${needed}, which CI needs`);
+    process.stdout.write(`\nleft out: ${title}, because there is no ${needed} on this machine\n`);
+    return false;
+  });
+  if (present.length === 0) return 0;
+  forgetFigures();
+  const jest = [require.resolve('jest/bin/jest'), '--config', join(__dirname, 'jest.config.ts')];
+  const { status } = spawnSync(process.execPath, [...jest, ...present.map(({ name }) => `/languages/${name}/`)], {
+    stdio: 'inherit',
+    env: {
+      ...process.env,
+      [SELECTED]: present.flatMap((language) => librariesOf(language, names).map(({ id }) => id)).join(),
+    },
+  });
+  if (status === 0 && page) writePage();
+  return status ?? 1;
+}
