@@ -81,6 +81,7 @@ export class Peer {
     ...args: (number | string)[]
   ): Promise<string> {
     const id = String(++this.#asked);
+    if (this.hasEnded) return Promise.reject(new Error('The peer ended'));
     return new Promise((resolve, reject) => {
       this.#answers.set(id, { resolve, reject });
       this.#child.stdin?.write(`${[id, kind, caller, ttl, verb, key, ...args].join(' ')}\n`);
@@ -94,9 +95,13 @@ export class Peer {
 
   /** Sends SIGKILL; resolves when the process has ended. */
   async kill(): Promise<void> {
-    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    if (this.hasEnded) return;
     this.#child.kill('SIGKILL');
     await once(this.#child, 'exit');
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   #hear(line: string): void {

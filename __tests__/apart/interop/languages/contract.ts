@@ -5,7 +5,6 @@ import { createClient } from 'redis';
 import type { LockType } from '../../../../lib/kinds';
 import { freePort } from '../../../../support/free-port';
 import { type RedisServer, startRedis } from '../../../../support/redis';
-import { until } from '../../../support/until';
 import { after, isWithinBounds, outcomeOf, ROUNDS, type Sides } from '../bounds';
 import { Peer } from '../peer';
 import { type Figures, keepFigures } from './figures';
@@ -91,6 +90,11 @@ export function testLanguage(language: Language): void {
   /** A process of each side for all tests, and one that tests kill. */
   let peers: Record<Side, Peer>;
   let others: Record<Side, Peer>;
+  /** What is asked of one side goes to the process that is killed. */
+  const withKilled = async (mine: Side) => {
+    if (others[mine].hasEnded) others[mine] = await start[mine]();
+    return { ...peers, [mine]: others[mine] };
+  };
 
   const start = { ours: () => Peer.start('Node', port), theirs: () => Peer.run(first, [...rest, String(port)]) };
   const [first, ...rest] = language.peer;
@@ -221,31 +225,25 @@ export function testLanguage(language: Language): void {
   it.each(BOTH)(
     `${language.title}: %s hold and are killed, %s take over at the end of the ttl`,
     async (mine, theirs) => {
-      const sides = { ...peers, [mine]: others[mine] };
+      const sides = await withKilled(mine);
       const locks = libraries.map((library, i) => new Shared(library, sides, TYPES[i % TYPES.length] as LockType));
-      const enter = async (lock: Shared) => {
+      const hold = async (lock: Shared) => {
         await lock.ask(mine, 'lock', SHORT);
-        const owner = await inRedis(lock);
-        const entered = lock.ask(theirs, 'lock');
-        await killed;
-        await entered;
-        expect(await inRedis(lock)).not.toEqual(owner);
-        await lock.ask(theirs, 'unlock');
+        return inRedis(lock);
       };
-      const allHeld = until(
-        async () => (await Promise.all(locks.map((lock) => admin.exists(lock.nameInRedis)))).every(Boolean),
-        { within: SLACK },
-      );
-      const killed = allHeld.then(() => others[mine].kill());
+      const owners = await Promise.all(locks.map(hold));
+      const entered = locks.map((lock) => lock.ask(theirs, 'lock'));
+      await others[mine].kill();
       const ended = performance.now();
-      await Promise.all(locks.map(enter));
-      expect(performance.now() - ended).toBeLessThan(SHORT + 2 * SLACK);
-      others = { ...others, [mine]: await start[mine]() };
+      await Promise.all(entered);
+      expect(performance.now() - ended).toBeLessThan(SHORT + SLACK);
+      for (const [i, lock] of locks.entries()) expect(await inRedis(lock)).not.toEqual(owners[i]);
+      await Promise.all(locks.map((lock) => lock.ask(theirs, 'unlock')));
     },
   );
 
   it.each(BOTH)(`${language.title}: %s are killed while they wait, and %s do not notice`, async (mine, theirs) => {
-    const sides = { ...peers, [mine]: others[mine] };
+    const sides = await withKilled(mine);
     const locks = libraries.map((library, i) => new Shared(library, sides, TYPES[i % TYPES.length] as LockType));
     await Promise.all(locks.map((lock) => lock.ask(theirs, 'lock')));
     const waiting = locks.map((lock) => expect(lock.ask(mine, 'lock')).rejects.toThrow('ended'));
@@ -257,7 +255,6 @@ export function testLanguage(language: Language): void {
     await Promise.all(next);
     await Promise.all(locks.map((lock) => lock.askCaller('b', theirs, 'unlock')));
     for (const lock of locks) expect(await admin.exists(lock.nameInRedis)).toBe(0);
-    others = { ...others, [mine]: await start[mine]() };
   });
 
   it.each(TYPES)(
