@@ -12,7 +12,7 @@ export const SECTIONS: readonly { readonly text: string; readonly pages: readonl
   },
   {
     text: 'Other locks',
-    pages: ['docs/other-locks.md', 'docs/java.md'],
+    pages: ['docs/other-locks.md', 'docs/java.md', 'docs/other-languages.md'],
   },
   {
     text: 'Running it',
