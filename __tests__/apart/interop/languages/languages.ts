@@ -1,7 +1,8 @@
+import { go } from './go/language';
 import type { Language } from './language';
 import { python } from './python/language';
 
-export const LANGUAGES: readonly Language[] = [python];
+export const LANGUAGES: readonly Language[] = [python, go];
 
 /** The environment variable with the names of the libraries that the tests run with, or of their languages. */
 export const SELECTED = 'INTEROP_LIBRARIES';

@@ -1,0 +1,4 @@
+import { testLanguage } from '../contract';
+import { go } from './language';
+
+testLanguage(go);
