@@ -1,8 +1,9 @@
 import { go } from './go/language';
 import type { Language } from './language';
 import { python } from './python/language';
+import { rust } from './rust/language';
 
-export const LANGUAGES: readonly Language[] = [python, go];
+export const LANGUAGES: readonly Language[] = [python, go, rust];
 
 /** The environment variable with the names of the libraries that the tests run with, or of their languages. */
 export const SELECTED = 'INTEROP_LIBRARIES';

@@ -1,0 +1,4 @@
+import { testLanguage } from '../contract';
+import { rust } from './language';
+
+testLanguage(rust);
