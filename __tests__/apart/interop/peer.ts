@@ -13,6 +13,9 @@ const CLASSPATH = [join(BUILD, 'classes'), join(BUILD, 'libraries', '*')].join('
 /** JVM options for a small, short-lived process: fast to start, and few threads. */
 const JVM = ['-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xmx128m'];
 
+/** Of the Java process; its own follow. */
+export const JAVA_ARGUMENTS = [...JVM, '-cp', CLASSPATH, 'Peer'];
+
 /** The port of a server, or those of the masters of a cluster. */
 export type At = number | { readonly cluster: readonly number[] };
 
@@ -36,7 +39,7 @@ export class Peer {
   static async start(language: Language, at: At): Promise<Peer> {
     const args = [typeof at === 'number' ? String(at) : `cluster:${at.cluster.join()}`, REGISTRY_KEY];
     return language === 'Java'
-      ? Peer.run('java', [...JVM, '-cp', CLASSPATH, 'Peer', ...args])
+      ? Peer.run('java', [...JAVA_ARGUMENTS, ...args])
       : Peer.run(process.execPath, [
           '-r',
           require.resolve('esbuild-register'),

@@ -1,9 +1,10 @@
 import { go } from './go/language';
+import { java } from './java/language';
 import type { Language } from './language';
 import { python } from './python/language';
 import { rust } from './rust/language';
 
-export const LANGUAGES: readonly Language[] = [python, go, rust];
+export const LANGUAGES: readonly Language[] = [python, go, rust, java];
 
 /** The environment variable with the names of the libraries that the tests run with, or of their languages. */
 export const SELECTED = 'INTEROP_LIBRARIES';

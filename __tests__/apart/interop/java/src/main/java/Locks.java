@@ -7,6 +7,11 @@ interface Locks {
   /** What the lock of this key is called in Redis. */
   String nameOf(String key);
 
+  /** What it says of a lock that another program holds. */
+  default String about(String key) {
+    throw new UnsupportedOperationException();
+  }
+
   /** How often the current thread holds it. Spring does not say it. */
   default int holds(String key) {
     throw new UnsupportedOperationException();

@@ -18,8 +18,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
 
 /**
- * A Java process that executes lock commands. Arguments: port of Redis or "cluster:" and the ports of its masters,
- * registryKey.
+ * A Java process that executes lock commands. Arguments: port of Redis or "cluster:" and the ports of its masters, and, for
+ * Spring, registryKey.
  *
  * A line of stdin is "id kind caller ttl verb key argument...", its reply on stdout "id ok value" or "id error message". A
  * caller is a thread that executes its commands in order; callers do not wait for each other. The ttl, in ms, is that of
@@ -46,7 +46,7 @@ public final class Peer {
   }
 
   public static void main(String[] args) throws Exception {
-    Peer peer = new Peer(Address.of(args[0]), args[1]);
+    Peer peer = new Peer(Address.of(args[0]), args.length > 1 ? args[1] : "");
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     say("ready");
     for (String line = input.readLine(); line != null; line = input.readLine()) {
@@ -69,9 +69,12 @@ public final class Peer {
   }
 
   private Locks locksOf(String kind, long ttl) {
-    return locks.computeIfAbsent(kind + ttl, name -> kind.startsWith("spring")
-        ? new SpringLocks(kind, address, registryKey, ttl)
-        : new RedissonLocks(kind, address, ttl));
+    return locks.computeIfAbsent(kind + ttl, name -> {
+      if (kind.equals("shedlock")) return new ShedLocks(address, ttl);
+      return kind.startsWith("spring")
+          ? new SpringLocks(kind, address, registryKey, ttl)
+          : new RedissonLocks(kind, address, ttl);
+    });
   }
 
   private Object obey(Locks locks, String verb, String key, String[] arguments) throws Exception {
@@ -95,8 +98,10 @@ public final class Peer {
         return locks.token(key);
       case "count":
         return count(lock, key, Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]));
+      case "about":
+        return locks.about(key);
       case "compete":
-        return new Competition(oracle, lock, key).run(
+        return new Competition(oracle, lock, arguments.length > 3 ? arguments[3] : key).run(
             Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]), Long.parseLong(arguments[2]));
       default:
         throw new IllegalArgumentException(verb);

@@ -16,16 +16,21 @@ final class SpringLocks implements Locks {
 
   SpringLocks(String kind, Address address, String registryKey, long ttl) {
     this.registryKey = registryKey;
-    LettuceConnectionFactory connections = address.isCluster()
-        ? new LettuceConnectionFactory(new RedisClusterConfiguration(address.hosts()))
-        : new LettuceConnectionFactory(standalone(address));
-    connections.afterPropertiesSet();
-    callIfPresent(connections, "start"); // since Spring Data Redis 3
+    LettuceConnectionFactory connections = connect(address);
     ThreadPoolTaskScheduler scheduler = new ThreadPoolTaskScheduler();
     scheduler.initialize();
     registry = create(connections, registryKey, ttl);
     callIfPresent(registry, "setRenewalTaskScheduler", scheduler); // since 6.4
     registry.setRedisLockType(kind.equals("spring-pub-sub") ? RedisLockType.PUB_SUB_LOCK : RedisLockType.SPIN_LOCK);
+  }
+
+  static LettuceConnectionFactory connect(Address address) {
+    LettuceConnectionFactory connections = address.isCluster()
+        ? new LettuceConnectionFactory(new RedisClusterConfiguration(address.hosts()))
+        : new LettuceConnectionFactory(standalone(address));
+    connections.afterPropertiesSet();
+    callIfPresent(connections, "start"); // since Spring Data Redis 3
+    return connections;
   }
 
   private static RedisStandaloneConfiguration standalone(Address address) {

@@ -1,0 +1,4 @@
+import { testLanguage } from '../contract';
+import { java } from './language';
+
+testLanguage(java);
