@@ -24,7 +24,7 @@ const SHORT = 2_000;
 const SLACK = 10_000;
 
 /** Releases that are measured in each direction: all of them have to wake the waiter. */
-const RELEASES = 5;
+const RELEASES = 3;
 
 /** Callers of each side under load, ms for which each turn has the lock, and ms of a round. */
 const LOAD = { ours: 4, theirs: 2, work: 10, observed: 6_000 };

@@ -1,10 +1,11 @@
 import { go } from './go/language';
 import { java } from './java/language';
 import type { Language } from './language';
+import { node } from './node/language';
 import { python } from './python/language';
 import { rust } from './rust/language';
 
-export const LANGUAGES: readonly Language[] = [python, go, rust, java];
+export const LANGUAGES: readonly Language[] = [python, node, go, rust, java];
 
 /** The environment variable with the names of the libraries that the tests run with, or of their languages. */
 export const SELECTED = 'INTEROP_LIBRARIES';

@@ -1,0 +1,4 @@
+import { testLanguage } from '../contract';
+import { node } from './language';
+
+testLanguage(node);
