@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { installLockedPackages } from '../../../support/npm-install';
 import { type RedisServer, startRedis } from '../../../support/redis';
+import { BUILT_PACKAGE } from '../../support/built-package';
 import { describePrivate } from '../../support/private-redis';
 import { ROOT, tableBelow } from './pages';
 import { programsOf, promisedOutput, withRedis } from './programs';
@@ -18,9 +19,12 @@ const FOLDER = join(PACKAGES, 'node_modules/.cache/coming-from');
 const PROGRAMS = programsOf('docs/coming-from.md');
 /** Each program of an old library, or of a version of it, and the next one of this library, which does the same here. */
 const PAIRS = PROGRAMS.flatMap((before, i) => {
-  const after = PROGRAMS.slice(i).find(({ mark }) => mark !== 'before');
+  const after = PROGRAMS.slice(i).find(({ mark }) => mark === undefined);
   return before.mark === 'before' && after !== undefined ? [{ line: before.line, before, after }] : [];
 });
+
+/** Programs in which processes of both run at the same time. */
+const BOTH = PROGRAMS.filter(({ mark }) => mark === 'both');
 
 describePrivate('docs/coming-from.md', () => {
   let server: RedisServer;
@@ -28,7 +32,9 @@ describePrivate('docs/coming-from.md', () => {
   beforeAll(async () => {
     installLockedPackages(PACKAGES, 'Installing the libraries that readers come from, once …');
     server = await startRedis({ port: true });
-    await mkdir(FOLDER, { recursive: true });
+    await rm(FOLDER, { recursive: true, force: true });
+    await mkdir(join(FOLDER, 'node_modules'), { recursive: true });
+    await symlink(BUILT_PACKAGE, join(FOLDER, 'node_modules/redis-lock-registry'));
   });
 
   afterAll(async () => {
@@ -59,6 +65,19 @@ describePrivate('docs/coming-from.md', () => {
       expect(promisedOutput(after)).toEqual(promisedOutput(before));
     },
   );
+
+  it.each(BOTH)(
+    'docs/coming-from.md line $line: the program of the old library and this one prints what it says',
+    async (both) => {
+      expect(await outputOf(`both-${both.line}`, both.code)).toEqual(promisedOutput(both));
+    },
+  );
+
+  it('docs/coming-from.md has a program for each library whose locks are shared', () => {
+    const names = tableBelow('docs/coming-from.md', 'Change over without a stop').map(([old]) => old?.split(' ')[0]);
+    expect(names).toHaveLength(BOTH.length - 1); // two versions of redlock
+    for (const name of names) expect(BOTH.some(({ code }) => code.includes(name as string))).toBe(true);
+  });
 
   it('docs/coming-from.md gives the defaults that the old libraries have', async () => {
     const program = `

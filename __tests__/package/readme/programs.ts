@@ -2,9 +2,9 @@ import { PAGES, readPage } from './pages';
 
 /**
  * `server`: it runs until it gets a signal. `test`: a test file of jest. `recipe`: several processes of it run at a time.
- * `before`: it runs with another library, from which readers come. `bun`: it runs in Bun.
+ * `before`: it runs with another library, from which readers come; `both`: with this one too. `bun`: it runs in Bun.
  */
-export type Mark = 'server' | 'test' | 'recipe' | 'before' | 'bun';
+export type Mark = 'server' | 'test' | 'recipe' | 'before' | 'both' | 'bun';
 
 /** Code of a page that a reader could paste into one file and run. */
 export interface Program {
@@ -27,7 +27,7 @@ export function withRedis(code: string, { host, port }: { readonly host: string;
     .replaceAll(ADDRESSES.parts, `host: '${host}', port: ${port}`);
 }
 
-const BLOCK = /^```(?<language>ts|js)(?: (?<mark>server|test|recipe|bun|before))?\n(?<code>.*?)^```$/gms;
+const BLOCK = /^```(?<language>ts|js)(?: (?<mark>server|test|recipe|bun|before|both))?\n(?<code>.*?)^```$/gms;
 
 /** A block that imports something begins a program; one without imports continues the one before it on its page. */
 export function programsOf(page: string): Program[] {
