@@ -43,14 +43,14 @@ export const node: Language = {
     {
       ...REDLOCK,
       id: 'redlock',
-      title: '`redlock` 5, one server,',
+      title: '`redlock` 5, one server',
       version: versionOf('redlock'),
       about: 'acquire(): ExecutionError',
     },
     {
       ...REDLOCK,
       id: 'redlock4',
-      title: '`redlock` 4, one server,',
+      title: '`redlock` 4, one server',
       version: versionOf('redlock4'),
       about: 'lock(): LockError',
     },
