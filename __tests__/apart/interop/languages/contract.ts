@@ -2,11 +2,13 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createClient } from 'redis';
+import { LockTimeoutError, RedisLockRegistry } from '../../../../lib';
 import type { LockType } from '../../../../lib/kinds';
 import { freePort } from '../../../../support/free-port';
 import { type RedisServer, startRedis } from '../../../../support/redis';
 import { after, isWithinBounds, outcomeOf, ROUNDS, type Sides } from '../bounds';
 import { Peer } from '../peer';
+import { CLIENTS } from './clients';
 import { type Figures, keepFigures } from './figures';
 import type { Language, Library } from './language';
 import { librariesOf } from './languages';
@@ -51,9 +53,13 @@ class Shared {
     this.#type = type;
   }
 
+  /** What the lock is called here. */
+  get key(): string {
+    return nameFrom(this.#library.key, this.#name);
+  }
+
   get nameInRedis(): string {
-    const { registryKey, key } = this.#library;
-    return [registryKey, nameFrom(key, this.#name)].filter(Boolean).join(':');
+    return [this.#library.registryKey, this.key].filter(Boolean).join(':');
   }
 
   /** Asks a caller of the lock's own: others don't wait for its commands. */
@@ -62,11 +68,11 @@ class Shared {
   }
 
   askCaller(caller: string, side: Side, verb: string, ttl = LONG, ...args: (number | string)[]): Promise<string> {
-    const { id, there, key, registryKey } = this.#library;
+    const { id, there, registryKey } = this.#library;
     const peer = this.#sides[side];
     const of = `${caller}-of-${this.#name}`;
     if (side === 'theirs') return peer.ask(id, of, ttl, verb, nameFrom(there, this.#name), ...args);
-    return peer.ask(`shared@${registryKey}/${this.#type}`, of, ttl, verb, nameFrom(key, this.#name), ...args);
+    return peer.ask(`shared@${registryKey}/${this.#type}`, of, ttl, verb, this.key, ...args);
   }
 
   compete(side: Side): Promise<string> {
@@ -203,6 +209,52 @@ export function testLanguage(language: Language): void {
       await lock.askCaller('b', waiter, 'unlock');
       expect(await admin.exists(lock.nameInRedis)).toBe(0);
     });
+
+    if (library.isBinary) {
+      it.each(CLIENTS)(
+        'its token is no text, and a process with $name waits, shows it, and takes it by force',
+        async (client) => {
+          const lock = share('pub-sub');
+          await lock.ask('theirs', 'lock');
+          const { client: connected, end } = await client.connect(port);
+          const registry = new RedisLockRegistry(connected, {
+            registryKey: library.registryKey,
+            lockType: 'pub-sub',
+            onWarning: () => undefined,
+          });
+          try {
+            const ours = registry.obtain(lock.key);
+            expect(await ours.tryLock()).toBeNull();
+            await expect(ours.lock({ waitTime: 300 })).rejects.toThrow(LockTimeoutError);
+            expect(await ours.inspect()).toMatchObject({ held: true, isOurs: false, owner: expect.any(String) });
+            expect(await ours.forceUnlock()).toMatchObject({ held: true });
+            expect(await admin.exists(lock.nameInRedis)).toBe(0);
+            await ours.run(() => lock.ask('theirs', 'tryLock').then((taken) => expect(taken).toBe('false')));
+            await lock.ask('theirs', 'unlock').catch(() => undefined);
+          } finally {
+            await registry.close();
+            end();
+          }
+        },
+      );
+    }
+
+    if (library.there === `${library.registryKey}:NAME`) {
+      const names = { ...library, there: 'NAME', registryKey: '', key: 'NAME' };
+      it.each(['spin', 'pub-sub'] as const)('a name without a colon is shared with %s', async (type) => {
+        const lock = new Shared(names, peers, type);
+        for (const [holder, other] of BOTH) {
+          await lock.ask(holder, 'lock');
+          expect(lock.nameInRedis).not.toContain(':');
+          expect(await admin.exists(lock.nameInRedis)).toBe(1);
+          expect(await lock.ask(other, 'tryLock')).toBe('false');
+          const entered = lock.ask(other, 'lock');
+          await lock.ask(holder, 'unlock');
+          await entered;
+          await lock.ask(other, 'unlock');
+        }
+      });
+    }
 
     if (library.withoutExpiry) {
       it(`it holds a key without expiry, and ${TYPES.join(', ')} wait for its release`, async () => {

@@ -37,6 +37,8 @@ export interface Library {
   readonly about: string;
   /** What its release of a lock does that it has lost, and another one has. Default: `refused`. */
   readonly lateRelease?: 'refused' | 'silent' | 'deletes';
+  /** Whether its token is no text: each client of ours is tried beside it. */
+  readonly isBinary?: true;
   /** Whether it can hold a key without expiry: the peer is given a ttl of 0. */
   readonly withoutExpiry?: true;
 }

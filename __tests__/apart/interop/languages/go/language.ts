@@ -58,6 +58,7 @@ export const go: Language = {
       key: '0:NAME',
       // Any 24 bytes.
       token: /^[\s\S]{24}$/,
+      isBinary: true,
       tokenText: '24 bytes',
       expiry: '5 s, renewed',
       waits: 'listens to changes of the key',

@@ -39,5 +39,13 @@ export const python: Language = {
   libraries: [
     { ...REDIS_PY, id: 'redis-py', title: '`redis` (redis-py) `Lock`' },
     { ...REDIS_PY, id: 'redis-py-asyncio', title: '`redis.asyncio` `Lock`' },
+    {
+      ...REDIS_PY,
+      id: 'redis-py-binary',
+      title: '`redis` (redis-py) `Lock` with a token of bytes',
+      token: /^\xff\xfe\0[\s\S]{17}$/,
+      tokenText: '20 bytes',
+      isBinary: true,
+    },
   ],
 };

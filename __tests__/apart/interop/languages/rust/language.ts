@@ -27,6 +27,7 @@ export const rust: Language = {
       key: 'NAME',
       // Any 20 bytes.
       token: /^[\s\S]{20}$/,
+      isBinary: true,
       tokenText: '20 bytes',
       expiry: 'given in each call',
       waits: 'polls every 0 to 200 ms',
