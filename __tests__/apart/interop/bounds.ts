@@ -19,11 +19,11 @@ export interface Sides {
   readonly rival: Outcome;
 }
 
-export function isWithinBounds({ node, rival }: Sides): boolean {
+export function isWithinBounds({ node, rival }: Sides, leastShare = LEAST_SHARE): boolean {
   const all = node.turns + rival.turns;
   const shares = [node, rival].map(({ turns }) => turns / all);
   const longest = Math.max(node.longestWait, rival.longestWait);
-  return all >= ENOUGH_TURNS && Math.min(...shares) >= LEAST_SHARE && longest <= LONGEST_WAIT + SLACK + machineDelay();
+  return all >= ENOUGH_TURNS && Math.min(...shares) >= leastShare && longest <= LONGEST_WAIT + SLACK + machineDelay();
 }
 
 /** The outcome in the answer of a peer. */

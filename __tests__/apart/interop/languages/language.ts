@@ -39,6 +39,8 @@ export interface Library {
   readonly lateRelease?: 'refused' | 'silent' | 'deletes';
   /** Whether its token is no text: each client of ours is tried beside it. */
   readonly isBinary?: true;
+  /** Of all turns under load, that each side has at least, where it is not a tenth as with the others. */
+  readonly leastShare?: number;
   /** Whether it can hold a key without expiry: the peer is given a ttl of 0. */
   readonly withoutExpiry?: true;
 }

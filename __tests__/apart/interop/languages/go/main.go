@@ -94,6 +94,9 @@ func redsyncs(client *redis.Client, ttl time.Duration) library {
 	}
 }
 
+// Its waiters may miss a release on a busy machine, and sleep while the lock is free: here they ask again after this time.
+const longestSleep = 2 * time.Second
+
 // Without NoLoopTracking a holder renews as fast as Redis answers. A waiter whose attempt takes longer than TryNextAfter, 20 ms
 // unless given, is not notified of the next release.
 func rueidislocks(address string, ttl time.Duration) library {
@@ -113,16 +116,23 @@ func rueidislocks(address string, ttl time.Duration) library {
 			return func() error { end(); return nil }, err
 		},
 		take: func(ctx context.Context, name string) (release, error) {
-			// A deadline of ctx would end the lock too.
-			waiting, stop := context.WithCancel(context.Background())
-			detach := context.AfterFunc(ctx, stop)
-			_, end, err := locker.WithContext(waiting, name)
-			if err != nil {
+			for ctx.Err() == nil {
+				// No deadline, which would end the lock too.
+				waiting, stop := context.WithCancel(context.Background())
+				detach := context.AfterFunc(ctx, stop)
+				again := time.AfterFunc(longestSleep, stop)
+				_, end, err := locker.WithContext(waiting, name)
+				isDetached := detach()
+				isInTime := again.Stop()
+				if err == nil && isDetached && isInTime {
+					return func() error { end(); stop(); return nil }, nil
+				}
+				if err == nil {
+					end()
+				}
 				stop()
-				return nil, err
 			}
-			detach()
-			return func() error { end(); stop(); return nil }, nil
+			return nil, ctx.Err()
 		},
 		isRefusal: func(err error) bool { return errors.Is(err, rueidislock.ErrNotLocked) },
 		refusal:   "TryWithContext: ErrNotLocked",
