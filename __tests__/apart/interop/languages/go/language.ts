@@ -64,7 +64,7 @@ export const go: Language = {
       waits: 'listens to changes of the key',
       about: 'TryWithContext: ErrNotLocked',
       lateRelease: 'silent',
-      // Its goroutines pass the lock on within a millisecond, which a caller of spin seldom meets: it has 8 to 15 of 100 turns.
+      // Its goroutines pass the lock on within a millisecond, which a caller of spin seldom meets: it may have as few as 8 of 100 turns.
       leastShare: 0.04,
     },
   ],
