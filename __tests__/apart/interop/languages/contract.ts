@@ -138,7 +138,8 @@ export function testLanguage(language: Language): void {
       expect(await lock.ask('ours', 'tryLock', LONG, 200)).toBe('false');
       await expect(lock.ask('ours', 'unlock')).rejects.toThrow('not held');
       await lock.ask('theirs', 'unlock');
-      expect(await lock.ask('ours', 'tryLock')).toBe('true');
+      // The position of the caller that gave up may be in the queue for a moment yet.
+      expect(await lock.ask('ours', 'lock')).toBe('true');
       await lock.ask('ours', 'unlock');
       expect(await admin.exists(lock.nameInRedis)).toBe(0);
     });

@@ -41,6 +41,8 @@ export interface Library {
   readonly isBinary?: true;
   /** Of all turns under load, that each side has at least, where it is not a tenth as with the others. */
   readonly leastShare?: number;
+  /** A way to use another one of the list: it has no row on the page. */
+  readonly isVariant?: true;
   /** Whether it can hold a key without expiry: the peer is given a ttl of 0. */
   readonly withoutExpiry?: true;
 }

@@ -11,7 +11,7 @@ interface PageTable {
   /** Between `<!-- NAME: … -->` and `<!-- /NAME -->`, each alone on its line. */
   readonly name: string;
   readonly head: Cells;
-  cells(library: Library, figures: Figures, language: string): Cells;
+  cells(library: Library, figures: Figures): Cells;
 }
 
 const TABLES: readonly PageTable[] = [
@@ -86,9 +86,10 @@ function withTable(text: string, { name, head, cells }: PageTable, figures: Read
     throw new Error(`docs/other-languages.md has no block between <!-- ${name}: … --> and <!-- /${name} -->`);
   const rows = LANGUAGES.flatMap(({ title: language, libraries }) =>
     libraries.flatMap((library) => {
+      if (library.isVariant) return [];
       const first = `${language} ${library.title} `;
       const measured = figures.get(library.id);
-      if (measured !== undefined) return [[`${first}${library.version}`, ...cells(library, measured, language)]];
+      if (measured !== undefined) return [[`${first}${library.version}`, ...cells(library, measured)]];
       const kept = before.split('\n').find((line) => line.startsWith(`| ${first}`));
       return kept === undefined ? [] : [kept.slice(2, -2).split(' | ')];
     }),

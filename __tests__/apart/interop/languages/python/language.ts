@@ -46,6 +46,7 @@ export const python: Language = {
       token: /^\xff\xfe\0[\s\S]{17}$/,
       tokenText: '20 bytes',
       isBinary: true,
+      isVariant: true,
     },
   ],
 };
