@@ -87,7 +87,7 @@ function withTable(text: string, { name, head, cells }: PageTable, figures: Read
   const rows = LANGUAGES.flatMap(({ title: language, libraries }) =>
     libraries.flatMap((library) => {
       if (library.isVariant) return [];
-      const first = `${language} ${library.title} `;
+      const first = `${language} ${library.title}, `;
       const measured = figures.get(library.id);
       if (measured !== undefined) return [[`${first}${library.version}`, ...cells(library, measured)]];
       const kept = before.split('\n').find((line) => line.startsWith(`| ${first}`));
