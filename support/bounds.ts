@@ -72,6 +72,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/contended:NOTIFY_TIMEOUT': 'because waiters poll where they are not notified, and nobody waits for it',
   'kinds/common/held-scripts:CAPACITY': MEMORY,
   'kinds/common/held-scripts:LEARNING': 'because it only says how soon an error is passed on whose class is not known',
+  'kinds/common/inspector:MARKED_FOR': 'because it only says how late a client may repeat a forced unlock',
   'kinds/common/results:MARKED_FOR': 'because it only says for how long a task may run after a forget()',
   'kinds/common/script-parts:FENCE_TTL': 'contract/wire-format',
   'kinds/common/script-parts:MOST_AHEAD': 'kinds/fencing/blocks',

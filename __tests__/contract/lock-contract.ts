@@ -8,6 +8,7 @@ import { evaluating } from './parts/evaluating';
 import { exclusion } from './parts/exclusion';
 import { expiring } from './parts/expiring';
 import { fencing } from './parts/fencing';
+import { foreignOwners } from './parts/foreign-owners';
 import { holding } from './parts/holding';
 import { keepingAlive } from './parts/keeping-alive';
 import { releasing } from './parts/releasing';
@@ -28,6 +29,7 @@ const TYPE: readonly Part[] = [
   renewing,
   evaluating,
   fencing,
+  foreignOwners,
   exclusion,
   travelling,
 ];
@@ -43,7 +45,7 @@ export function lockContract(lockType: LockType, kind: ClientKind, parts = ALL):
   describeHere(`A ${lockType} lock through ${kind.name}`, () => {
     const fixture = new LockFixture(lockType, kind).installed();
     for (const part of parts) {
-      if (part === evaluating && kind.hasNoScripts) continue;
+      if ((part === evaluating || part === foreignOwners) && kind.hasNoScripts) continue;
       if (part === travelling && lockType === 'redisson-fair') continue;
       part(fixture);
     }

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { traitsOf } from '../../lib/api/lock-types';
 import type { LockType } from '../../lib/kinds';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { type Admin, type ClientKind, type ContractClients, createOracleClient } from '../support/client-kinds';
@@ -63,6 +64,18 @@ export class LockFixture {
     const registry = this.kind.registry?.(client, all) ?? new RedisLockRegistry(client, all);
     this.#registries.push(registry);
     return registry;
+  }
+
+  /** Another program takes the lock, with a value of its own. */
+  async takenByOthers(key: string, token: Buffer): Promise<void> {
+    const name = this.nameOf(key);
+    const send = (...words: (string | Buffer)[]) => this.admin.send?.(name, words);
+    await this.admin.del(name);
+    if (traitsOf(this.#lockType).format === 'spring') await send('SET', name, token, 'PX', '60000');
+    else {
+      await send('HSET', name, token, '1');
+      await send('PEXPIRE', name, '60000');
+    }
   }
 
   get clients(): ContractClients['clients'] {

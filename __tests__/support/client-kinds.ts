@@ -14,6 +14,8 @@ export interface Admin {
   pTTL(key: string): Promise<number>;
   set(key: string, value: string, options?: { PX: number }): Promise<unknown>;
   del(key: string): Promise<unknown>;
+  /** Any command about this key: its words may be bytes that are no text. Absent where no server is asked. */
+  send?(key: string, words: (string | Buffer)[]): Promise<unknown>;
   /** SCRIPT FLUSH, on every server. */
   forgetScripts(): Promise<unknown>;
 }
@@ -149,6 +151,7 @@ export function adminOf(client: TestClient): Admin {
     pTTL: (key) => client.pTTL(key),
     set: (key, value, options) => client.set(key, value, options),
     del: (key) => client.del(key),
+    send: (_key, words) => client.sendCommand(words),
     forgetScripts: () => client.scriptFlush(),
   };
 }
@@ -159,6 +162,7 @@ function clusterAdminOf(cluster: TestCluster): Admin {
     pTTL: (key) => cluster.pTTL(key),
     set: (key, value, options) => cluster.set(key, value, options),
     del: (key) => cluster.del(key),
+    send: (key, words) => cluster.sendCommand(key, false, words),
     forgetScripts: () =>
       Promise.all(cluster.masters.map(async (master) => (await cluster.nodeClient(master)).scriptFlush())),
   };

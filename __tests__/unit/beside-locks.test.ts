@@ -183,7 +183,9 @@ describe('An inspection', () => {
     const [, second] = redis.sent;
     expect(redis.sent).toHaveLength(owners === undefined ? 1 : 2);
     if (second !== undefined) {
-      expect(second).toMatchObject({ keys: ['r:k', '{r:k}:fence'], args: [owners, '', '', 'r-channel'], timeout: 170 });
+      const mark = expect.stringMatching(/^\{r:k\}:evals:forced:/);
+      const args = [owners, '60000', '', 'r-channel'];
+      expect(second).toMatchObject({ keys: ['r:k', '{r:k}:fence', mark], args, timeout: 170 });
       second.reply(1);
     }
     expect(await unlocking).toMatchObject({ owner: reply[0] || undefined });

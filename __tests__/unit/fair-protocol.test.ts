@@ -183,7 +183,7 @@ describe('What is sent', () => {
     expect(redis.last).toMatchObject({ keys: ['r:k', '{r:k}:queue', '{r:k}:tickets'] });
     redis.last.reply(['a', 5, '', 2]);
     await time.advance(0);
-    expect(redis.last.args).toEqual(['a', '', '', 'PUBLISH', '{r:k}:grants', 'r-channel']);
+    expect(redis.last.args).toEqual(['a', '60000', '', 'PUBLISH', '{r:k}:grants', 'r-channel']);
     redis.last.reply(1);
     expect(await unlocking).toMatchObject({ waiting: 2 });
     expect(() => protocols.open(new LockNames('r', 'a{b'))).toThrow(RangeError);

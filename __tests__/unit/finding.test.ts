@@ -562,10 +562,11 @@ it.each<[string, Partial<FoundLock>, keys: string[], channel: string]>([
   ['a part with a line break', { registryKey: null, key: null, lock: 'a:b\nc' }, ['a:b\nc'], 'a-channel'],
 ])('A lock that was found is released by force: of which is known %s', async (_, known, keys, channel) => {
   const redis = mockRedis();
-  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]);
+  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce(1);
   const lock = { lock: 'a:b:c', format: 'spring', type: null, ...known } as FoundLock;
   expect(await forceUnlock(redis as never, lock)).toBe(true);
-  expect(redis.calls.map((call) => call?.keys)).toEqual([keys, keys]);
+  const mark = expect.stringContaining('}:evals:forced:');
+  expect(redis.calls.map((call) => call?.keys)).toEqual([keys, [...keys, mark]]);
   expect(redis.calls[1]?.arguments).toContain(channel);
 });
 

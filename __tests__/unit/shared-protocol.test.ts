@@ -467,8 +467,9 @@ it.each([
   await time.advance(0);
   reply(1);
   await forced;
-  expect(sent().map((one) => one.keys)).toEqual([keys, keys, keys]);
-  expect(fake.redis.last.args).toEqual(['read:me:1', '', '', CHANNEL]);
+  const mark = expect.stringMatching(/^\{r:key\}:evals:forced:/);
+  expect(sent().map((one) => one.keys)).toEqual([keys, keys, [...keys, mark]]);
+  expect(fake.redis.last.args).toEqual(['read:me:1', '60000', '', CHANNEL]);
 });
 
 it('A lock whose queue would be in another hash slot is not opened', () => {

@@ -65,7 +65,7 @@ it('A client of valkey-glide is without a connection when the process has none, 
   // It connects with its first command.
   expect(client.isReady).toBe(true);
   // Strings, whatever the application's own replies are.
-  expect(await ping()).toBe('{"decoder":1}');
+  expect(await ping()).toBe('{"decoder":0}');
   expect(client.isReady).toBe(true);
   connections = 0;
   expect(client.isReady).toBe(false);

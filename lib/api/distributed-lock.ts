@@ -294,8 +294,10 @@ export interface DistributedLock {
    * Takes the lock by force from the owner that has it, and notifies the waiters: two scripts. For people on call: the
    * holder learns of it at once where its process listens for releases (not of a semaphore or a read/write lock), and by
    * its next renewal otherwise, and until then two tasks may run. Resolves to what `inspect` would have said before. If
-   * that owner had lost the lock or given it back meanwhile, nothing is done: the next one keeps it.
-   * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not.
+   * that owner had lost the lock or given it back meanwhile, nothing is done: it resolves to a lock that is not held, or
+   * rejects where another owner has it, which keeps it.
+   * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not; without a `cause` when
+   *   another owner has it by now.
    */
   forceUnlock(): Promise<LockState>;
   /** Whether this registry holds the lock, as far as it knows: no command is sent. */

@@ -181,9 +181,19 @@ export function leaseUnlocked(key: string): NotLockOwnerError {
   return notHeld(key, 'by this lease any more: it was unlocked, or detached');
 }
 
-/** Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. */
+/**
+ * Redis failed or was silent (`cause`): nothing is known of the lock, nor whether it was unlocked by force. Without a `cause`,
+ * it was not: another owner had it by then.
+ */
 export class LockInspectionError extends LockError {
   readonly code = 'ERR_LOCK_INSPECTION';
+}
+
+/** A forced unlock has done nothing: see `LockInspectionError`. */
+export class LockKeptError extends LockInspectionError {
+  constructor(key: string) {
+    super(`Lock "${key}" was not unlocked by force: by now another owner has it`, key);
+  }
 }
 
 /**

@@ -46,9 +46,20 @@ function isGlide(value: unknown): value is GlideInternals {
 }
 
 /**
- * `Decoder.String` of valkey-glide: replies are strings, though the application made its client answer with Buffers.
+ * `Decoder.Bytes` of valkey-glide. With the other one, a reply is lost as a whole where any text in it is no UTF-8: a key,
+ * a value or a message that another program wrote.
  */
-const AS_STRING = { decoder: 1 } as const;
+const BYTES = 0;
+const AS_BYTES = { decoder: BYTES } as const;
+
+/** The reply with text in place of bytes. */
+function withText(reply: unknown): unknown {
+  if (reply instanceof Uint8Array) return Buffer.from(reply.buffer, reply.byteOffset, reply.byteLength).toString();
+  if (typeof reply !== 'object' || reply === null || reply instanceof Error) return reply;
+  if (Array.isArray(reply)) return reply.map(withText);
+  if (reply instanceof Map) return new Map([...reply].map(([name, value]) => [withText(name), withText(value)]));
+  return Object.fromEntries(Object.entries(reply).map(([name, value]) => [name, withText(value)]));
+}
 
 interface GlideMessage {
   readonly message: unknown;
@@ -57,7 +68,7 @@ interface GlideMessage {
 
 /** `GlideClient` and `GlideClusterClient`. */
 interface GlideInternals extends Glide {
-  customCommand(command: string[], options?: typeof AS_STRING): Promise<unknown>;
+  customCommand(command: string[], options?: typeof AS_BYTES): Promise<unknown>;
   invokeScript(...args: never[]): unknown;
   /** A cluster. */
   invokeScriptWithRoute?: unknown;
@@ -160,9 +171,9 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
   protected async command(command: readonly string[]): Promise<unknown> {
     if (!this.isOpen) throw new ClientClosedError('The client is closed');
     try {
-      const reply = await this.#client.customCommand([...command], AS_STRING);
+      const reply = await this.#client.customCommand([...command], AS_BYTES);
       this.#answered(clock.now());
-      return reply;
+      return withText(reply);
     } catch (error) {
       throw asServerError(error, this.#client);
     }
@@ -189,6 +200,7 @@ class GlideAdapter extends PlacedChannels implements RedisClient {
       ...config,
       lazyConnect: false,
       protocol: undefined, // RESP 3, which its subscriptions need
+      defaultDecoder: BYTES,
       pubsubSubscriptions: { channelsAndPatterns: {}, callback },
     });
     client.socket?.unref?.();

@@ -10,14 +10,20 @@ export interface Inspected extends Omit<LockState, 'held' | 'name' | 'isOurs' | 
   readonly acquiredAt?: number;
 }
 
+/** What a forced unlock found. */
+export interface Forced extends Inspected {
+  /** Nothing was done: the owner that was found had lost the lock before it was taken, and another one has it. */
+  readonly isOthersNow?: true;
+}
+
 /** Inspects locks, and unlocks them by force. Timeouts are in ms. */
 export interface LockInspector {
   inspect(names: LockNames, timeout: number): Promise<Inspected>;
   /**
    * Ends the hold of the owner that it finds, and of nobody who comes after it, though the client repeats a command.
-   * Resolves to what was found before.
+   * Resolves to what was found before; to a free lock where nothing was done, as that owner had left it.
    */
-  forceUnlock(names: LockNames, timeout: number): Promise<Inspected>;
+  forceUnlock(names: LockNames, timeout: number): Promise<Forced>;
   /** Whether a caller of the registry with this id stands in the queue. Absent: there is no queue that would say it. */
   isAwaitedBy?(id: string, names: LockNames, timeout: number): Promise<boolean>;
 }

@@ -1,9 +1,9 @@
 import type { ListedLock, LockState } from '../api/distributed-lock';
-import { LockInspectionError } from '../api/errors';
+import { LockInspectionError, LockKeptError } from '../api/errors';
 import { acquiredAtIn, isOfRegistry, isOwner, nameIn } from '../api/owner-name';
 import { causeOf, isOfScript, isRightRefused, reasonOf, says } from '../redis/failure';
 import { LockNames, lockPrefix } from '../redis/names';
-import type { Inspected, LockBackend, LockInspector } from './backend';
+import type { Forced, Inspected, LockBackend, LockInspector } from './backend';
 
 /** What a registry reports about the locks of all processes. */
 export class Inspection {
@@ -43,8 +43,9 @@ export class Inspection {
   }
 
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
+    let found: Forced;
     try {
-      return this.#stateOf(await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout)));
+      found = await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout));
     } catch (failure) {
       const error = await this.#withType(failure, names);
       const { cause, reason } = this.#explain(error);
@@ -52,6 +53,8 @@ export class Inspection {
       if (isNothingDone(error)) message = `Lock "${key}" was not unlocked by force: ${reason}`;
       throw new LockInspectionError(message, key, { cause });
     }
+    if (found.isOthersNow) throw new LockKeptError(key);
+    return this.#stateOf(found);
   }
 
   /**
@@ -114,7 +117,7 @@ export class Inspection {
   }
 
   /** Asks about a lock of the registry's type first. A key of another type may be a shared lock. */
-  async #ask(question: (inspector: LockInspector) => Promise<Inspected>): Promise<Inspected> {
+  async #ask<T extends Inspected>(question: (inspector: LockInspector) => Promise<T>): Promise<T> {
     try {
       return await question(this.#inspector);
     } catch (error) {

@@ -67,6 +67,11 @@ function isOfLock(channel: string): boolean {
   return !/:@[\da-f-]{36}$/.test(channel);
 }
 
+/** No mark of a forced unlock: its name is said below the table. */
+function isOfHold(key: string): boolean {
+  return !/:evals:forced:[\da-f-]{36}$/.test(key);
+}
+
 /** Makes a user with these rights and no others. */
 async function permit(redis: PrivateRedis, username: string, rules: readonly string[]) {
   const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', ...OF_NODE_REDIS, ...rules];
@@ -89,7 +94,7 @@ interface NameInRedis {
 /** The names in Redis, as the table has them. */
 async function namesIn(redis: PrivateRedis): Promise<NameInRedis[]> {
   const kinds: Record<string, string> = { zset: 'sorted set' };
-  const keys = (await redis.admin.keys('*')).map(async (name) => {
+  const keys = (await redis.admin.keys('*')).filter(isOfHold).map(async (name) => {
     const type = await redis.admin.type(name);
     const expiry = (await redis.admin.pTTL(name)) < 0 ? ', no' : ' with';
     return { name: asInTheTable(name), kind: `${kinds[type] ?? type}${expiry} expiry` };

@@ -407,6 +407,22 @@ describePrivate('A lock of any name', () => {
   });
 });
 
+describePrivate('The lock of another program', () => {
+  const words = ['release', 'order:1', '--registry-key', 'orders', '--may-be-data', '--yes'];
+
+  it('is released though its value is no UTF-8, and its key is gone then', async () => {
+    const server = await untilTheEnd(Node.start());
+    const admin = await server.admin();
+    for (const expiry of [[], ['PX', '60000']]) {
+      await admin.sendCommand(['SET', 'orders:order:1', Buffer.from([0xff, 0xfe, 0x41]), ...expiry]);
+      const released = await ask(words, at(server));
+      expect([released.exitCode, released.stderr]).toEqual([0, '']);
+      expect(released.stdout).toBe('Released "orders:order:1", whose holder is not shown.\n');
+      expect(await admin.exists('orders:order:1')).toBe(0);
+    }
+  });
+});
+
 describe('The columns', () => {
   const { columns: width, isTTY } = process.stdout;
   afterAll(() => void Object.assign(process.stdout, { columns: width, isTTY }));

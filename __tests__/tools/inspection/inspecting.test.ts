@@ -154,7 +154,7 @@ describePrivate('Inspecting', () => {
     const { source } = SPRING_SCRIPTS.inspection.forceUnlock;
     for (const [owner, freed] of [
       ['kept@me:1', 1],
-      ['me:2', 0],
+      ['me:2', -1],
     ] as const) {
       await clients[0].set('forced', owner);
       expect(await clients[0].eval(source, { keys: ['forced'], arguments: ['me:1', '', '', 'channel'] })).toBe(freed);

@@ -1,12 +1,16 @@
-import type { Inspected, LockInspector } from '../../core/backend';
+import { randomUUID } from 'node:crypto';
+import type { Forced, Inspected, LockInspector } from '../../core/backend';
 import { clock } from '../../internal/clock';
 import type { LuaValues } from '../../internal/lua';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { LockScript, type Script } from '../../redis/script';
-import { arrayIn, numberIn, remainingIn, textIn } from './replies';
+import { arrayIn, foundIn, numberIn, remainingIn, textIn } from './replies';
 import { kindLua } from './script-parts';
+
+/** ms; a client repeats a command within that time. */
+const MARKED_FOR = 60_000;
 
 type InspectionScripts = ReturnType<typeof inspectionScripts>;
 
@@ -65,16 +69,20 @@ export function inspectorOf(
     const args = listeners?.(names) ?? ['', ''];
     return redis.run(scripts.inspect, format.keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
   };
-  const forceUnlock = async (names: LockNames, timeout: number): Promise<Found> => {
+  const forceUnlock = async (names: LockNames, timeout: number): Promise<Forced> => {
     const { forceUnlock: script } = scripts;
     const until = clock.now() + timeout;
     const found = await inspect(names, timeout);
     const owners = found.owners ?? found.owner;
     if (owners === undefined) return found;
-    const args = [owners, '', '', ...format.notification(names)];
-    const unlocked = (reply: unknown) => numberIn(script, reply, reply);
-    await redis.run(script, format.keys(names), args, until - clock.now(), unlocked);
-    return found;
+    // Where the lock can have a second key.
+    const evals = names.companionOrNone('evals');
+    const mark = evals === undefined ? [] : [`${evals}:forced:${randomUUID()}`];
+    const args = [owners, mark.length > 0 ? String(MARKED_FOR) : '', '', ...format.notification(names)];
+    const keys = [...format.keys(names), ...mark];
+    const ended = await redis.run(script, keys, args, until - clock.now(), (reply) => foundIn(script, reply, reply));
+    if (ended === 'released') return found;
+    return ended === 'stolen' ? { ...found, isOthersNow: true } : FREE;
   };
   if (queue === undefined) return { inspect, forceUnlock };
   const isAwaitedBy = (id: string, names: LockNames, timeout: number): Promise<boolean> => {
@@ -84,6 +92,9 @@ export function inspectorOf(
   };
   return { inspect, forceUnlock, isAwaitedBy };
 }
+
+/** The lock of nobody. */
+const FREE: Inspected = { owner: undefined, remaining: 0, fencingToken: undefined, waiting: undefined };
 
 interface Found extends Inspected {
   /** All that hold a shared lock, with spaces between them. */

@@ -5,6 +5,7 @@ import { type AddressInfo, isIP } from 'node:net';
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { LockKeptError } from '../../api/errors';
 import { isDetached } from '../../api/owner-name';
 import { SECRET } from '../../internal/validation';
 import { dashboard, toNode } from '../dashboard';
@@ -106,7 +107,10 @@ export async function release(args: Arguments): Promise<number> {
           `Nothing was released: by now it is ${now.isSure ? heldBy(now) : 'another one'}`,
         );
     }
-    const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message));
+    const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message)).catch((error) => {
+      if (!(error instanceof LockKeptError)) throw error;
+      throw new ExitError(EXIT.notFree, 'Nothing was released: by now it is another one');
+    });
     if (!isFreed) throw new ExitError(EXIT.free, noneNamed(key, found, values, connection));
     if (values.json) printJson(lock);
     else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);

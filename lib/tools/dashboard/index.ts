@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { join } from 'node:path';
+import { LockKeptError } from '../../api/errors';
 import { backgroundPause, clock } from '../../internal/clock';
 import {
   boolean,
@@ -134,6 +135,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     try {
       if (!(await forceUnlock(client, found))) return isAnother();
     } catch (error) {
+      if (error instanceof LockKeptError) return isAnother('another one');
       return json(502, { message: messageOf(error) });
     }
     activity.note('forced', lock, holder);

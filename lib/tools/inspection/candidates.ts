@@ -1,3 +1,4 @@
+import { lua } from '../../internal/lua';
 import { LOOKS } from '../../kinds/looks';
 import { serverErrorCode } from '../../redis/failure';
 import { Script } from '../../redis/script';
@@ -82,11 +83,17 @@ ${MAY_BE_LOCK}
 local function isQueue(name)
   return ${queues.map(({ pattern }) => `string.find(name, '${pattern}')`).join(' or ')}
 end
+-- The name of a lock is text.
+local function isText(name)
+  if not string.find(name, '[\\128-\\255]') then return true end
+${lua('common/without-text', { TEXT_VALUE: 'name' })}
+  return not string.find(rest, '[\\128-\\255]')
+end
 for _, name in ipairs(page[2]) do
   local queues = isQueue(name)
   if queues or not onlyQueues then
     reply[2] = reply[2] + 1
-    local kind = (ask('TYPE', name) or {}).ok
+    local kind = isText(name) and (ask('TYPE', name) or {}).ok
     local look = mayBeLock[kind]
     if kind and (takesAll or look and (queues or look(name))) then
       reply[#reply + 1] = name

@@ -6,6 +6,7 @@
 -- ARGV[2]  the channel whose listeners wait
 -- Returns  { owner or '', remaining ms of its key, last token or '', how many wait or -1 }
 -- @include THIS_KIND/holder
+-- @include common/readable READ_VALUE=holder
 local remaining = holder and redis.call('PTTL', KEYS[1]) or 0
 local waiting = -1
 -- pcall: a user without rights on it, or an old server, does not learn how many wait.
@@ -15,4 +16,5 @@ if ARGV[1] ~= '' then
 end
 local fence = KEYS[2]
 local token = holder and fence and redis.call('GET', fence) or ''
+if not tonumber(token) then token = '' end
 return { holder or '', remaining, token, waiting }

@@ -54,4 +54,6 @@ elseif not owner then
     notify(its, 'MESSAGE_WANTED')
   end
 end
-return { left or lifeLeft(), score, owner or outsider(holder, process, itsNoted), token or '', holder }
+local isOutsiders = outsider(holder, process, itsNoted)
+-- @include common/readable READ_VALUE=holder
+return { left or lifeLeft(), score, owner or isOutsiders, token or '', holder }

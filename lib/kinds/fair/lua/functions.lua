@@ -30,7 +30,7 @@ end
 local function tokenOf(owner)
   local last = fence and redis.call('GET', fence)
   local grantedAt = string.match(owner, '@(%d+)$')
-  return last and (not grantedAt or last == grantedAt) and last or ''
+  return tonumber(last) and (not grantedAt or last == grantedAt) and last or ''
 end
 
 -- ms since the last pause ended; below 0 while it lasts. One too far ahead is of before the clock was set back.

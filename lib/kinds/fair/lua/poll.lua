@@ -36,7 +36,9 @@ elseif its == process then
   local isLate = grantedAt and now - grantedAt > MESSAGE_ARRIVES_WITHIN
   isUnreachable = isUnreachable or isLate and how == 'message' and notedHow == how
 end
+local isOutsiders = outsider(holder, process, itsNoted)
+-- @include common/readable READ_VALUE=holder
 return {
-  left or lifeLeft(), score or '', owner or outsider(holder, process, itsNoted), token or '',
+  left or lifeLeft(), score or '', owner or isOutsiders, token or '',
   holder, 1, 0, isUnreachable and 1 or 0
 }

@@ -55,4 +55,6 @@ if isFree then
   -- @include redisson/publish-on PUBLISH_COMMAND=ARGV[4] ON_CHANNEL="ARGV[5] .. ':' .. head" MESSAGE_TEXT=MESSAGE_UNLOCKED
   life = redis.call('ZSCORE', timeouts, head) - now
 end
-return { life, not isFree and redis.call('HKEYS', lock)[1], head == owner and 1 or 0 }
+local other = not isFree and redis.call('HKEYS', lock)[1]
+-- @include common/readable READ_VALUE=other
+return { life, other, head == owner and 1 or 0 }

@@ -11,6 +11,10 @@ if redis.call('EXISTS', lock) == 0 then
   return KEYS[2] and redis.call('INCR', KEYS[2]) or 1
 end
 -- Not by pcall: a key of another type is an error that waiting does not mend.
-if redis.call('HEXISTS', lock, owner) == 0 then return { redis.call('PTTL', lock), redis.call('HKEYS', lock)[1] } end
+if redis.call('HEXISTS', lock, owner) == 0 then
+  local holder = redis.call('HKEYS', lock)[1]
+  -- @include common/readable READ_VALUE=holder
+  return { redis.call('PTTL', lock), holder }
+end
 -- @include common/prolong
 return KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or redis.call('INCR', KEYS[2])) or 1

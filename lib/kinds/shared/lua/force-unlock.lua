@@ -2,19 +2,26 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the waiters
--- KEYS[3]  the fence, with fencing
+-- KEYS[3]  and more: the fence, with fencing, and the mark
 -- ARGV[1]  the members
--- ARGV[2]  ''
+-- ARGV[2]  ms for which the mark is kept, or '': there is none
 -- ARGV[3]  ''
 -- ARGV[4]  the channel
--- Returns  1; 0: there were none of them any more
+-- Returns  1; where there are none of them any more 0, or -1: others hold the lock
+-- @include common/return-if-forced
 -- @include shared/lock
 -- @include shared/queue
-local ended = 0
-if not readHolders() then return 0 end
+local ended, inspected = 0, {}
+if not readHolders() then return -1 end
+for seen in string.gmatch(ARGV[1], '%S+') do inspected[seen] = true end
 -- By force: the holders did not ask for this.
-for seen in string.gmatch(ARGV[1], '%S+') do ended = ended + removeLease(seen) end
-if ended == 0 then return 0 end
+for _, one in ipairs(redis.call('ZRANGE', lock, 0, -1)) do
+  local shown = one
+  -- @include shared/readable-member
+  if inspected[shown] then ended = ended + removeLease(one) end
+end
+if ended == 0 then return leases > 0 and -1 or 0 end
+-- @include common/note-forced
 readQueue()
 letIn(nil, ARGV[4], true)
 settle()

@@ -19,10 +19,14 @@ local holder = count > 0 and string.match(leases[#leases - 1], ':(.*)$')
 local remaining = count > 0 and leases[#leases] - now or 0
 local isWritten = holder and string.sub(leases[#leases - 1], 1, 6) == 'write:'
 local token = isWritten and KEYS[3] and redis.call('GET', KEYS[3]) or ''
+if not tonumber(token) then token = '' end
 local waiting = redis.call('HLEN', waiters) - redis.call('HEXISTS', waiters, 'permits')
 local members = {}
 for i = 1, #leases, 2 do
-  members[#members + 1] = leases[i]
+  local shown = leases[i]
+  -- @include shared/readable-member
+  members[#members + 1] = shown
   count = count + tonumber(string.match(leases[i], '%*(%d+)$') or 1) - 1
 end
+-- @include common/readable READ_VALUE=holder
 return { holder or '', remaining, token, waiting, count, table.concat(members, ' ') }

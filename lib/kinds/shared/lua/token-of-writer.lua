@@ -4,7 +4,7 @@
 -- Needs    score: when its lease was to end before this script, if it had one
 if KEYS[3] then
   local last = redis.call('GET', KEYS[3])
-  if score and last then
+  if score and tonumber(last) then
     granted = last
   else
     granted = (function()

@@ -13,4 +13,5 @@ end
 local first, firstEnd = firstLease()
 local ends = firstEnd or queue[1] ~= own and queue[1].seenUntil or now + 1
 local holder = first and string.match(first, ':(.*)$') or ''
+-- @include common/readable READ_VALUE=holder
 refusal = { math.max(0, ends - now), holder, arrived, permits, own.leaseEnd }

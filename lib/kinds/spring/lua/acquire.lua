@@ -10,13 +10,16 @@ local lock, owner, ttl = KEYS[1], ARGV[1], ARGV[2]
 local set = not KEYS[2] and redis.pcall('SET', lock, owner, 'NX', 'PX', ttl)
 if set and not set.err then return 1 end
 local holder = redis.call('GET', lock)
-if holder and holder ~= owner then return { redis.call('PTTL', lock), holder } end
+if holder and holder ~= owner then
+  -- @include common/readable READ_VALUE=holder
+  return { redis.call('PTTL', lock), holder }
+end
 -- @include spring/before-mint IS_FENCING=KEYS[2]
 if not holder then
   redis.call('SET', lock, owner, 'PX', ttl)
 else
   -- @include common/prolong
 end
-if last and holder then return last end
+if tonumber(last) and holder then return last end
 if not KEYS[2] then return 1 end
 -- @include common/mint FENCE_KEY=KEYS[2]
