@@ -43,7 +43,10 @@ it.each<[unknown, string]>([
 
 const durations = ['expireAfter', 'maxHold', 'idleBetweenTries', 'commandTimeout', 'unavailableAfter'];
 it.each([
-  ...named('registryKey', badStrings),
+  ...named(
+    'registryKey',
+    badStrings.filter(([bad]) => bad !== ''),
+  ),
   ...durations.flatMap((name) => named(name, badDurations)),
   ...['cacheCapacity', 'maxWaiting'].flatMap((name) => named(name, [...badDurations, [1.5, RangeError, '1.5']])),
   ...named('warnAfter', [...negative, [0, RangeError, '0'], ['1', TypeError, "'1'"]]),

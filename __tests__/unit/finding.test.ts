@@ -164,6 +164,12 @@ it.each<[string, Key, channels: Record<string, number>, expected: object]>([
   ['to its releases', string(OURS), { 'r-channel:r:k': 2 }, { registryKey: 'r', type: 'pub-sub', waiting: 2 }],
   ['to those of Java', string(JAVA), { 'r-channel:r:k': 1 }, { isSure: true, waiting: 1 }],
   ['to those of another', string(JAVA), { 'xr-channel:r:k': 1 }, { isSure: false, waiting: null }],
+  [
+    'without a registryKey',
+    string(OURS),
+    { '-channel:r:k': 2 },
+    { registryKey: '', key: 'r:k', type: 'pub-sub', waiting: 2 },
+  ],
   ['to Redisson', OF_JAVA, { 'redisson_lock__channel:{r:k}': 3 }, { isSure: true, waiting: 3 }],
   ['to a lock with "channel" in it', string(OURS), { 'redisson_lock__channel:a-channel:a:b': 3 }, { waiting: null }],
 ])('Those that listen are counted: %s', async (_, key, channels, expected) => {

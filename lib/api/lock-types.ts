@@ -20,6 +20,7 @@ interface LockTypeTraits {
   readonly keyType: string;
   /** ms; the default of the option. */
   readonly expireAfter: number;
+  /** False: the name of a lock may be its key alone, as other programs have it. */
   readonly needsRegistryKey: boolean;
   readonly nameSeparator: NameSeparator;
   /** Waiters poll: the client need not be able to listen. */
@@ -33,7 +34,7 @@ interface LockTypeTraits {
 }
 
 const SPRING: LockTypeTraits = {
-  ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: true, nameSeparator: ':' },
+  ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: false, nameSeparator: ':' },
   companions: ['fence'],
 };
 /** `expireAfter`: Redisson's lockWatchdogTimeout. Its keys have names of their own. */
@@ -50,7 +51,7 @@ const REDISSON: LockTypeTraits = {
 const traits = {
   spin: { ...SPRING, polls: true },
   'pub-sub': SPRING,
-  fair: { ...SPRING, companions: ['fence', 'queue', 'tickets', 'grants'] },
+  fair: { ...SPRING, needsRegistryKey: true, companions: ['fence', 'queue', 'tickets', 'grants'] },
   redisson: REDISSON,
   'redisson-fair': { ...REDISSON, travels: false },
 } satisfies Record<string, LockTypeTraits>;

@@ -101,8 +101,8 @@ export interface RedisSubscriber {
 /** Options of a `RedisLockRegistry`. Durations are in ms. */
 export interface RedisLockRegistryOptions extends RegistryOptions {
   /**
-   * The prefix of every key in Redis: a lock's name there is `registryKey:key`. It may be empty for `redisson` and
-   * `redisson-fair`: then the name is the key, as in `redisson.getLock(key)`.
+   * The prefix of every key in Redis: a lock's name there is `registryKey:key`. It may be empty, but for
+   * `fair`: then the name is the key, as in `redisson.getLock(key)`, and as other programs have names without a colon.
    */
   registryKey: string;
   /**

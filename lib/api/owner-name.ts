@@ -64,6 +64,11 @@ export function nameIn(owner: string): string | undefined {
   return OWNER.exec(holderOf(owner))?.[1];
 }
 
+/** Whether an owner value is of this library. */
+export function isOfLibrary(owner: string): boolean {
+  return nameIn(owner) !== undefined;
+}
+
 /**
  * Whether the value of a key has the form of an owner value, of this library or of a Java service. Any other may be data
  * of an application, and a secret.

@@ -59,8 +59,15 @@ export class Inspection {
 
   /**
    * The held locks under a registryKey. `match`: a glob for their keys. `count`: how many keys SCAN looks at in a step.
+   * `isProof`: whether a value shows that its key is a lock's. Without a registryKey, every key is looked at, and may be data
+   * of the application.
    */
-  async *list(registryKey: string, match: string, count: number): AsyncGenerator<ListedLock, void, undefined> {
+  async *list(
+    registryKey: string,
+    match: string,
+    count: number,
+    isProof: (owner: string) => boolean = isOwner,
+  ): AsyncGenerator<ListedLock, void, undefined> {
     const prefix = lockPrefix(registryKey);
     const seen = new Set<string>();
     const steps = this.#backend.keys(prefix, match, count, this.#timeout);
@@ -68,7 +75,7 @@ export class Inspection {
       for await (const names of steps) {
         const unseen = names.filter((name) => name.length > prefix.length && !seen.has(name) && seen.add(name));
         const found = await Promise.all(unseen.map((name) => this.#listed(registryKey, name.slice(prefix.length))));
-        for (const lock of found) if (lock !== undefined) yield lock;
+        for (const lock of found) if (lock && (registryKey !== '' || isProof(lock.owner ?? ''))) yield lock;
       }
     } catch (error) {
       if (error instanceof LockInspectionError) throw error;
@@ -107,8 +114,7 @@ export class Inspection {
   async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
     try {
       const state = await this.#inspected(new LockNames(registryKey, key));
-      // Without a registryKey, every hash is looked at, and may be data of the application.
-      return state.held && (registryKey !== '' || isOwner(state.owner ?? '')) ? { key, ...state } : undefined;
+      return state.held ? { key, ...state } : undefined;
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.
       if (error instanceof RangeError || says(error, 'wrongType')) return undefined;

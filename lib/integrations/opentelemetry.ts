@@ -102,7 +102,7 @@ export function instrumentLocks(options: InstrumentLocksOptions = {}): LockInstr
     };
     const counted = isReentry ? undefined : countedBy(message);
     if (counted !== undefined) running.add(1, counted);
-    const span = tracer.startSpan(`${what} ${registryKey}`, { attributes });
+    const span = tracer.startSpan(`${what} ${registryKey}`.trimEnd(), { attributes });
     return { span, running, counted, leases: new Set() };
   };
 

@@ -11,7 +11,7 @@ import type {
   RegistrySettings,
   SemaphoreOptions,
 } from '../api/options';
-import { registryId } from '../api/owner-name';
+import { isOfLibrary, registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
@@ -170,7 +170,8 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   }
 
   /**
-   * The locks under the registryKey that somebody holds, with what `inspect` says of each. SCAN finds them, step by
+   * The locks under the registryKey that somebody holds, with what `inspect` says of each. With an empty registryKey every
+   * key of the database is looked at, and those whose value shows that it is a lock's are listed. SCAN finds them, step by
    * step: one that is taken or released meanwhile may be missing. Needs a client with the method `scan`, as node-redis'
    * are.
    * @throws TypeError when an option is not valid, or the client has no `scan`.
@@ -180,7 +181,10 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
    */
   list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
     const { match = '*', count: keys = 1_000 } = checkedOptions<ListOptions>({ match: nonEmptyString, count }, options);
-    return this.#services.inspection.list(this.settings.registryKey, match, keys);
+    const { lockType, registryKey } = this.settings;
+    // A string of an application may be a UUID too, as the owner values of Spring are.
+    const isProof = traitsOf(lockType as LockType).format === 'spring' ? isOfLibrary : undefined;
+    return this.#services.inspection.list(registryKey, match, keys, isProof);
   }
 
   /**

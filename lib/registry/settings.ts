@@ -10,7 +10,7 @@ import {
   count,
   duration,
   durationOrNever,
-  nonEmptyString,
+  expected,
   oneOf,
   renewedTtl,
   string,
@@ -64,7 +64,10 @@ export function registrySettings(options: RedisLockRegistryOptions, defaultLockT
   const { lockType = defaultLockType, onWarning = emitProcessWarning } = options;
   const { expireAfter, needsRegistryKey, nameSeparator } = traitsOf(lockType);
   if (options.name !== undefined) assertNameFits(options.name, nameSeparator);
-  const registryKey = (needsRegistryKey ? nonEmptyString : string)('registryKey', options.registryKey);
+  const registryKey = string('registryKey', options.registryKey);
+  if (needsRegistryKey && registryKey === '') {
+    throw new TypeError(expected('registryKey', `a non-empty string with lockType "${lockType}"`, registryKey));
+  }
   const { name = defaultName(nameSeparator) } = options;
   const settings: RegistrySettings = {
     ...DEFAULTS,

@@ -208,7 +208,7 @@ export class InMemoryLocks {
     const [registryKey] = keys;
     if (registryKey === undefined) throw new Error('No registry was made with these locks yet');
     if (keys.length > 1) {
-      const message = `These locks have registries with several registryKeys (${keys.join(', ')}): say which is meant`;
+      const message = `These locks have registries with several registryKeys (${keys.map((one) => one || "''").join(', ')}): say which is meant`;
       throw new TypeError(message);
     }
     return this.find(new LockNames(registryKey, key).lock);

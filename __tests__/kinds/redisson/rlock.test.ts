@@ -49,7 +49,7 @@ describeReal('Beside Redisson', () => {
       await registry({ registryKey: 'mapped' }).obtain(key).lock();
       expect(await java.exists(`mapped:${key}`)).toBe(1);
       expect(await java.exists(key)).toBe(0);
-      expect(() => new RedisLockRegistry(client, { registryKey: '', lockType: 'pub-sub' })).toThrow(TypeError);
+      expect(() => new RedisLockRegistry(client, { registryKey: '', lockType: 'fair' })).toThrow(TypeError);
     });
 
     it.each([

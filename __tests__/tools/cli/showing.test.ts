@@ -423,6 +423,32 @@ describePrivate('The lock of another program', () => {
   });
 });
 
+describePrivate('A lock without a registryKey', () => {
+  it('is taken, shown and released by its name alone, and so is that of another program', async () => {
+    const server = await untilTheEnd(Node.start());
+    const env = at(server);
+    const command = ['run', 'report', '--registry-key', '', '--', 'redis-cli', '-u', env.REDIS_URL, 'EXISTS', 'report'];
+    expect((await ask(command, env)).stdout).toBe('1\n');
+    const registry = new RedisLockRegistry(await server.admin(), { registryKey: '', lockType: 'pub-sub', name: 'me' });
+    await registry.obtain('report').lock();
+    const [json, one] = await Promise.all([ask(['ls', '--json'], env), ask(['inspect', 'report'], env)]);
+    expect(linesOf(json)).toMatchObject([
+      { lock: 'report', registryKey: '', key: 'report', holder: 'me', isSure: true },
+    ]);
+    expect(one.stdout).toMatch(/^registryKey +''\n/m);
+    expect((await ask(['release', 'report', '--yes'], env)).stdout).toBe('Released "report", held by me.\n');
+    await registry.close({ timeout: 0 });
+    const ours = ['--registry-key', ''];
+    expect((await ask(['ls', ...ours], env)).stdout).toMatch(/^No lock in any registry is held\./);
+    await server.send('SET', 'report', '0f'.repeat(16), 'PX', '60000');
+    expect((await ask(['inspect', 'report', ...ours], env)).stdout).toMatch(/^holder +not shown$/m);
+    const refused = await ask(['release', 'report', ...ours, '--yes'], env);
+    expect([refused.exitCode, await server.send('EXISTS', 'report')]).toEqual([64, 1]);
+    const released = await ask(['release', 'report', ...ours, '--yes', '--may-be-data'], env);
+    expect([released.exitCode, await server.send('EXISTS', 'report')]).toEqual([0, 0]);
+  });
+});
+
 describe('The columns', () => {
   const { columns: width, isTTY } = process.stdout;
   afterAll(() => void Object.assign(process.stdout, { columns: width, isTTY }));

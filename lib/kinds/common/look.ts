@@ -6,7 +6,7 @@ import {
   traitsOf,
   typesOf,
 } from '../../api/lock-types';
-import { nameIn } from '../../api/owner-name';
+import { isOfLibrary } from '../../api/owner-name';
 import type { LockNames } from '../../redis/names';
 
 /*
@@ -52,7 +52,7 @@ export interface Heard {
 /** Reads keys of one server. */
 export interface Reader {
   readonly heard: Heard;
-  /** Only locks of one registry are looked for: what has the name of one is one, if it may be. */
+  /** Only locks of one registry are looked for, or one by its name: what has such a name is one, if it may be. */
   readonly isOfRegistry: boolean;
   /** ms since 1970, by the server's clock. */
   now(): number;
@@ -128,7 +128,7 @@ export function oneOwner(name: LockFormat, format: OneOwner, queue?: QueueLook):
       const { heard, isOfRegistry } = reader;
       const owner = await format.owner(names, reader);
       if (owner === undefined) return undefined;
-      const isOurs = nameIn(owner) !== undefined;
+      const isOurs = isOfLibrary(owner);
       const isOthers = format.others.test(owner);
       if (!isOurs && !isOthers && !(format.showsAll && isOfRegistry)) return undefined;
       const [remaining, fencingToken, waiters = []] = await Promise.all([
@@ -158,11 +158,6 @@ export function oneOwner(name: LockFormat, format: OneOwner, queue?: QueueLook):
       return queue && waiters.length > 0 ? { owners: [], type: queue.type, queue: waiters } : undefined;
     },
   };
-}
-
-/** What is in the queues of others is not ours to show. */
-export function isOfLibrary(owner: string): boolean {
-  return nameIn(owner) !== undefined;
 }
 
 /** The lock that has the companion key of this name; `undefined`: it is none with this suffix. */

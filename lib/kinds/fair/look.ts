@@ -1,5 +1,5 @@
-import { holderOf, nameIn } from '../../api/owner-name';
-import { companion, isOfLibrary, lockOfCompanion, pairsOf, type QueueLook } from '../common/look';
+import { holderOf, isOfLibrary } from '../../api/owner-name';
+import { companion, lockOfCompanion, pairsOf, type QueueLook } from '../common/look';
 import { processOf, ticketOf } from './ticket';
 
 /** The queue beside a string of Spring's format. */
@@ -22,6 +22,6 @@ export const FAIR_LOOK: QueueLook = {
   /** It was granted from the queue; or a process waits for it, or passes it on: that listens for grants. */
   isSeen(names, owner, { heard }) {
     const ticket = holderOf(owner);
-    return (nameIn(owner) !== undefined && ticket !== ticketOf(ticket)) || heard.below(companion(names, 'grants'));
+    return (isOfLibrary(owner) && ticket !== ticketOf(ticket)) || heard.below(companion(names, 'grants'));
   },
 };

@@ -1,5 +1,5 @@
-import { REDISSONS } from '../../api/owner-name';
-import { isOfLibrary, listOf, pairsOf, type QueueLook } from '../common/look';
+import { isOfLibrary, REDISSONS } from '../../api/owner-name';
+import { listOf, pairsOf, type QueueLook } from '../common/look';
 import { redissonName } from '../redisson/keys';
 import { lockOfRedissonQueue, QUEUE, TIMEOUTS } from './keys';
 

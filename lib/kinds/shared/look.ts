@@ -1,8 +1,8 @@
 import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
+import { isOfLibrary } from '../../api/owner-name';
 import type { LockNames } from '../../redis/names';
 import {
   companion,
-  isOfLibrary,
   type Look,
   listOf,
   lockOfCompanion,

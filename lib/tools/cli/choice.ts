@@ -76,7 +76,9 @@ function searched(values: Values): string {
   const where =
     registryKey === undefined
       ? 'in any registry'
-      : `under "${registryKey}:" (without --registry-key, every registry is searched)`;
+      : registryKey === ''
+        ? 'in any registry'
+        : `under "${registryKey}:" (without --registry-key, every registry is searched)`;
   return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
 }
 

@@ -266,7 +266,7 @@ function detailsOf(lock: FoundLock, values: Values): string {
   const isShownWithKey = !lock.isSure && registryKeyOf(values) === undefined;
   const rows = [
     ['lock', lock.lock],
-    ['registryKey', lock.registryKey ?? 'not known'],
+    ['registryKey', lock.registryKey === '' ? "''" : (lock.registryKey ?? 'not known')],
     ['kind', kindOf(lock)],
     ['type', lock.typeName],
     ['', lock.isCertain ? '' : ONLY_ITS_FORM],

@@ -140,8 +140,10 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
   /** What is added to the monotonic clock for the server's time, in ms. */
   let ahead = 0;
   const now = (): number => clock.now() + ahead;
+  // An empty one is that of every name: only one that is asked for is known to be a lock's.
+  const isOfRegistry = Boolean(search.registryKey) || (search.registryKey === '' && search.key !== undefined);
   /** What the looks of the kinds read with. */
-  const readerOf = (): Reader => ({ heard, isOfRegistry: Boolean(search.registryKey), now, ask });
+  const readerOf = (): Reader => ({ heard, isOfRegistry, now, ask });
 
   async function* batches(): AsyncGenerator<(FoundLock | undefined)[], void, undefined> {
     const { registryKey, key, match = '*' } = search;

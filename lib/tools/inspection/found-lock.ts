@@ -194,10 +194,14 @@ function elapsed(since: number | null | undefined, now: number): number | null {
   return Math.max(0, Math.round(now - since));
 }
 
-/** With one colon, and something before it and behind it, there is one way to split the name of a lock of ours. */
+/**
+ * With one colon, and something before it and behind it, there is one way to split the name of a lock of ours; without a
+ * colon it has no registryKey. (One with a colon may have none either: its key is the whole name then.)
+ */
 function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | undefined {
   const hasRegistryKey = typesOf(format).some((type) => traitsOf(type).needsRegistryKey);
-  return hasRegistryKey ? /^([^:]+):[^:]+$/.exec(lock)?.[1] : undefined;
+  const parts = hasRegistryKey ? /^(?:([^:]+):)?[^:]+$/.exec(lock) : null;
+  return parts === null ? undefined : (parts[1] ?? '');
 }
 
 /** What is known of a lock whose owner value is not of this library. */

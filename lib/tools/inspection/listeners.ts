@@ -33,8 +33,9 @@ export function listenersOf(counts: readonly (Counts | undefined)[]): Listeners 
   /** What the channels of companions begin with. */
   const companions = new Set<string>();
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
-    // The channel of a lock has its registryKey twice.
-    const [, registryKey, name = channel] = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? [];
+    // The channel of a lock has its registryKey twice, unless that is empty.
+    const parts = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? /^()-channel:(.+)$/s.exec(channel);
+    const [, registryKey, name = channel] = parts ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
     if (!channel.startsWith('{')) continue;
