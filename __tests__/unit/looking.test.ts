@@ -381,11 +381,14 @@ it.each<[owner: string | undefined, FoundLock['format'], FoundLock['type'], name
   [OURS, 'redisson', null, 'redisson or redisson-fair'],
   [OURS, 'shared', null, ''],
   [undefined, 'redisson', 'redisson-fair', 'redisson-fair'],
-  [JAVA, 'spring', null, 'Spring (Java)'],
+  [JAVA, 'spring', null, 'others (UUID)'],
+  ['0f'.repeat(16), 'spring', null, 'others (32 hex digits)'],
+  ['a\ufffd', 'spring', null, 'others (bytes that are no text)'],
+  ['p4ssw0rd', 'spring', null, 'others'],
   [`${JAVA}:7`, 'redisson', null, 'Redisson (Java)'],
   [`${JAVA}:7`, 'redisson', 'redisson', 'Redisson (Java)'],
   [`${JAVA}:7`, 'redisson', 'redisson-fair', 'Redisson, fair (Java)'],
-  ['by hand', 'spring', null, 'not known'],
+  ['by hand', 'spring', null, 'others'],
 ])('A lock has the name of its type, or of whose it is: %s, %s, %s', (owner, format, type, name) => {
   const owners = owner === undefined ? [] : [by(owner)];
   expect(lockOf('k', owners, { type, queue: [{ owner: OURS }] }, format)?.typeName).toBe(name);

@@ -52,7 +52,7 @@ const never = (known: Partial<WaitedLock> = {}) => lockOf(() => new Promise(() =
 const free = () => lockOf(async () => ({ owner: undefined, remaining: 0 }));
 
 const DEADLOCK = '. If the caller is the holder, this is a deadlock: only `run` is re-entrant';
-const NO_LOCK = "a value that is no lock's is there";
+const NO_LOCK = 'another program holds it, in no form that is known';
 const JAVAS = '8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e';
 const HERE = `${defaultName('/')}/${RANDOM}`;
 const last = (owner: string) => ({ lastHolder: { owner, remaining: 500 } });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { describe, expect, it, jest } from '@jest/globals';
 import type { LockType } from '../../lib';
-import { acquiredAtIn, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
+import { acquiredAtIn, describeForm, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/kinds';
 import { mockRedis } from '../support/mock-redis';
 import { createRegistry } from '../support/test-registry';
@@ -75,4 +75,18 @@ it.each(['redisson', 'redisson-fair'] as const)('A name with a colon is a RangeE
 
 it.each(['8bfa1e76-70c1-4b13-9c53-7b3a3f6a2a0e:1', 'a user of redis-cli', 'spring'])('%s has no name', (owner) => {
   expect(nameIn(owner)).toBeUndefined();
+});
+
+it.each([
+  ['0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11', 'in the form of Spring, redis-semaphore, pottery and sherlock (UUID)'],
+  ['0f'.repeat(16), 'in the form of redis-py, redlock and redlock-universal (32 hex digits)'],
+  ['q83vEjRWeJCrze8SNFZ4kA==', 'in the form of redsync (base64)'],
+  ['ADDED:2026-11-28T16:18:00.123Z@host:uuid', 'in the form of ShedLock (ADDED, a time and a host)'],
+  ['a{ff}b', 'in the form of rslock, rueidislock and walrus (bytes that are no text)'],
+  ['a\ufffdb', 'in the form of rslock, rueidislock and walrus (bytes that are no text)'],
+  ['hunter2', 'in no form that is known'],
+  ['', 'in no form that is known'],
+  ['web-1:h0pCmsO5S7mSQpHDOZJ1Sw:1795557762000000', 'in no form that is known'],
+])('The value %j of another program is described without it', (value, described) => {
+  expect(describeForm(value)).toBe(described);
 });

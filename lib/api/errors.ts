@@ -1,7 +1,7 @@
 import { knownAcrossCopies } from '../internal/copies';
 import { inOneLine } from '../internal/validation';
 import type { LockLostReason } from './distributed-lock';
-import { holderOf, isDetached, isKept, isOwner } from './owner-name';
+import { describeForm, holderOf, isDetached, isKept, isOwner } from './owner-name';
 
 /** The codes of the errors. */
 export type LockErrorCode =
@@ -64,13 +64,15 @@ export function cannotAcquire(key: string, why: string, cause: unknown): CannotA
 }
 
 function described({ owner, remaining }: { readonly owner: string; readonly remaining: number }): string {
-  if (!isOwner(owner)) return `: ${NO_OWNER}, and ${keyEnd(remaining)}`;
+  if (!isOwner(owner)) return `: ${heldByOthers(owner)}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `: ${holderOf(owner)} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
   return `: ${holderOf(owner)} ${isDetached(owner) ? 'detached its lease' : 'holds it'}, and ${keyEnd(remaining)}`;
 }
 
-/** Stands for a value that is no owner value: it may be a secret. */
-export const NO_OWNER = "a value that is no lock's is there";
+/** Says who has a key whose value is no owner value, without that value: it may be a secret. */
+export function heldByOthers(value: string): string {
+  return `another program holds it, ${describeForm(value)}`;
+}
 
 /** When the key of a holder expires, in ms. */
 export function keyEnd(remaining: number): string {
@@ -85,7 +87,7 @@ export class LockTimeoutError extends LockError {
   readonly waitTime: number;
   /**
    * The value in Redis that says who holds the lock, where the last answer said it. `kept@` before it: who unlocked it
-   * before `minHold` ended; `detached@`: who detached its lease. `undefined` too where the value is no lock's: it may be a secret.
+   * before `minHold` ended; `detached@`: who detached its lease. `undefined` too where another program wrote the value: it may be a secret.
    */
   readonly owner: string | undefined;
   /** ms until the holder's key expires unless it is renewed, by that answer. */

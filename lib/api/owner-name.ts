@@ -29,6 +29,31 @@ const UUID = '[\\da-f]{8}(-[\\da-f]{4}){3}-[\\da-f]{12}';
 export const SPRINGS = new RegExp(`^${UUID}$`, 'i');
 export const REDISSONS = new RegExp(`^${UUID}:\\d+$`, 'i');
 
+/**
+ * Forms of the values that lock libraries of others write, and which of these write them. Only forms that data of an
+ * application hardly has by chance. A value that is no text comes from a script with hex digits in braces, else with U+FFFD.
+ */
+const FORMS: readonly (readonly [form: RegExp, name: string, libraries: string])[] = [
+  [SPRINGS, 'UUID', 'Spring, redis-semaphore, pottery and sherlock'],
+  [/^[\da-f]{32}$/, '32 hex digits', 'redis-py, redlock and redlock-universal'],
+  [/^[A-Za-z\d+/]{22}==$/, 'base64', 'redsync'],
+  [/^ADDED:\d{4}-\d\d-\d\dT[\d:.]+Z@/, 'ADDED, a time and a host', 'ShedLock'],
+  [/\{[\da-f]{2}\}|\ufffd/, 'bytes that are no text', 'rslock, rueidislock and walrus'],
+];
+
+/** The form of a value that is not of this library, and who writes such; `undefined`: none that is known. */
+export function formOf(value: string): { readonly name: string; readonly libraries: string } | undefined {
+  if (nameIn(value) !== undefined) return undefined;
+  const [, name, libraries] = FORMS.find(([form]) => form.test(value)) ?? [];
+  return name === undefined || libraries === undefined ? undefined : { name, libraries };
+}
+
+/** The form in words, which say nothing of the value: it may be a secret. */
+export function describeForm(value: string): string {
+  const form = formOf(value);
+  return form === undefined ? 'in no form that is known' : `in the form of ${form.libraries} (${form.name})`;
+}
+
 /** Checks the option `name`. */
 export function registryName(name: string, value: unknown): string {
   const text = nonEmptyString(name, value);

@@ -17,7 +17,7 @@ export type LockWarningCode =
 
 /** Who holds a lock that a caller has waited for a long time for. */
 export interface LockHolder {
-  /** `undefined`: the value of the key is no lock's, and may be a secret. */
+  /** `undefined`: another program wrote the value of the key, which may be a secret. */
   readonly owner: string | undefined;
   /** The name of its registry, by default host and pid; `undefined` for owners of other libraries. */
   readonly name: string | undefined;

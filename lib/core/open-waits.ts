@@ -1,5 +1,5 @@
 import type { LockState } from '../api/distributed-lock';
-import { keyEnd, NO_OWNER, registryClosed } from '../api/errors';
+import { heldByOthers, keyEnd, registryClosed } from '../api/errors';
 import {
   acquiredAtIn,
   isDetached,
@@ -148,7 +148,9 @@ export class OpenWaits {
     const callers = waits.length === 1 ? 'A caller has' : `${waits.length} callers have`;
     const silence = isSilent() ? `. Redis has not answered for ${inWords(this.#silenceAbout(lock))}` : '';
     const hint = known === undefined ? hintAt(waits, holder) : `. ${known}`;
-    const message = `${callers} waited for lock "${key}" for ${waited}: ${describe(holder, state)}${hint}${silence}`;
+    const value = (state ?? lock?.lastHolder)?.owner;
+    const described = describe(holder, state, value);
+    const message = `${callers} waited for lock "${key}" for ${waited}: ${described}${hint}${silence}`;
     warn(this.#onWarning, { code: 'LONG_WAIT', message, key, ...(holder === undefined ? {} : { holder }) });
   }
 
@@ -181,11 +183,12 @@ function holderOf(lock: WaitedLock, state: LockState | undefined, waits: readonl
   return { owner: isOwner(owner) ? owner : undefined, name, remaining, isThisProcess, heldFor, isAroundCaller };
 }
 
-function describe(holder: LockHolder | undefined, state: LockState | undefined): string {
+/** `value`: that of the key, which may be a secret. */
+function describe(holder: LockHolder | undefined, state: LockState | undefined, value = ''): string {
   if (holder === undefined) return state === undefined ? 'its holder is not known' : 'it is free by now';
   const { owner, name = 'another client', remaining, isThisProcess, heldFor } = holder;
   const lately = state === undefined ? ' by the last answer' : '';
-  if (owner === undefined) return `${NO_OWNER}${lately}, and ${keyEnd(remaining)}`;
+  if (owner === undefined) return `${heldByOthers(value)}${lately}, and ${keyEnd(remaining)}`;
   if (isKept(owner)) return `${name} unlocked it, and its minHold ends in ${Math.round(remaining)} ms`;
   if (isDetached(owner)) return `${name} detached its lease, and ${keyEnd(remaining)}`;
   const since = heldFor === undefined ? '' : `, for ${Math.round(heldFor)} ms`;

@@ -7,6 +7,7 @@ import { Program } from '../../support/program';
 import { until } from '../../support/until';
 import { ask, COMMAND, linesOf } from './command';
 
+const UNKNOWN = ', in no form that is known';
 const JAVA = '0b3c1b60-7d1e-4c0b-9f0e-2d1f7a1c9f11';
 
 const at = ({ address }: Node, database = '') => ({
@@ -71,7 +72,7 @@ describePrivate('What redis-locks shows', () => {
         isSure: false,
         format: 'spring',
         holder: 'not shown',
-        typeName: 'Spring (Java)',
+        typeName: 'others (UUID)',
       }),
       'orders:order:1': expect.objectContaining({
         ...plain,
@@ -137,9 +138,11 @@ describePrivate('What redis-locks shows', () => {
     ]);
     const database = /\nSearched on 127\.0\.0\.1:\d+, database 0\.\n$/;
     expect([long.stdout, awaitedLong.stdout]).toEqual([
-      expect.stringMatching(/^No lock in any registry is known to be held for longer than 1h\.\n/),
       expect.stringMatching(
-        /^No lock that matches key:\* in any registry is held for longer than 1h and waited for\.\n/,
+        /^No lock of this library or of Java is known to be held for longer than 1h\. .*--registry-key KEY only\.\n/,
+      ),
+      expect.stringMatching(
+        /^No lock that matches key:\* of this library or of Java is held for longer than 1h and waited for\. .*\n/,
       ),
     ]);
     expect([long.stdout, awaitedLong.stdout, none.stdout]).toEqual(Array(3).fill(expect.stringMatching(database)));
@@ -160,7 +163,7 @@ describePrivate('What redis-locks shows', () => {
     expect(one.stdout).toMatch(
       /^lock +orders:render\nregistryKey +orders\nkind +semaphore 2\/2\n(.*\n)*waiting +1\nqueue +1\. web-1, for .*\n$/,
     );
-    expect(several.stdout).toMatch(/java:order:1 +Spring \(Java\)\? +not shown.*\norders:order:1.*web-1/);
+    expect(several.stdout).toMatch(/java:order:1 +others \(UUID\)\? +not shown.*\norders:order:1.*web-1/);
     expect(missing.stderr).toBe('redis-locks: Nobody holds a lock "user:2" in any registry, database 0\n');
   });
 
@@ -266,8 +269,8 @@ describePrivate('A key that may be data of an application', () => {
     const [waiting, late] = ran.stderr.split('\n');
     expect([ran.exitCode, waiting, late]).toEqual([
       75,
-      'redis-locks: waits for the lock "7", somebody holds it',
-      'redis-locks: The lock "7" is not free, somebody holds it',
+      'redis-locks: waits for the lock "7", another program holds it',
+      'redis-locks: The lock "7" is not free, another program holds it',
     ]);
   });
 });
@@ -283,17 +286,22 @@ describePrivate('What has the name of a lock and is none', () => {
   });
 
   it.each([
-    ['string', 'SET orders:order:1 hunter2'],
-    ['string', 'SET orders:order:1 '],
-    ['string', `SET orders:order:1 ${JAVA}`],
-    ['hash', 'HSET orders:order:1 hunter2 hunter2'],
-    ['set', 'SADD orders:order:1 hunter2'],
-    ['list', 'RPUSH orders:order:1 hunter2'],
-    ['zset', 'ZADD orders:order:1 1 hunter2'],
-    ['stream', 'XADD orders:order:1 * hunter2 1'],
+    ['string', 'SET orders:order:1 hunter2', UNKNOWN],
+    ['string', 'SET orders:order:1 ', UNKNOWN],
+    ['string', `SET orders:order:1 ${JAVA}`, ', in the form of Spring, redis-semaphore, pottery and sherlock (UUID)'],
+    [
+      'string',
+      `SET orders:order:1 ${'0f'.repeat(16)}`,
+      ', in the form of redis-py, redlock and redlock-universal (32 hex digits)',
+    ],
+    ['hash', 'HSET orders:order:1 hunter2 hunter2', ''],
+    ['set', 'SADD orders:order:1 hunter2', ''],
+    ['list', 'RPUSH orders:order:1 hunter2', ''],
+    ['zset', 'ZADD orders:order:1 1 hunter2', ''],
+    ['stream', 'XADD orders:order:1 * hunter2 1', ''],
   ])(
     'is in the way, with its type and how to remove it, and nothing of its value: a %s by %j',
-    async (type, command) => {
+    async (type, command, form) => {
       await server.send('FLUSHALL');
       await server.send(...command.split(' '));
       const words = [
@@ -305,7 +313,7 @@ describePrivate('What has the name of a lock and is none', () => {
       for (const asked of await Promise.all(words.map((line) => ask(line.split(' '), env)))) {
         expect([asked.exitCode, asked.stderr]).toEqual([
           65,
-          `redis-locks: "orders:order:1" is in the way: a ${type} without expiry, which is no lock's. While it is there, no lock of this name can be taken. To remove it: redis-cli -n 3 UNLINK orders:order:1\n`,
+          `redis-locks: "orders:order:1" is in the way: a ${type} without expiry, of another program${form}. While it is there, no lock of this name can be taken. To remove it: redis-cli -n 3 UNLINK orders:order:1\n`,
         ]);
       }
       const json = await ask(['inspect', 'order:1', '--json'], env);
@@ -439,9 +447,11 @@ describePrivate('A lock without a registryKey', () => {
     expect((await ask(['release', 'report', '--yes'], env)).stdout).toBe('Released "report", held by me.\n');
     await registry.close({ timeout: 0 });
     const ours = ['--registry-key', ''];
-    expect((await ask(['ls', ...ours], env)).stdout).toMatch(/^No lock in any registry is held\./);
+    expect((await ask(['ls', ...ours], env)).stdout).toMatch(/^No lock of this library or of Java is held\./);
     await server.send('SET', 'report', '0f'.repeat(16), 'PX', '60000');
-    expect((await ask(['inspect', 'report', ...ours], env)).stdout).toMatch(/^holder +not shown$/m);
+    const shown = (await ask(['inspect', 'report', ...ours], env)).stdout;
+    expect(shown).toMatch(/^type +others \(32 hex digits\)\n +as redis-py, redlock and .* write it\n/m);
+    expect(shown).toMatch(/^holder +not shown$/m);
     const refused = await ask(['release', 'report', ...ours, '--yes'], env);
     expect([refused.exitCode, await server.send('EXISTS', 'report')]).toEqual([64, 1]);
     const released = await ask(['release', 'report', ...ours, '--yes', '--may-be-data'], env);

@@ -140,7 +140,7 @@ describePrivate('Inspecting', () => {
     const lock = registry.obtain('key');
     const state = { held: true, owner: '', name: undefined, isOurs: false, remaining: Number.POSITIVE_INFINITY };
     expect(await lock.inspect()).toMatchObject(state);
-    const noLocks = `a value that is no lock's is there, and its key has no expiry`;
+    const noLocks = `another program holds it, in no form that is known, and its key has no expiry`;
     await expect(lock.lock({ waitTime: 300 })).rejects.toThrow(noLocks);
     expect(warnings[0]?.message).toContain(noLocks);
     const listed: string[] = [];

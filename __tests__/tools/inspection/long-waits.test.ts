@@ -61,9 +61,9 @@ describePrivate('A caller that waits in vain', () => {
     await redis.admin.set(`${registryKey}:key`, 'hunter2', expiry);
     const waiting = waiter.obtain('key').lock({ waitTime: 450 });
     const error = await waiting.catch((reason) => reason);
-    expect(error.message).toContain(`450 ms: a value that is no lock's is there, and its key ${end}`);
+    expect(error.message).toContain(`450 ms: another program holds it, in no form that is known, and its key ${end}`);
     expect(error.owner).toBeUndefined();
-    expect(warnings[0]?.message).toContain(`: a value that is no lock's is there, and its key ${end}`);
+    expect(warnings[0]?.message).toContain(`: another program holds it, in no form that is known, and its key ${end}`);
     expect(inspect([error, ...warnings])).not.toMatch(/hunter2|Infinity ms/);
   });
 });

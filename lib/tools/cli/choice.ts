@@ -71,22 +71,26 @@ export function databaseOf({ database, databases }: Connection): string {
   return `, database ${database}${more}`;
 }
 
-function searched(values: Values): string {
+/** `anywhere`: in place of a registryKey. */
+function searched(values: Values, anywhere = ' in any registry'): string {
   const registryKey = registryKeyOf(values);
-  const where =
-    registryKey === undefined
-      ? 'in any registry'
-      : registryKey === ''
-        ? 'in any registry'
-        : `under "${registryKey}:" (without --registry-key, every registry is searched)`;
-  return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`} ${where}`;
+  // Without one, or with an empty one, every name is searched.
+  const where = registryKey
+    ? ` under "${registryKey}:" (without --registry-key, every registry is searched)`
+    : anywhere;
+  return `${values.type === undefined ? '' : ` of type ${values.type}`}${values.match === undefined ? '' : ` that matches ${values.match}`}${where}`;
 }
+
+/** Where no registryKey is asked for, other programs may have locks too. */
+const OF_OURS = ' of this library or of Java';
+export const OTHERS = 'Strings of other programs are looked at with --registry-key KEY only.';
 
 /** `isKnown`: of each lock that was found, it is known that it is not among those that were asked for. */
 export function noneHeld(values: Values, isKnown: boolean): string {
   const least = values['longer-than'];
   const held = `${isKnown ? 'is' : 'is known to be'} held${least === undefined ? '' : ` for longer than ${least}`}${values.waiting ? ' and waited for' : ''}`;
-  return printable(`No lock${searched(values)} ${held}.`);
+  if (registryKeyOf(values)) return printable(`No lock${searched(values)} ${held}.`);
+  return printable(`No lock${searched(values, OF_OURS)} ${held}. ${OTHERS}`);
 }
 
 export function noneNamed(key: string, { missing }: Found, values: Values, connection: Connection): string {
@@ -96,13 +100,14 @@ export function noneNamed(key: string, { missing }: Found, values: Values, conne
 
 /** The keys that have the name of a lock and are none, and how to remove them. Their values may be secrets. */
 export function saidOfObstacles(obstacles: readonly Obstacle[], values: Values, { database }: Connection): string[] {
-  return obstacles.slice(0, NAMED).map(({ isLock, name, remaining, type }) => {
+  return obstacles.slice(0, NAMED).map(({ form, isLock, name, remaining, type }) => {
     const end = remaining === null ? 'without expiry' : `that expires in ${shown(remaining)}`;
     const it = `"${name}" is in the way: a ${type} ${end}`;
     if (isLock) return `${it}, which is a lock, and not of type ${values.type}: look without --type`;
     const select = database === undefined || database === 0 ? '' : `-n ${database} `;
     const remove = `redis-cli ${select}UNLINK ${quoted(name)}`;
-    return `${it}, which is no lock's. While it is there, no lock of this name can be taken. To remove it: ${remove}`;
+    const whose = `of another program${form === undefined ? '' : `, ${form}`}`;
+    return `${it}, ${whose}. While it is there, no lock of this name can be taken. To remove it: ${remove}`;
   });
 }
 

@@ -116,7 +116,7 @@ function describedHolder(owner: string | undefined): string {
   if (owner === undefined) return '';
   const value = holderOf(owner);
   // Data of an application, which may be a secret, keeps the lock taken too.
-  const who = nameIn(owner) ?? (isOwner(value) ? value : 'somebody');
+  const who = nameIn(owner) ?? (isOwner(value) ? value : 'another program');
   if (isDetached(owner)) return `: ${who} had it, and has detached its lease`;
   return isKept(owner) ? `: ${who} had it, and its minimum hold has not ended` : `, ${who} holds it`;
 }

@@ -6,11 +6,11 @@ import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeptError } from '../../api/errors';
-import { isDetached } from '../../api/owner-name';
+import { formOf, isDetached } from '../../api/owner-name';
 import { SECRET } from '../../internal/validation';
 import { dashboard, toNode } from '../dashboard';
 import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
-import { type FoundLock, hasOtherOwner, isClockAhead, longestHold } from '../inspection/found-lock';
+import { type FoundLock, firstOwnerOf, hasOtherOwner, isClockAhead, longestHold } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
 import {
@@ -25,7 +25,7 @@ import {
   registryKeyOf,
   type Values,
 } from './arguments';
-import { chosen, databaseOf, noneHeld, noneNamed, saidOfObstacles, saidOfUnknown } from './choice';
+import { chosen, databaseOf, noneHeld, noneNamed, OTHERS, saidOfObstacles, saidOfUnknown } from './choice';
 import { type Connection, connectTo } from './connect';
 import { columns, complain, EXIT, ExitError, print, printable, printJson, shown, usageError } from './output';
 
@@ -44,6 +44,7 @@ export async function list(args: Arguments): Promise<number> {
       if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) {
         print(registryKeyOf(args.values) === undefined ? `${UNSURE} --registry-key KEY shows the holders.` : UNSURE);
       }
+      if (process.stdout.isTTY && locks.length > 0 && !registryKeyOf(args.values)) print(OTHERS);
       if (process.stdout.isTTY || locks.length === 0) print(searchedOn(found, connection, locks.length === 0));
     }
     if (unknown.length > 0) complain(saidOfUnknown(unknown, args.values));
@@ -264,11 +265,13 @@ function tableOf(locks: readonly SeenLock[]): string[] {
 
 function detailsOf(lock: FoundLock, values: Values): string {
   const isShownWithKey = !lock.isSure && registryKeyOf(values) === undefined;
+  const form = formOf(firstOwnerOf(lock) ?? '');
   const rows = [
     ['lock', lock.lock],
     ['registryKey', lock.registryKey === '' ? "''" : (lock.registryKey ?? 'not known')],
     ['kind', kindOf(lock)],
     ['type', lock.typeName],
+    ['', form === undefined ? '' : `as ${form.libraries} write it`],
     ['', lock.isCertain ? '' : ONLY_ITS_FORM],
     ['', isShownWithKey ? '--registry-key shows its value, if its name begins with that.' : ''],
     ['holder', lock.holder === null ? 'nobody' : ''],

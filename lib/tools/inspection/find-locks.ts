@@ -1,4 +1,5 @@
 import { DEFAULT_TYPE, type LockType, traitsOf, typesOf } from '../../api/lock-types';
+import { describeForm } from '../../api/owner-name';
 import type { WarningListener } from '../../api/warnings';
 import { clock } from '../../internal/clock';
 import { numberOf, type Reader, type Seen } from '../../kinds/common/look';
@@ -202,12 +203,15 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
     const seen = await seenAs(names, String(type));
     if (seen !== undefined) return seen.lock;
     const remaining = await numberOf(readerOf(), 'PTTL', name);
-    if (remaining !== null && remaining !== -2) note(name, String(type), remaining === -1 ? null : remaining);
+    const value = type === 'string' ? await ask('GETRANGE', name, '0', '255') : null;
+    const form = value === null ? undefined : describeForm(String(value));
+    if (remaining !== null && remaining !== -2)
+      note(name, String(type), remaining === -1 ? null : remaining, false, form);
     return undefined;
   }
 
-  function note(name: string, type: string, remaining: number | null, isLock = false): void {
-    obstacles.push({ name, type, remaining, isLock });
+  function note(name: string, type: string, remaining: number | null, isLock = false, form?: string): void {
+    obstacles.push({ name, type, remaining, isLock, form });
   }
 
   async function heldLock(names: LockNames, known?: string): Promise<FoundLock | undefined> {

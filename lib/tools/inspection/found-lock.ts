@@ -1,5 +1,5 @@
 import { type LockFormat, type LockType, listed, type SharedKind, traitsOf, typesOf } from '../../api/lock-types';
-import { acquiredAtIn, holderOf, isKept, nameIn, permitsIn, REDISSONS, SPRINGS } from '../../api/owner-name';
+import { acquiredAtIn, formOf, holderOf, isKept, nameIn, permitsIn, REDISSONS } from '../../api/owner-name';
 import type { Queue, Seen } from '../../kinds/common/look';
 
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
@@ -77,7 +77,7 @@ interface Waiter {
   readonly waitingFor: number | null;
 }
 
-/** A key that has the name of a lock, and is no lock: while it is there, nobody gets the lock. */
+/** A key of another program that has the name of a lock: while it is there, nobody gets the lock. */
 export interface Obstacle {
   readonly name: string;
   /** As TYPE answers. */
@@ -86,6 +86,8 @@ export interface Obstacle {
   readonly remaining: number | null;
   /** It is a lock, of another type than the one that was looked for. */
   readonly isLock: boolean;
+  /** Of a string of another program: its form, in words. */
+  readonly form?: string | undefined;
 }
 
 /** The values that are not shown. */
@@ -204,9 +206,11 @@ function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | 
   return parts === null ? undefined : (parts[1] ?? '');
 }
 
-/** What is known of a lock whose owner value is not of this library. */
+/** What is known of a lock whose owner value is not of this library: the library of Java, or a form that several have. */
 function othersType(owner: string, types: readonly LockType[]): string {
-  if (SPRINGS.test(owner)) return 'Spring (Java)';
-  if (!REDISSONS.test(owner)) return 'not known';
+  if (!REDISSONS.test(owner)) {
+    const form = formOf(owner);
+    return form === undefined ? 'others' : `others (${form.name})`;
+  }
   return types[0] === 'redisson-fair' ? 'Redisson, fair (Java)' : 'Redisson (Java)';
 }
