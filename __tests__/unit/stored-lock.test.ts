@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { beforeEach, expect, it, jest } from '@jest/globals';
-import type { StoredKind } from '../../lib/kinds/shared/rules';
+import type { StoredKind } from '../../lib/api/lock-types';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import type { StoredLock } from '../../lib/testing/stored-lock';
 

@@ -85,6 +85,14 @@ export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
 
 export type SharedKind = (typeof SHARED_KINDS)[number];
 
+/** What a caller takes: the whole lock, or a share of it. */
+export type StoredKind = 'lock' | SharedKind;
+
+/** Nobody is beside its holder, whose fencing token is higher than all before. */
+export function isExclusive(kind: StoredKind): boolean {
+  return kind === 'lock' || kind === 'write';
+}
+
 /** The names of some lock types in messages. */
 export function listed(types: readonly string[]): string {
   return types.join(', ').replace(/, ([^,]*)$/, ' or $1');

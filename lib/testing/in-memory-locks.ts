@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { DEFAULT_TYPE, describeFormat, describeKind, traitsOf } from '../api/lock-types';
+import { DEFAULT_TYPE, describeFormat, describeKind, isExclusive, type StoredKind, traitsOf } from '../api/lock-types';
 import type { RegistrySettings } from '../api/options';
 import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
@@ -10,7 +10,6 @@ import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
-import { isExclusive, type StoredKind } from '../kinds/shared/rules';
 import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';

@@ -1,9 +1,10 @@
+import type { StoredKind } from '../api/lock-types';
 import { isOfRegistry, KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock, drift, MAX_DELAY, reliableUntil } from '../internal/clock';
-import { mayEnter, type Sharer, type StoredKind, taken } from '../kinds/shared/rules';
+import { mayEnter, type Sharer, taken } from '../kinds/shared/rules';
 
 /** What a caller uses a lock as: what its key would be in Redis, and what the caller takes it for. */
 export interface Use {

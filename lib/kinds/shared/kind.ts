@@ -1,4 +1,4 @@
-import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
+import { isExclusive, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { Availability } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH } from '../../core/hold';
@@ -27,7 +27,6 @@ import type { RegistryParts } from '../common/registry-parts';
 import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../common/replies';
 import { keepArguments } from '../common/script-parts';
 import { LONGEST_SLEEP, Waiting } from '../common/waiting';
-import { isExclusive } from './rules';
 import { ENTER, FIND_WAITER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */

@@ -1,4 +1,4 @@
-import { SHARED_KINDS, type SharedKind } from '../../api/lock-types';
+import { isExclusive, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { isOfLibrary } from '../../api/owner-name';
 import type { LockNames } from '../../redis/names';
 import {
@@ -11,7 +11,6 @@ import {
   type Queue,
   type Reader,
 } from '../common/look';
-import { isExclusive } from './rules';
 
 const MEMBER = new RegExp(`^(${SHARED_KINDS.join('|')}):(.+)$`);
 

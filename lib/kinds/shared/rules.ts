@@ -1,23 +1,15 @@
-import type { SharedKind } from '../../api/lock-types';
+import { isExclusive, type StoredKind } from '../../api/lock-types';
 
 /*
  * Who may enter a shared lock: for locks in memory, which have no scripts. In Redis `mayEnter` in queue.lua says it. One
  * table of cases is tried on both.
  */
 
-/** What a caller takes: the whole lock, or a share of it. */
-export type StoredKind = 'lock' | SharedKind;
-
 /** One that is inside, or wants to enter. */
 export interface Sharer {
   readonly kind: StoredKind;
   /** How many permits of a semaphore. */
   readonly takes: number;
-}
-
-/** Nobody is beside its holder, whose fencing token is higher than all before. */
-export function isExclusive(kind: StoredKind): boolean {
-  return kind === 'lock' || kind === 'write';
 }
 
 /** `inside`: also those that come first, as if they had entered: so nobody overtakes. `permits`: of a semaphore. */
