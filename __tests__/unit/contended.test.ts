@@ -42,7 +42,7 @@ function start({ polls, redisson, cluster = false, heard = true, more }: Setting
     return found;
   };
   const confirm = (reply: unknown, now = time.now, callers = 2) => {
-    const confirmed = lock.confirmOrRelease?.('me:1', TTL, 300, now, callers);
+    const confirmed = lock.confirmOrRelease?.({ owner: 'me:1', ttl: TTL, timeout: 300, now, callers });
     redis.last.reply(reply);
     return confirmed;
   };
@@ -75,7 +75,7 @@ describe('What is sent', () => {
     void lock.attempt(hold, 250);
     expect(redis.last).toMatchObject({ keys, args: ['me:1', '60000'], timeout: 250, sentAt: 1_000 });
     // The mark of others that wait is read at the end of a slice.
-    void lock.confirmOrRelease?.('me:1', TTL, 200, 1_010, 2);
+    void lock.confirmOrRelease?.({ owner: 'me:1', ttl: TTL, timeout: 200, now: 1_010, callers: 2 });
     expect(redis.last).toMatchObject({ keys: [...keys, '{r:k}:wanted'], timeout: 200, sentAt: 1_010 });
   });
 
@@ -128,7 +128,7 @@ describe('What is sent', () => {
     redis.sent.length = 0;
     const now = 1_000 + passed;
     expect(lock.mayPassOn(now, {} as Hold)).toBe(!sent.includes('UNLINK'));
-    void lock.confirmOrRelease?.('me:1', TTL, 300, now, 2);
+    void lock.confirmOrRelease?.({ owner: 'me:1', ttl: TTL, timeout: 300, now, callers: 2 });
     expect(redis.last.sentAt).toBe(now);
     expect(redis.news).toEqual([sent]);
   });
@@ -376,7 +376,7 @@ describe('A lock that pollers take too', () => {
     await attempt(1);
     expect(redis.news[0]).toMatch(/^release /);
     time.now = 1_725;
-    void lock.confirmOrRelease?.('me:1', TTL, 300, 1_725, 1);
+    void lock.confirmOrRelease?.({ owner: 'me:1', ttl: TTL, timeout: 300, now: 1_725, callers: 1 });
     void lock.release('me:1', 300, { left: 5, minHold: 10, ttl: 20 });
     expect(redis.news.map((sent) => sent.slice(0, 5))).toEqual(['leave', 'keep ']);
     await release([1, 3]);

@@ -274,7 +274,10 @@ describe('A hold', () => {
 
   it('A hold whose protocol can only release it is not confirmed, and remembers what was asked for', () => {
     const hold = grant();
-    expect([hold.confirmOrRelease(9_000, 300, time.now, 1), hold.longestTtl]).toEqual([undefined, 9_000]);
+    expect([hold.confirmOrRelease({ ttl: 9_000, timeout: 300, now: time.now, callers: 1 }), hold.longestTtl]).toEqual([
+      undefined,
+      9_000,
+    ]);
   });
 
   it('A hold is as fresh, and as sure, as it was when its renewal was sent', async () => {

@@ -1,10 +1,11 @@
 import { expect, it, jest } from '@jest/globals';
 import type { SharedKind } from '../../lib/api/lock-types';
 import type { Hold, LeaseOfHold, WatchdogOfHold } from '../../lib/core/hold';
-import { Permits, type Refusal } from '../../lib/core/protocol';
+import type { LockProtocol, Refusal } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { Wait } from '../../lib/core/wait';
 import { sharedBackend } from '../../lib/kinds/shared/kind';
+import { Permits } from '../../lib/kinds/shared/permits';
 import { ENTER, memberHeld } from '../../lib/kinds/shared/scripts';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
@@ -44,8 +45,9 @@ const reply = (value: unknown) => {
   Promise.resolve(value).then(answer, fail);
 };
 
-const protocolOf = (kind: SharedKind, options?: Options) => backendOf(options).open(kind, new LockNames('r', 'key'));
-type Protocol = ReturnType<typeof protocolOf>;
+type Protocol = LockProtocol & { permits?: Permits };
+const protocolOf = (kind: SharedKind, options?: Options): Protocol =>
+  backendOf(options).open(kind, new LockNames('r', 'key'));
 
 const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as WatchdogOfHold;
 

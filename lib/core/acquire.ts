@@ -480,10 +480,10 @@ export class Call {
   async #withoutTurn(): Promise<Entry | undefined> {
     const lock = this.#lock;
     if (!lock.isShared) return this.#patience.withoutTurn(() => lock.entryFor(this, this.#protocol));
-    const { availability, permits } = this.#protocol;
+    const { availability, hasNews } = this.#protocol;
     const now = clock.now();
     // An answer to an earlier caller does not decide this one: it may need fewer permits.
-    const mayRefuse = lock.isWaiterRefused && !permits?.isNews;
+    const mayRefuse = lock.isWaiterRefused && !hasNews;
     return availability.isRefused(now) && !availability.isSilent(now) && mayRefuse ? undefined : BESIDE;
   }
 }

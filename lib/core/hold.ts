@@ -5,7 +5,17 @@ import type { Timed } from '../internal/timers';
 import { Attempts } from '../redis/attempts';
 import type { Connection } from '../redis/connection';
 import type { LossDetails } from './loss';
-import type { Confirmed, Grant, HoldOfProtocol, Keep, LockProtocol, Ownership, Released, Tokens } from './protocol';
+import type {
+  Confirmation,
+  Confirmed,
+  Grant,
+  HoldOfProtocol,
+  Keep,
+  LockProtocol,
+  Ownership,
+  Released,
+  Tokens,
+} from './protocol';
 import type { LockRequest } from './request';
 
 /**
@@ -467,14 +477,9 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   /** See `LockProtocol`. */
-  confirmOrRelease(
-    ttl: number,
-    timeout: number,
-    now: number,
-    callers: number,
-  ): Promise<Confirmed | Released> | undefined {
-    this.#asks(ttl);
-    return this.protocol.confirmOrRelease?.(this.owner, ttl, timeout, now, callers);
+  confirmOrRelease(asked: Omit<Confirmation, 'owner'>): Promise<Confirmed | Released> | undefined {
+    this.#asks(asked.ttl);
+    return this.protocol.confirmOrRelease?.({ owner: this.owner, ...asked });
   }
 
   /** One try to release it, or to keep it until its `minHold` ends. `now`: as in `LockProtocol.release`. */

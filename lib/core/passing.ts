@@ -209,7 +209,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     }
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
-    const asked = hold.confirmOrRelease(ttlFor(next.request), half, now, this.length);
+    const asked = hold.confirmOrRelease({ ttl: ttlFor(next.request), timeout: half, now, callers: this.length });
     return asked?.then(
       (answer: Confirmed | Released) => {
         if (typeof answer === 'string') return answer;

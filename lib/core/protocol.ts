@@ -1,5 +1,4 @@
 import type { NotReplicatedError } from '../api/errors';
-import { clock, drift } from '../internal/clock';
 import type { Availability } from './availability';
 import type { LockRequest } from './request';
 import type { Wait } from './wait';
@@ -65,6 +64,18 @@ export interface Confirmed extends Tokens {
   readonly until: number;
 }
 
+/** A hold that is to be confirmed for the next caller. Times are in ms. */
+export interface Confirmation {
+  readonly owner: string;
+  /** The key lives for so long at least. */
+  readonly ttl: number;
+  readonly timeout: number;
+  /** When the clock was read last. */
+  readonly now: number;
+  /** How many wait here: tokens are taken for so many. */
+  readonly callers: number;
+}
+
 /**
  * What became of a hold, and of the first attempt of the next local caller; `undefined`: it has to make another one. An
  * error: too few replicas have its grant.
@@ -81,50 +92,6 @@ export interface Keep {
   /** From the acquisition, endless where it began later; and the ttl that the key was given then. */
   readonly minHold: number;
   readonly ttl: number;
-}
-
-/** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
-export class Permits {
-  count = 0;
-  /** When one was given here last, on the monotonic clock, and the drift between the clocks then. */
-  givenAt = 0;
-  drift = 0;
-  /** When the number was given that the lock was told last. */
-  toldAt = Number.NEGATIVE_INFINITY;
-  /** The number came from another process: Redis named a newer one. */
-  isOthers = false;
-  /** The number that the lock had when it answered last. */
-  known: number | undefined;
-  /** When this process learned that it is another number than before: on the monotonic clock. */
-  changedAt = Number.NEGATIVE_INFINITY;
-  /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
-  waiting: { wake(): void } | undefined;
-
-  give(count: number): void {
-    this.count = count;
-    this.givenAt = clock.now();
-    this.drift = drift(this.givenAt);
-    this.isOthers = false;
-    if (this.isNews) this.waiting?.wake();
-  }
-
-  /** The lock answered an attempt that told it the number given then; it has this number. */
-  told(givenAt: number, known: number): void {
-    // A late answer: the lock has been told another one since.
-    if (givenAt < this.toldAt) return;
-    this.toldAt = givenAt;
-    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
-    this.known = known;
-    if (givenAt < this.givenAt || !this.isNews) return;
-    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
-    this.count = known;
-    this.isOthers = true;
-  }
-
-  /** The lock is not known to have this number. */
-  get isNews(): boolean {
-    return this.count !== this.known;
-  }
 }
 
 /**
@@ -205,23 +172,15 @@ export interface LockSharing {
    * is to have the lock now, as far as this process knows.
    */
   mayPassOn(now: number, hold: HoldOfProtocol): boolean;
-  /**
-   * Asks Redis where that is not known: confirms the hold for the next caller, so that its key lives for at least `ttl`
-   * ms, or releases it where others are to have it. Absent: it is released. `now`: as for `release`. `callers`: how many
-   * wait here, for which it takes tokens.
-   */
-  confirmOrRelease?(
-    owner: string,
-    ttl: number,
-    timeout: number,
-    now: number,
-    callers: number,
-  ): Promise<Confirmed | Released>;
+  /** Asks Redis where that is not known, and releases the hold where others are to have it. Absent: it is released. */
+  confirmOrRelease?(asked: Confirmation): Promise<Confirmed | Released>;
   /**
    * In its place: ends the hold by the next attempt of the next local caller. The queue in Redis decides. `keep`: as for
    * `release`.
    */
   exchange?(owner: string, to: HoldOfProtocol, timeout: number, keep: Keep | undefined): Promise<Exchange>;
+  /** The next attempt tells Redis a new number of permits: what the last one was answered may not hold for it. */
+  readonly hasNews?: boolean;
   /** A lease of this process was lost, or detached: the lock may be free. */
   leaseLost?(): void;
 }
@@ -236,8 +195,6 @@ export interface LockProtocol extends LockFormat, LockSharing {
   retire?(): void;
   /** The hold of this process, set by its `Passing`: a message may be about it. */
   holder?: HoldOfProtocol | undefined;
-  /** The permits of a semaphore, set by its lock. */
-  permits?: Permits | undefined;
 }
 
 /** How a lock goes from one process to another: it gets another owner value. Idempotent, and never makes a key. */

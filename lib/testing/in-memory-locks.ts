@@ -5,11 +5,12 @@ import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import { ttlFor } from '../core/hold';
-import type { Grant, LockProtocol, NotGranted, Ownership, Permits } from '../core/protocol';
+import type { Grant, LockProtocol, NotGranted, Ownership } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
+import type { Permits } from '../kinds/shared/permits';
 import { KEEP_RESULT } from '../once/keep-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
@@ -350,6 +351,9 @@ function inMemoryProtocol(
     hasQueue: true,
     availability: new Availability(),
     permits: undefined,
+    get hasNews() {
+      return protocol.permits?.isNews === true;
+    },
     /** Readers enter together with those of their process, as in Redis. */
     queuesItself: kind !== 'read',
     ttlFor: (request) => (kind === 'read' ? ttlFor(request) : request.ttl),

@@ -1,6 +1,7 @@
 import { holderOf, isWithoutHolder } from '../../api/owner-name';
 import { Availability } from '../../core/availability';
 import type {
+  Confirmation,
   Confirmed,
   Grant,
   HoldOfProtocol,
@@ -195,13 +196,7 @@ class ContendedProtocol implements LockProtocol {
     return !this.#sharing.isSliceOver(now);
   }
 
-  confirmOrRelease(
-    owner: string,
-    ttl: number,
-    timeout: number,
-    now: number,
-    callers: number,
-  ): Promise<Confirmed | Released> {
+  confirmOrRelease({ owner, ttl, timeout, now, callers }: Confirmation): Promise<Confirmed | Released> {
     const names = this.#names;
     const format = this.#format;
     const { redis, settings } = this.#parts;

@@ -11,7 +11,6 @@ import {
   NOT_GRANTED,
   type NotGranted,
   type Ownership,
-  type Permits,
   type Refusal,
   type Released,
 } from '../../core/protocol';
@@ -27,6 +26,7 @@ import type { RegistryParts } from '../common/registry-parts';
 import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../common/replies';
 import { keepArguments } from '../common/script-parts';
 import { LONGEST_SLEEP, Waiting } from '../common/waiting';
+import type { Permits } from './permits';
 import { ENTER, FIND_WAITER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
 
 /** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
@@ -95,6 +95,10 @@ class SharedProtocol implements LockProtocol {
   standBack(wait: Wait): Promise<void> | undefined {
     const isClosed = this.#kind === 'read' && this.#last?.hold.isHeld && !this.#isOpen;
     return isClosed ? wait.standBack(FRESH) : undefined;
+  }
+
+  get hasNews(): boolean {
+    return this.permits?.isNews === true;
   }
 
   attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {

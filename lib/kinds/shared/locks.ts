@@ -11,10 +11,11 @@ import { type LockServices, RedisLock } from '../../core/lock';
 import { LockCache } from '../../core/lock-cache';
 import type { Entry } from '../../core/lock-of-call';
 import { Passing } from '../../core/passing';
-import { type LockProtocol, Permits } from '../../core/protocol';
+import type { LockProtocol } from '../../core/protocol';
 import { Scope } from '../../core/scope';
 import { clock } from '../../internal/clock';
 import { type Check, checkedOptions, nonEmptyString, wholeNumber } from '../../internal/validation';
+import { Permits } from './permits';
 
 /** Callers that may have a lease each. The turn of a caller ends with its grant: the next one queues in Redis then. */
 class SharedPassing extends Passing<LockServices> {

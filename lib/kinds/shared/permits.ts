@@ -1,0 +1,45 @@
+import { clock, drift } from '../../internal/clock';
+
+/** How many may hold a semaphore: the number that was given last counts. One object for each semaphore of a registry. */
+export class Permits {
+  count = 0;
+  /** When one was given here last, on the monotonic clock, and the drift between the clocks then. */
+  givenAt = 0;
+  drift = 0;
+  /** When the number was given that the lock was told last. */
+  toldAt = Number.NEGATIVE_INFINITY;
+  /** The number came from another process: Redis named a newer one. */
+  isOthers = false;
+  /** The number that the lock had when it answered last. */
+  known: number | undefined;
+  /** When this process learned that it is another number than before: on the monotonic clock. */
+  changedAt = Number.NEGATIVE_INFINITY;
+  /** Where callers of this registry wait for the lock: one of them makes an attempt at once. */
+  waiting: { wake(): void } | undefined;
+
+  give(count: number): void {
+    this.count = count;
+    this.givenAt = clock.now();
+    this.drift = drift(this.givenAt);
+    this.isOthers = false;
+    if (this.isNews) this.waiting?.wake();
+  }
+
+  /** The lock answered an attempt that told it the number given then; it has this number. */
+  told(givenAt: number, known: number): void {
+    // A late answer: the lock has been told another one since.
+    if (givenAt < this.toldAt) return;
+    this.toldAt = givenAt;
+    if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
+    this.known = known;
+    if (givenAt < this.givenAt || !this.isNews) return;
+    // A later number of another process counts for the next caller here too, though the queue that has it may be gone.
+    this.count = known;
+    this.isOthers = true;
+  }
+
+  /** The lock is not known to have this number. */
+  get isNews(): boolean {
+    return this.count !== this.known;
+  }
+}
