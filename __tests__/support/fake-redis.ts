@@ -4,7 +4,7 @@ import type { RegistryParts } from '../../lib/kinds/common/registry-parts';
 import { Pollers } from '../../lib/kinds/common/shared-with-pollers';
 import type { Connection } from '../../lib/redis/connection';
 import type { Proof } from '../../lib/redis/proof';
-import type { Script } from '../../lib/redis/script';
+import type { Run, Script } from '../../lib/redis/script';
 import { Subscription } from '../../lib/redis/subscription';
 
 /** A script that a protocol has sent. */
@@ -41,14 +41,9 @@ export class FakeRedis {
   }
 
   send<T>(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    read: (reply: unknown) => T,
+    { script, keys, args, timeout, read, now }: Omit<Run<T>, 'now'> & { now?: number | undefined },
     resolve: (value: T) => void,
     reject: (error: unknown) => void,
-    sentAt?: number,
   ): void {
     const reply = (value: unknown): void => {
       try {
@@ -57,7 +52,7 @@ export class FakeRedis {
         reject(error);
       }
     };
-    this.sent.push({ script, keys, args, timeout, sentAt, reply, fail: reject });
+    this.sent.push({ script, keys, args, timeout, sentAt: now, reply, fail: reject });
   }
 
   run<T>(
@@ -69,18 +64,11 @@ export class FakeRedis {
     sentAt?: number,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.send(script, keys, args, timeout, read, resolve, reject, sentAt);
+      this.send({ script, keys, args, timeout, read, now: sentAt }, resolve, reject);
     });
   }
 
-  runNow<T>(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    asText: boolean,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
+  runNow<T>({ script, keys, args, timeout, read }: Run<T>, asText: boolean): Promise<T> {
     const answer = this.run(script, keys, args, timeout, read);
     this.sent.push({ ...(this.sent.pop() as Sent), asText });
     return answer;

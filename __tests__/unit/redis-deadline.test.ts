@@ -146,7 +146,7 @@ it.each([
   });
   const outcomes: unknown[] = [];
   const note = (settled: unknown) => void outcomes.push(String(settled));
-  commands.send(script, ['key'], [], 100, asItIs, note, note);
+  commands.send({ script, keys: ['key'], args: [], timeout: 100, now: time.now, read: asItIs }, note, note);
   await time.advance(200);
   expect(outcomes).toEqual(outcome);
   reading.mockRestore();

@@ -258,7 +258,7 @@ it('A call has its own timeout, and at most the commandTimeout', async () => {
   const ends = (call: Promise<unknown>) => void call.catch(() => endings.push(time.now - startedAt));
   for (const timeout of [1_000, 9_000]) {
     ends(run(redis, 'a', timeout));
-    ends(redis.runNow(script, ['a'], [], timeout, true, asItIs));
+    ends(redis.runNow({ script, keys: ['a'], args: [], timeout, now: time.now, read: asItIs }, true));
   }
   expect([one.eval.mock.calls.length, one.evalSha.mock.calls.length]).toEqual([2, 0]);
   await time.advance(9_000);
@@ -268,7 +268,7 @@ it('A call has its own timeout, and at most the commandTimeout', async () => {
 it('A call that runs now goes by the digest of its script, or as text', async () => {
   const one = client();
   const redis = redisOf(one);
-  void redis.runNow(script, ['a'], ['b'], 1_000, false, asItIs);
+  void redis.runNow({ script, keys: ['a'], args: ['b'], timeout: 1_000, now: time.now, read: asItIs }, false);
   expect(new Script('a script', 'return 1').sha1).toBe('e0e1f9fabfc9d4800c877a703b823ac0578ff8db');
   expect(one.evalSha.mock.calls).toEqual([[script.sha1, { keys: ['a'], arguments: ['b'] }]]);
   expect(one.eval).not.toHaveBeenCalled();

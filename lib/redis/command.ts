@@ -14,7 +14,7 @@ import {
   UnexpectedReplyError,
 } from './failure';
 import type { Line } from './line';
-import type { LockScript, RunOptions, Script } from './script';
+import type { LockScript, Run, RunOptions, Script } from './script';
 import { WARNED_AFTER } from './silence-times';
 
 /** A command that runs a script, and receives the answer of Redis. */
@@ -100,24 +100,22 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   #late: ((answer: Promise<unknown>) => void) | undefined;
   #isSettled = false;
 
-  /** `timeout` in ms, from `now` on. `read` makes the result of a reply, or throws what the call fails with. */
+  /** `limit`: ms that a run has at most. */
   constructor(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    now: number,
+    run: Run<unknown>,
+    limit: number,
     deadlines: Deadlines,
-    read: (reply: unknown) => unknown,
     resolve: (value: never) => void,
     reject: (error: unknown) => void,
   ) {
-    this.script = script;
-    this.options = { keys, arguments: args };
+    const { now } = run;
+    const timeout = Math.min(run.timeout, limit);
+    this.script = run.script;
+    this.options = { keys: run.keys, arguments: run.args };
     this.at = now + timeout;
     this.#madeAt = now;
     this.#deadlines = deadlines;
-    this.#read = read;
+    this.#read = run.read;
     this.#resolve = resolve;
     this.#reject = reject;
     deadlines.append(this);

@@ -10,7 +10,7 @@ import { KeyPlacement } from './keys';
 import { Line } from './line';
 import { isPool, PooledCommands } from './pool';
 import { ReplicatedScripts } from './replicas';
-import { LockScript, type Script } from './script';
+import { LockScript, type Run, type Script } from './script';
 import { Silence } from './silence';
 import { MAYBE_REPLACED_AFTER, WARNED_AFTER } from './silence-times';
 
@@ -78,7 +78,7 @@ export class Redis implements Connection {
     }
     this.#silence = new Silence(isPlain && this.#replicated === undefined);
     this.#placement = new KeyPlacement(registryKey, commandTimeout, this.isCluster, (script, keys, args) =>
-      this.runNow(script, keys, args, commandTimeout, true, (reply) => reply),
+      this.runNow({ script, keys, args, timeout: commandTimeout, now: clock.now(), read: (reply) => reply }, true),
     );
   }
 
@@ -185,25 +185,15 @@ export class Redis implements Connection {
     now = clock.now(),
   ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.send(script, keys, args, timeout, read, resolve, reject, now);
+      this.send({ script, keys, args, timeout, read, now }, resolve, reject);
     });
   }
 
   /** Does what `run` does, without a promise: for renewals, of which there may be thousands at a time. */
-  send<T>(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    read: (reply: unknown) => T,
-    resolve: (value: T) => void,
-    reject: (error: unknown) => void,
-    now = clock.now(),
-  ): void {
-    const limit = Math.min(timeout, this.#commandTimeout);
-    const call = new ScriptCommand(script, keys, args, limit, now, this.#deadlines, read, resolve, reject);
+  send<T>(run: Run<T>, resolve: (value: T) => void, reject: (error: unknown) => void): void {
+    const call = new ScriptCommand(run, this.#commandTimeout, this.#deadlines, resolve, reject);
     call.group = this.#group;
-    if (this.#lineTo(keys[0] as string).holdsBack(call, now)) return;
+    if (this.#lineTo(run.keys[0] as string).holdsBack(call, run.now)) return;
     if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
   }
 
@@ -211,20 +201,9 @@ export class Redis implements Connection {
    * Runs a script alone, and issues its command before this function returns. `asText`: EVAL at once, where the round
    * trip after NOSCRIPT would come too late.
    */
-  runNow<T>(
-    script: Script,
-    keys: string[],
-    args: string[],
-    timeout: number,
-    asText: boolean,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    const limit = Math.min(timeout, this.#commandTimeout);
+  runNow<T>(run: Run<T>, asText: boolean): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#issue(
-        new ScriptCommand(script, keys, args, limit, clock.now(), this.#deadlines, read, resolve, reject),
-        asText,
-      );
+      this.#issue(new ScriptCommand(run, this.#commandTimeout, this.#deadlines, resolve, reject), asText);
     });
   }
 

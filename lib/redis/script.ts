@@ -4,6 +4,18 @@ import type { EvalOptions } from './client';
 /** KEYS and ARGV of one run: at least one key, by which a cluster knows the server. */
 export type RunOptions = Readonly<Required<EvalOptions>>;
 
+/** One run of a script, and what reads its reply. */
+export interface Run<T> {
+  readonly script: Script;
+  readonly keys: string[];
+  readonly args: string[];
+  /** ms, from `now` on: when the clock was read last. */
+  readonly timeout: number;
+  readonly now: number;
+  /** Makes the result of a reply, or throws what the run fails with. */
+  readonly read: (reply: unknown) => T;
+}
+
 /** A Lua script, with the digest that EVALSHA identifies it by. */
 export class Script {
   /** What it does, for error messages: `acquire (spring)`. */

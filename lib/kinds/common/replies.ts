@@ -74,9 +74,10 @@ export function renew(
   timeout: number,
   settle: (ownership: Ownership) => void,
 ): void {
-  const sentAt = clock.now();
-  const read = (reply: unknown): Ownership => ownershipIn(script, reply, sentAt, ttl);
-  redis.send(script, [lock], args, timeout, read, settle, (cause) => settle(unknownOwnership(cause, read)));
+  const now = clock.now();
+  const read = (reply: unknown): Ownership => ownershipIn(script, reply, now, ttl);
+  const failed = (cause: unknown): void => settle(unknownOwnership(cause, read));
+  redis.send({ script, keys: [lock], args, timeout, now, read }, settle, failed);
 }
 
 /** `exchange`; where too few replicas have what it granted, its reply still says what became of the hold. */

@@ -139,7 +139,9 @@ export class FairFormat extends SpringFormat {
       return ownershipIn(RENEW_GRANT, reply, sentAt, ttl);
     };
     try {
-      return await this.redis.runNow(RENEW_GRANT, [names.lock], [owner, String(ttl)], limit, asText, read);
+      const args = [owner, String(ttl)];
+      const run = { script: RENEW_GRANT, keys: [names.lock], args, timeout: limit, now: sentAt, read };
+      return await this.redis.runNow(run, asText);
     } catch (cause) {
       return unknownOwnership(cause, read);
     }

@@ -385,7 +385,8 @@ export class FairProtocol implements LockProtocol {
         if (!isServerAnswer(error)) this.#presence?.poll();
         reject(error);
       };
-      format.parts.redis.send(script, format.keysOf(this.#names), args, timeout, read, resolve, failed, sentAt);
+      const run = { script, keys: format.keysOf(this.#names), args, timeout, now: sentAt, read };
+      format.parts.redis.send(run, resolve, failed);
     });
   }
 
