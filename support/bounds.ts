@@ -59,7 +59,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/long-holds:LOOK_AGAIN': 'because it only says how soon a warning follows that waited for an answer',
   'core/loss:SHORT': 'unit/reasons-of-loss',
   'core/open-waits:TOGETHER': 'unit/long-holds',
-  'core/passing:LOOP_TURN': 'unit/bounds',
+  'core/passing:LOOP_ROUND': 'unit/bounds',
   'core/silence-warning:LOOK_EVERY': 'because it only says how soon the end of a silence is noticed',
   'core/unconnected:INTERVAL': 'because it only says how soon within CONNECTS_WITHIN an attempt follows a connection',
   'core/unlock-order:MOST_LOST': MEMORY,

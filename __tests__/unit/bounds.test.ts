@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { LoopTurn } from '../../lib/core/passing';
+import { LoopRound } from '../../lib/core/passing';
 import { wasSuspended } from '../../lib/internal/clock';
 import { BOUNDS, constants } from '../../support/bounds';
 import { FakeClock } from '../support/fake-clock';
@@ -23,9 +23,9 @@ it('Every number that the inner rooms of lib have a name for is in the list of b
   expect(tests.filter((test) => !existsSync(join(__dirname, '..', `${test}.test.ts`)))).toEqual([]);
 });
 
-it('The event loop gets a turn when holds were passed on for 5 ms', () => {
-  const turn = new LoopTurn();
-  expect([0, 4, 5].map((now) => turn.isDue(now))).toEqual([false, false, true]);
+it('The event loop makes a round when holds were passed on for 5 ms', () => {
+  const round = new LoopRound();
+  expect([0, 4, 5].map((now) => round.isDue(now))).toEqual([false, false, true]);
 });
 
 it('A call that waits rejects after 10 s in which Redis says nothing, where no option says otherwise', async () => {

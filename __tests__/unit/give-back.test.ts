@@ -145,7 +145,7 @@ it('A release whose first try was sent before needs no other one, and is uncerta
     outcome: 'stolen',
     isRepeated: true,
   });
-  expect([sent, hold.state]).toEqual([[], 'asked']);
+  expect([sent, hold.state]).toEqual([[], 'requested']);
   hold.attempts.lostTrack = true;
   await giving.within(300, hold, startedAt, Promise.resolve('released'));
   expect(hold.state).toBe('given up');

@@ -249,14 +249,14 @@ export class Call {
   }
 
   /** Meanwhile a lease of this process may end, and its hold go to this caller: by `receive`, or by `exchange`. */
-  async #wakeable<T>(sleep: Promise<T>): Promise<T> {
+  async #wakeable<T>(step: Promise<T>): Promise<T> {
     // One that has no turn is not next.
-    if (this.#turn === BESIDE) return sleep;
-    this.#lock.sleeps(this, true);
+    if (this.#turn === BESIDE) return step;
+    this.#lock.suspended(this, true);
     try {
-      return await sleep;
+      return await step;
     } finally {
-      this.#lock.sleeps(this, false);
+      this.#lock.suspended(this, false);
     }
   }
 

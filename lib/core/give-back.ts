@@ -129,7 +129,7 @@ const { become } = STATES;
 /** Removes what one hold has in Redis, and a few times more while one of its attempts may still be executed. */
 class FollowUp {
   readonly #hold: Hold;
-  readonly #shared: GivingBack;
+  readonly #givingBack: GivingBack;
   /** Callers of `removeNow` that want to know of a removal that begins from now on. */
   #requests: (() => void)[] = [];
   /** Ends the pause that it makes, if it makes one. */
@@ -143,9 +143,9 @@ class FollowUp {
   /** The pauses that are left after removals that were answered. */
   #again: number[] = [];
 
-  constructor(hold: Hold, shared: GivingBack) {
+  constructor(hold: Hold, givingBack: GivingBack) {
     this.#hold = hold;
-    this.#shared = shared;
+    this.#givingBack = givingBack;
     this.#life = hold.protocol.orphanLife(hold);
     this.#backoff = new Backoff(Math.min(GRACE, hold.ttl / 4), LONGEST_PAUSE);
     this.#begin();
@@ -184,7 +184,7 @@ class FollowUp {
 
   async #removeUntilOver(): Promise<void> {
     const hold = this.#hold;
-    const { connection } = this.#shared;
+    const { connection } = this.#givingBack;
     let result: RemovalResult | undefined;
     if (hold.attempts.inDoubt > 0) await this.#pause(GRACE);
     do {
@@ -231,10 +231,10 @@ class FollowUp {
     const over = new Promise<void>((resolve) => (resume = resolve));
     this.endPause = resume;
     // Of a registry that is closed, a pause has no end.
-    if (this.#shared.connection.isClosed) resume();
-    else this.#shared.timer.schedule(resume, clock.now() + ms);
+    if (this.#givingBack.connection.isClosed) resume();
+    else this.#givingBack.timer.schedule(resume, clock.now() + ms);
     await (inDoubt > 0 ? Promise.race([over, settled]) : over);
-    this.#shared.timer.cancel(resume);
+    this.#givingBack.timer.cancel(resume);
     this.endPause = undefined;
     this.#state = become.removing(this.#state);
   }
@@ -246,7 +246,7 @@ class FollowUp {
     try {
       // While it is unanswered, it may be on its way, and a second one would only wait behind it.
       for (const owner of hold.owners) {
-        await answerOf(hold.release(this.#shared.commandTimeout, undefined, owner));
+        await answerOf(hold.release(this.#givingBack.commandTimeout, undefined, owner));
       }
     } catch (error) {
       // A refusal, such as NOPERM or NOAUTH, may end before the key expires.

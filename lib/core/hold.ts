@@ -50,7 +50,7 @@ export interface LeaseOfHold {
 
 /** What a hold needs of the watchdog that renews it and ends it. */
 export interface WatchdogOfHold {
-  /** When all holds were to be asked about: who is about to get one then gets none that was confirmed before. */
+  /** When all holds were to be asked about. A hold that was confirmed before that is not passed on. */
   readonly askedAboutAllAt: number;
   /** Watches over it from now on. A renewal of it may be in flight already. */
   add(hold: Hold, now: number): void;
@@ -69,7 +69,7 @@ export interface WatchdogOfHold {
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
   /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
-  asked: ['held', 'given up'],
+  requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
   held: ['held', 'unlocked', 'lost'],
   /** The hold is released, detached, or confirmed for the next caller. Given up where the answer to that is uncertain. */
@@ -113,7 +113,7 @@ export class Hold implements HoldOfProtocol, Timed {
   /** What became of the attempts to acquire it. */
   readonly attempts: Attempts;
 
-  #state: HoldState = 'asked';
+  #state: HoldState = 'requested';
   /** The lease that relies on it, while it is held. */
   lease: LeaseOfHold | undefined;
   /** The token of its next lease, if it has one left. `undefined`: its leases have none. */
@@ -219,7 +219,7 @@ export class Hold implements HoldOfProtocol, Timed {
   passedOn(lease: LeaseOfHold, now: number): void {
     const { endsAt, ttl, renewedTtl = Number.POSITIVE_INFINITY } = lease;
     const { renewAt } = this;
-    // The watchdog was not told that the lease before ended, and looks at the hold before this one may end.
+    // The watchdog has kept the time of the lease before: that is early enough if it comes before this lease needs it.
     const latest = Math.min(endsAt, now + renewedTtl / 3);
     const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
     const isSameTtl = this.ttl === ttl;
@@ -343,7 +343,7 @@ export class Hold implements HoldOfProtocol, Timed {
     // A renewal for what is left extends nothing, and says whether it is still held. A key that lost its expiry gets one.
     const left = this.isSuspectAt(driftNow) ? 0 : Math.floor(this.keyUntil - now);
     const isRenewed = this.mayRenewAt(now);
-    // A reader with a longer ttl may have left it to others.
+    // The reader that asked for a longer ttl may have left.
     if (isRenewed && this.#hasFullTtl) this.ttl = (this.lease as LeaseOfHold).ttl;
     const ttl = isRenewed ? this.ttl : Math.max(1, left);
     this.unread++;
@@ -392,7 +392,7 @@ export class Hold implements HoldOfProtocol, Timed {
 
   #apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
     if (!this.isHeld) {
-      // It may be about to be passed on: not without asking Redis again.
+      // Else it could be passed on as confirmed.
       if (ownership.state === 'expired' || ownership.state === 'stolen') this.keyUntil = 0;
       return;
     }

@@ -83,7 +83,7 @@ export class RedisLease implements HeldLease {
   endsAt: number;
   readonly isReentry = false;
   endHold: EndOfHold | undefined;
-  /** What is published about its release, where somebody has subscribed. */
+  /** What is published about its release. */
   #releaseTrace: ReleaseMessage | undefined;
   readonly #lock: LockOfLease;
   readonly #hold: Hold;

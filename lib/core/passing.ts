@@ -13,27 +13,27 @@ import type { UnlockOrder } from './unlock-order';
 import type { Wait } from './wait';
 import type { Watchdog } from './watchdog';
 
-/** ms; while the callers of a process pass a hold on, the event loop gets a turn after this time. */
-const LOOP_TURN = 5;
+/** ms; while the callers of a process pass a hold on, the event loop makes a round after this time. */
+const LOOP_ROUND = 5;
 
-/** Since when the callers of a registry have passed holds on in this turn of the event loop. */
-export class LoopTurn {
+/** Since when the callers of a registry have passed holds on in this round of the event loop. */
+export class LoopRound {
   #since: number | undefined;
 
-  /** A hold is passed on now. Returns whether the event loop has to get a turn first. */
+  /** A hold is passed on now. Returns whether the event loop has to make a round first. */
   isDue(now: number): boolean {
     if (this.#since === undefined) {
       this.#since = now;
       void clock.immediate().then(() => (this.#since = undefined));
     }
-    return now - this.#since >= LOOP_TURN;
+    return now - this.#since >= LOOP_ROUND;
   }
 }
 
 /** What the callers of a registry share. */
 export interface PassingServices extends CallServices, LeaseServices {
   readonly watchdog: Watchdog;
-  readonly loopTurn: LoopTurn;
+  readonly loopRound: LoopRound;
   openProtocol(names: LockNames): LockProtocol;
   /** What a lease of this key is in that this registry has adopted, and holds: see `Adoptions`. */
   adopted(key: string): Passing | undefined;
@@ -148,7 +148,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     return this.enter(call, call.wait);
   }
 
-  sleeps(_call: Call, _mayBeWoken: boolean): void {}
+  suspended(_call: Call, _isSuspended: boolean): void {}
 
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease {
     const now = clock.now();
@@ -198,7 +198,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
       return this.#pass(next, ended, timeout, now, hold.sentAt);
     }
-    // What it has sent sees to it, after a release.
+    // Its attempt is in flight, and finds the lock free after a release.
     if (next.isAttempting) return undefined;
     // Half of the time, so that there is some left for a release if this fails.
     const half = timeout / 2;
@@ -230,9 +230,9 @@ export class Passing<Services extends PassingServices = PassingServices>
     return this.next;
   }
 
-  /** The next caller gets a lease of the hold: at once, or after a turn of the event loop where that is due. */
+  /** The next caller gets a lease of the hold: at once, or after a round of the event loop where that is due. */
   #pass(next: Call, ended: RedisLease, timeout: number, now: number, since: number): PassedOn {
-    const isLater = this.services.loopTurn.isDue(now);
+    const isLater = this.services.loopRound.isDue(now);
     return isLater ? this.#passLater(ended, timeout, since) : this.#passNow(next, ended, now);
   }
 
@@ -271,7 +271,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     this.open--;
     if (this.lease === lease) {
       const { hold } = lease;
-      // Else an adopted lease of the key has the lock since, or the next caller after one.
+      // By now it may be the hold of an adopted lease, or of the next caller.
       if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
       this.#turn?.release();
       this.lease = this.#turn = undefined;
@@ -283,7 +283,7 @@ export class Passing<Services extends PassingServices = PassingServices>
   }
 }
 
-/** What was to pass a hold on failed. By an error of the server: the hold is to be released, if that was not done by half. */
+/** A script that was to pass a hold on failed. After an error of the server, which may have stopped it halfway: a release. */
 function releaseAfter(error: unknown, hold: Hold, timeout: number): Promise<Released> {
   hold.attempts.giveBackFailed(error);
   if (!isServerAnswer(error)) throw error;

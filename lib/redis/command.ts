@@ -86,9 +86,9 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   readonly at: number;
   previous: ScriptCommand | undefined;
   next: ScriptCommand | undefined;
-  /** The call is about to go to the client: whether it is executed is unknown until the answer. */
+  /** The run is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
-  /** All calls that are made in order have one object here: see `Connection`. */
+  /** All runs that are made in order have one object here: see `Connection`. */
   group: object | undefined;
 
   readonly #madeAt: number;
@@ -173,60 +173,60 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   }
 }
 
-/** Calls of one script that go to Redis as one command. */
+/** Runs of one script that go to Redis as one command. */
 export class Batch implements Command {
   readonly script: Script;
   readonly options: RunOptions;
-  readonly #calls: ScriptCommand[];
-  /** Called with all calls of the command. */
-  readonly #failed: (calls: readonly ScriptCommand[], error: unknown) => void;
+  readonly #runs: ScriptCommand[];
+  /** Called with all runs of the command. */
+  readonly #failed: (runs: readonly ScriptCommand[], error: unknown) => void;
 
   constructor(
-    calls: ScriptCommand[],
+    runs: ScriptCommand[],
     script: LockScript,
-    failed: (calls: readonly ScriptCommand[], error: unknown) => void,
+    failed: (runs: readonly ScriptCommand[], error: unknown) => void,
   ) {
-    const forMany = calls[0]?.group === undefined ? script.forMany : script.inOrder;
+    const forMany = runs[0]?.group === undefined ? script.forMany : script.inOrder;
     this.script = forMany;
-    this.options = forMany.options(calls.map(({ options }) => options));
-    this.#calls = calls;
+    this.options = forMany.options(runs.map(({ options }) => options));
+    this.#runs = runs;
     this.#failed = failed;
-    for (const call of calls) call.isSent = true;
+    for (const run of runs) run.isSent = true;
   }
 
   get isOver(): boolean {
-    return this.#calls.every(({ isOver }) => isOver);
+    return this.#runs.every(({ isOver }) => isOver);
   }
 
   answer(replies: unknown): void {
-    if (!Array.isArray(replies) || replies.length !== this.#calls.length) {
+    if (!Array.isArray(replies) || replies.length !== this.#runs.length) {
       this.fail(new UnexpectedReplyError(this.script.name, replies));
       return;
     }
-    this.#takeCalls().forEach((call, i) => {
+    this.#takeRuns().forEach((run, i) => {
       const reply: unknown = replies[i];
-      if (isErrorLike(reply)) call.fail(reply);
+      if (isErrorLike(reply)) run.fail(reply);
       else if (Array.isArray(reply) && reply[0] === 'error' && reply.length === 2)
         // Redis 6.2 ends the text that a script gets with a line break.
-        call.fail(new ReplyError(String(reply[1]).trimEnd()));
-      else if (Array.isArray(reply) && reply.length === 0) call.fail(NOT_ASKED);
-      else call.answer(reply);
+        run.fail(new ReplyError(String(reply[1]).trimEnd()));
+      else if (Array.isArray(reply) && reply.length === 0) run.fail(NOT_ASKED);
+      else run.answer(reply);
     });
   }
 
   fail(error: unknown): void {
-    this.#failed(this.#takeCalls(), error);
+    this.#failed(this.#takeRuns(), error);
   }
 
-  /** The calls are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
-  #takeCalls(): ScriptCommand[] {
-    return this.#calls.splice(0);
+  /** The runs are taken out of the array: node-redis refers to what it has sent for longer than it needs it. */
+  #takeRuns(): ScriptCommand[] {
+    return this.#runs.splice(0);
   }
 }
 
 /**
- * The deadlines of all calls in flight, on one timer: a timer for each would cost as much as the rest of a command.
- * Removing a call leaves the timer as it is; it fires once for nothing then. The timer does not keep the process alive:
+ * The deadlines of all runs in flight, on one timer: a timer for each would cost as much as the rest of a command.
+ * Removing a run leaves the timer as it is; it fires once for nothing then. The timer does not keep the process alive:
  * the connection that brings the answer does.
  */
 export class Deadlines extends LinkedList<ScriptCommand> {
@@ -234,20 +234,20 @@ export class Deadlines extends LinkedList<ScriptCommand> {
   readonly #onTick: () => void;
   #isClosed = false;
 
-  /** `onTick` is called when a call has been in flight for `WARNED_AFTER`, or until its deadline; and may be at other times. */
+  /** `onTick` is called when a run has been in flight for `WARNED_AFTER`, or until its deadline; and may be at other times. */
   constructor(onTick: () => void) {
     super();
     this.#onTick = onTick;
   }
 
-  /** There will be few calls: the timer goes with the last one that is in flight. */
+  /** There will be few runs: the timer goes with the last one that is in flight. */
   close(): void {
     this.#isClosed = true;
     this.#rest();
   }
 
-  override remove(call: ScriptCommand): void {
-    super.remove(call);
+  override remove(run: ScriptCommand): void {
+    super.remove(run);
     if (this.#isClosed) this.#rest();
   }
 
@@ -258,12 +258,12 @@ export class Deadlines extends LinkedList<ScriptCommand> {
   #tick(): void {
     const now = clock.now();
     let earliest = Number.POSITIVE_INFINITY;
-    for (const call of this) {
-      if (call.at > now) {
-        earliest = Math.min(earliest, call.wakeAt(now));
+    for (const run of this) {
+      if (run.at > now) {
+        earliest = Math.min(earliest, run.wakeAt(now));
       } else {
-        this.remove(call);
-        call.missed();
+        this.remove(run);
+        run.missed();
       }
     }
     this.timer.by(earliest, now);

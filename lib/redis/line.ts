@@ -10,10 +10,10 @@ const MOST = 200;
 /** ms after which what is over is dropped. */
 const TICK = 1_000;
 
-/** ms; the longest pause between two probes. A probe is one call of those held back: the client may have a new connection. */
+/** ms; the longest pause between two probes. A probe is one run of those held back: the client may have a new connection. */
 const LONGEST_PAUSE = 5_000;
 
-/** A call that may be held back. */
+/** A run that may be held back. */
 interface HeldBack {
   /** Nobody waits for its answer any more. */
   readonly isOver: boolean;
@@ -21,13 +21,13 @@ interface HeldBack {
 
 /**
  * What goes to one server. A client keeps whatever it was given while its server is away, for as long as that takes,
- * though the callers gave up long ago. So when it keeps many, and the server is silent, further calls are held back
+ * though the callers gave up long ago. So when it keeps many, and the server is silent, further runs are held back
  * here. Those whose time is over are dropped: they leave nothing behind, neither here nor in Redis. The others go out as
  * soon as anything is heard of the server.
  */
-export class Line<Call extends HeldBack> {
+export class Line<Run extends HeldBack> {
   readonly #silence: Silence;
-  readonly #send: (calls: readonly Call[]) => void;
+  readonly #send: (runs: readonly Run[]) => void;
   /** Keys in the commands that the client keeps. */
   #unanswered = 0;
   /** When the first command was sent, of those since the last answer. */
@@ -36,13 +36,13 @@ export class Line<Call extends HeldBack> {
   #lostSince: number | undefined;
   /** Why the client gave up the last command, without an answer of the server. */
   rejection: unknown;
-  #held: Call[] = [];
+  #held: Run[] = [];
   #probeAt = 0;
   /** ms until the next probe after that. */
   #pause = TICK;
   readonly #timer = new WakeTimer(() => this.#tick(), false);
 
-  constructor(silence: Silence, send: (calls: readonly Call[]) => void) {
+  constructor(silence: Silence, send: (runs: readonly Run[]) => void) {
     this.#silence = silence;
     this.#send = send;
   }
@@ -52,11 +52,11 @@ export class Line<Call extends HeldBack> {
     return this.#lostSince ?? this.#askedAt;
   }
 
-  /** Whether the call is held back, to be sent later; not any more when its time is over. */
-  holdsBack(call: Call, now: number): boolean {
+  /** Whether the run is held back, to be sent later; not any more when its time is over. */
+  holdsBack(run: Run, now: number): boolean {
     if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= MAYBE_REPLACED_AFTER)
       return false;
-    this.#held.push(call);
+    this.#held.push(run);
     this.#timer.by(Math.min(this.#probeAt, now + TICK), now);
     return true;
   }

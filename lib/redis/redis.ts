@@ -14,7 +14,7 @@ import { LockScript, type Run, type Script } from './script';
 import { Silence } from './silence';
 import { MAYBE_REPLACED_AFTER, WARNED_AFTER } from './silence-times';
 
-/** At most this many calls go into one command: it occupies the server for a fraction of a millisecond. */
+/** At most this many runs go into one command: it occupies the server for a fraction of a millisecond. */
 const LARGEST = 100;
 
 /** The digest of no script. */
@@ -31,8 +31,8 @@ const SPLIT = ['crossSlot', 'tryAgain', 'moved', 'ask'] as const;
  * written to the socket, and its default timeout for the others costs several times the throughput. So its timeout is
  * switched off, and every command settles here.
  *
- * Calls of one script that are made at the same time, about several locks, go to Redis as one command: a command costs
- * client and server more than the work in it. "At the same time" is before the client writes to its socket, so no call
+ * Runs of one script that are made at the same time, about several locks, go to Redis as one command: a command costs
+ * client and server more than the work in it. "At the same time" is before the client writes to its socket, so no run
  * waits for another. Only those that acquire wait once, for the first answer to where the keys are.
  */
 export class Redis implements Connection {
@@ -54,9 +54,9 @@ export class Redis implements Connection {
   readonly #mayAcquireTogether: boolean;
   /** Runs scripts that acquire, with `minReplicas`. */
   readonly #replicated: ReplicatedScripts | undefined;
-  /** Calls that are made now. */
+  /** Runs that are made now. */
   #together: ScriptCommand[] = [];
-  /** What groups the calls that `inOrder` makes now. */
+  /** What groups the runs that `inOrder` makes now. */
   #group: object | undefined;
 
   /**
@@ -172,7 +172,7 @@ export class Redis implements Connection {
   }
 
   /**
-   * Runs a script, together with other calls of it that are made now. Resolves to what `read` makes of the reply.
+   * Runs a script, together with other runs of it that are made now. Resolves to what `read` makes of the reply.
    * Rejects with what `read` throws, or with `CommandTimeoutError` after `timeout` ms, at most the `commandTimeout`;
    * the outcome is unknown then. `now`: for a caller that has read the clock just now.
    */
@@ -191,10 +191,10 @@ export class Redis implements Connection {
 
   /** Does what `run` does, without a promise: for renewals, of which there may be thousands at a time. */
   send<T>(run: Run<T>, resolve: (value: T) => void, reject: (error: unknown) => void): void {
-    const call = new ScriptCommand(run, this.#commandTimeout, this.#deadlines, resolve, reject);
-    call.group = this.#group;
-    if (this.#lineTo(run.keys[0] as string).holdsBack(call, run.now)) return;
-    if (this.#together.push(call) === 1) void SOON.then(this.#sendTogether);
+    const command = new ScriptCommand(run, this.#commandTimeout, this.#deadlines, resolve, reject);
+    command.group = this.#group;
+    if (this.#lineTo(run.keys[0] as string).holdsBack(command, run.now)) return;
+    if (this.#together.push(command) === 1) void SOON.then(this.#sendTogether);
   }
 
   /**
@@ -224,8 +224,8 @@ export class Redis implements Connection {
     const address = this.isCluster ? addressOf(masterOf(this.client, hashSlot(key))) : '';
     let line = this.#lines.get(address);
     if (line === undefined) {
-      line = new Line<ScriptCommand>(this.#silence, (calls) => {
-        for (const call of calls) this.#together.push(call);
+      line = new Line<ScriptCommand>(this.#silence, (runs) => {
+        for (const run of runs) this.#together.push(run);
         this.#sendTogether();
       });
       this.#lines.set(address, line);
@@ -234,46 +234,46 @@ export class Redis implements Connection {
   }
 
   readonly #sendTogether = (): void => {
-    const calls = this.#together;
-    // Mostly there is one. A new array for each would be as large as the call.
-    if (calls.length <= 1) {
-      const call = calls.pop();
-      if (call !== undefined) this.#issue(call);
+    const runs = this.#together;
+    // Mostly there is one. A new array for each would be as large as the run.
+    if (runs.length <= 1) {
+      const run = runs.pop();
+      if (run !== undefined) this.#issue(run);
       return;
     }
     this.#together = [];
-    const answer = this.#placement.made(calls.length);
+    const answer = this.#placement.made(runs.length);
     if (answer === undefined || !this.#mayAcquireTogether) {
-      this.#sendAll(calls);
+      this.#sendAll(runs);
       return;
     }
-    this.#sendAll(calls.filter(({ script }) => !script.mayAcquire));
+    this.#sendAll(runs.filter(({ script }) => !script.mayAcquire));
     // Nobody waits any more for some of them: what they acquire would be nobody's.
-    void answer.then(() => this.#sendAll(calls.filter(({ script, isOver }) => script.mayAcquire && !isOver)));
+    void answer.then(() => this.#sendAll(runs.filter(({ script, isOver }) => script.mayAcquire && !isOver)));
   };
 
-  #sendAll(calls: readonly ScriptCommand[]): void {
-    for (const group of this.#groups(calls)) {
+  #sendAll(runs: readonly ScriptCommand[]): void {
+    for (const group of this.#groups(runs)) {
       const first = group[0] as ScriptCommand;
       this.#issue(group.length === 1 ? first : new Batch(group, first.script as LockScript, this.#batchFailed));
     }
   }
 
-  /** Calls of one script that fit together, in the order in which the first call of each group was made. */
-  #groups(calls: readonly ScriptCommand[]): ScriptCommand[][] {
+  /** Runs of one script that fit together, in the order in which the first run of each group was made. */
+  #groups(runs: readonly ScriptCommand[]): ScriptCommand[][] {
     const groups: ScriptCommand[][] = [];
     // What goes alone is under `undefined`, where nobody looks.
     const bySlot = new Map<string | undefined, ScriptCommand[][]>();
-    for (const call of calls) {
-      const mayGoTogether = call.script instanceof LockScript && (this.#mayAcquireTogether || !call.script.mayAcquire);
-      const slot = mayGoTogether ? this.#placement.groupOf(call.options.keys[0] as string) : undefined;
+    for (const run of runs) {
+      const mayGoTogether = run.script instanceof LockScript && (this.#mayAcquireTogether || !run.script.mayAcquire);
+      const slot = mayGoTogether ? this.#placement.groupOf(run.options.keys[0] as string) : undefined;
       const open = (slot === undefined ? undefined : bySlot.get(slot)) ?? [];
-      const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as ScriptCommand, call));
+      const like = open.findLast((group) => group.length < LARGEST && areLike(group[0] as ScriptCommand, run));
       if (like !== undefined) {
-        like.push(call);
+        like.push(run);
         continue;
       }
-      const started = [call];
+      const started = [run];
       groups.push(started);
       open.push(started);
       bySlot.set(slot, open);
@@ -291,13 +291,13 @@ export class Redis implements Connection {
     }
   }
 
-  readonly #batchFailed = (calls: readonly ScriptCommand[], error: unknown): void => {
+  readonly #batchFailed = (runs: readonly ScriptCommand[], error: unknown): void => {
     if (says(error, 'crossSlot')) this.#placement.crossSlot();
     // The server may refuse all of them because of one.
     const tryAlone = says(error, ...SPLIT) || (isServerAnswer(error) && isFinal(error));
-    for (const call of calls) {
-      if (tryAlone && !call.isOver) this.#issue(call);
-      else call.fail(error);
+    for (const run of runs) {
+      if (tryAlone && !run.isOver) this.#issue(run);
+      else run.fail(error);
     }
   };
 }

@@ -21,7 +21,7 @@ import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
-import { LoopTurn } from '../core/passing';
+import { LoopRound } from '../core/passing';
 import { assertTravels, passportIn } from '../core/passport';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
@@ -94,7 +94,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       watchdog,
       heldScripts: backend.heldScripts,
       givingBack: new GivingBack(connection, settings.commandTimeout),
-      loopTurn: new LoopTurn(),
+      loopRound: new LoopRound(),
       unconnected: new Unconnected(connection),
       waits,
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),

@@ -27,7 +27,7 @@ export type Sharing = TimeSlice | YieldToListeners;
 /** How long a free lock is left to processes that poll: this many of their intervals. */
 const PAUSE_FOR_POLLERS = 1.1;
 
-/** ms; a timer may end this much early: Node counts it in whole ms, from the start of a turn of the event loop. */
+/** ms; a timer may end this much early: Node counts it in whole ms, from the start of a round of the event loop. */
 const TIMER_EARLY = 2;
 
 /**

@@ -20,8 +20,8 @@ import { Permits } from './permits';
 /** Callers that may have a lease each. The turn of a caller ends with its grant: the next one queues in Redis then. */
 class SharedPassing extends Passing<LockServices> {
   readonly #leases = new Set<RedisLease>();
-  /** The caller that has the turn, while it sleeps. */
-  #sleeper: Call | undefined;
+  /** The caller that has the turn, while it is suspended. */
+  #first: Call | undefined;
 
   override get isShared(): boolean {
     return true;
@@ -47,18 +47,18 @@ class SharedPassing extends Passing<LockServices> {
     turn.release();
   }
 
-  override sleeps(call: Call, mayBeWoken: boolean): void {
-    if (mayBeWoken) this.#sleeper = call;
-    else if (this.#sleeper === call) this.#sleeper = undefined;
+  override suspended(call: Call, isSuspended: boolean): void {
+    if (isSuspended) this.#first = call;
+    else if (this.#first === call) this.#first = undefined;
   }
 
   override get isWaiterRefused(): boolean {
-    return this.#sleeper?.wasRefused === true;
+    return this.#first?.wasRefused === true;
   }
 
   /** The caller that waits in Redis: those behind it came later. None before the `minHold` of the lease ends. */
   protected override nextAfter(ended: RedisLease): Call | undefined {
-    return this.#sleeper?.mayBeWoken && ended.hold.keep === undefined ? this.#sleeper : undefined;
+    return this.#first?.mayBeWoken && ended.hold.keep === undefined ? this.#first : undefined;
   }
 
   protected override give(next: Call, lease?: RedisLease): void {
@@ -148,7 +148,7 @@ class Readers extends SharedPassing {
   override entryFor(call: Call, protocol: LockProtocol): Entry | undefined {
     const hold = this.#hold;
     const now = clock.now();
-    if (hold?.isHeld && !this.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopTurn.isDue(now)) {
+    if (hold?.isHeld && !this.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopRound.isDue(now)) {
       if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, now);
     }
     return super.entryFor(call, protocol);
