@@ -1,7 +1,7 @@
 import { noteContention } from '../api/diagnostics';
 import { cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
 import { clock } from '../internal/clock';
-import { States } from '../internal/states';
+import { assertAtEntry, States } from '../internal/states';
 import { Backoff } from '../internal/timers';
 import {
   answered,
@@ -140,12 +140,12 @@ export class Call {
   // Its states
 
   #asking(claim: Claim): void {
-    if (claim.question.reply === undefined) throw new Error('A call that asks has an attempt in flight');
+    assertAtEntry(claim.question.reply !== undefined, 'A call that asks has an attempt in flight');
     this.#state = { name: become.asking(this.#state.name), claim };
   }
 
   #asleep(claim: Claim | undefined): void {
-    if (claim?.question.reply !== undefined) throw new Error('A call that sleeps has no attempt in flight');
+    assertAtEntry(claim?.question.reply === undefined, 'A call that sleeps has no attempt in flight');
     this.#state = { name: become.asleep(this.#state.name), claim };
   }
 

@@ -33,3 +33,8 @@ export class States<S extends string> {
     };
   }
 }
+
+/** What has to hold when a state begins. `what` says it: where it does not hold, the library has a mistake. */
+export function assertAtEntry(holds: boolean, what: string): void {
+  if (!holds) throw new Error(what);
+}
