@@ -17,7 +17,7 @@ const run = promisify(execFile);
  * its pages (25 kB); of the bundle, the comments and blanks of the Lua scripts (13 kB).
  */
 const PACKAGE = { unit: 'kB', goal: 250, limit: 300 };
-const UNPACKED = { unit: 'kB', goal: 900, limit: 1_060 };
+const UNPACKED = { unit: 'kB', goal: 900, limit: 1_090 };
 const BUNDLE = { unit: 'kB', goal: 215, limit: 230 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 
