@@ -169,10 +169,7 @@ export class Hold implements HoldOfProtocol, Timed {
     return this.waits && this.protocol.hasQueue === true;
   }
 
-  /**
-   * For its next attempt, while nothing of it is in Redis: an owner value says when the attempt was made. The ticket of a
-   * position stays.
-   */
+  /** For its next attempt, while nothing of it is in Redis. The ticket of a position in a queue stays. */
   renameTo(owner: string): void {
     this.owner = owner;
     if (!this.isEnqueued) this.ticket = owner;
@@ -304,10 +301,7 @@ export class Hold implements HoldOfProtocol, Timed {
     this.#watchdog?.askAbout(this);
   }
 
-  /**
-   * A message says that the lock was released. It may be about this process' own release of a hold before: so Redis is
-   * asked when its last confirmation is not fresh any more.
-   */
+  /** A message says that the lock was released, perhaps by this process before: asks Redis when the hold is not fresh any more. */
   confirmSoon(): void {
     this.#watchdog?.askAbout(this, this.sentAt + FRESH);
   }
@@ -319,10 +313,7 @@ export class Hold implements HoldOfProtocol, Timed {
 
   // Renewals
 
-  /**
-   * Whether a renewal at this time may extend it. A first one is needed in any case: without it the hold ends with the
-   * claim window.
-   */
+  /** Whether a renewal at this time may extend it. Without a first one the hold ends with the claim window. */
   mayRenewAt(time: number): boolean {
     if (!this.#hasFullTtl) return true;
     if (this.lease === undefined) return false;
