@@ -88,6 +88,8 @@ export class FakeSubscriber {
     waiting: 0,
     join: () => void this.proof.waiting++,
     leave: () => void this.proof.waiting--,
+    doubts: 0,
+    doubt: () => void this.proof.doubts++,
   };
   /** What was asked for: sharded channels, and plain ones where there are none. */
   readonly kinds: string[] = [];

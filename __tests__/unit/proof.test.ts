@@ -73,6 +73,22 @@ it('Waits that follow each other within 250 ms count as one', async () => {
   expect(subscriptions).toHaveLength(1);
 });
 
+it('A connection that is doubted proves itself in the next wait, and not three seconds after the last time', async () => {
+  const { proof, open, answer, deliver, subscriptions } = start();
+  await open();
+  deliver();
+  await answer();
+  const proofs = async () => {
+    proof.leave();
+    proof.join();
+    await time.advance(1);
+    return subscriptions.length;
+  };
+  expect(await proofs()).toBe(1);
+  proof.doubt();
+  expect(await proofs()).toBe(2);
+});
+
 it.each([
   ['the message first', ['deliver', 'answer']],
   ['the answer first', ['answer', 'deliver']],

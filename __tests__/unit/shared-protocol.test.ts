@@ -285,6 +285,33 @@ it('A message for the ticket of the caller before lets nobody in', async () => {
   expect(await waiting).toEqual({ granted: false });
 });
 
+it.each([
+  ['no message says it', [], '0'],
+  ['a message says it a moment later', ['write:me:1'], '100'],
+])(
+  'A process that had its turn, and heard nothing of it, is let in by nobody until a message comes: %s',
+  async (_, messages, letInFor) => {
+    const protocol = protocolOf('write');
+    const hold = holdOf(protocol);
+    await waitFor(protocol, hold);
+    await enter(protocol, [0, 0, 1], hold);
+    for (const text of messages) message(text);
+    await ask(protocol, holdOf(protocol, 'me:2'), refusal());
+    expect([sent().at(-1)?.args[11], fake.subscriber.proof.doubts]).toEqual([letInFor, 1]);
+  },
+);
+
+it('A process that gets a lock which others have left free still counts on messages', async () => {
+  const protocol = protocolOf('write');
+  const waiting = holdOf(protocol);
+  await waitFor(protocol, waiting);
+  message('write:me:1');
+  await enter(protocol, [0, 0, 1], waiting);
+  await enter(protocol, [0, 0, 1], holdOf(protocol, 'me:2'));
+  await ask(protocol, holdOf(protocol, 'me:3'), refusal());
+  expect(sent().at(-1)?.args[11]).toBe('100');
+});
+
 it('A caller that waits for a permit asks at once when there are more', async () => {
   const protocol = protocolOf('semaphore');
   protocol.permits = new Permits();

@@ -81,6 +81,11 @@ export class Proof {
     if (this.#waiting.end(clock.now()) && this.#state === 'idle') this.#rest();
   }
 
+  /** Something was not heard that is to be expected: the next caller that waits for long has it proved at once. */
+  doubt(): void {
+    this.#provedAt = Number.NEGATIVE_INFINITY;
+  }
+
   /** Leaves no timer behind. */
   close(): void {
     this.#state = 'idle';

@@ -118,7 +118,14 @@ export class Waiting {
 
   /** No message arrives, as far as is known. */
   get isDeaf(): boolean {
-    return this.#last?.isDeaf === true || this.#proof?.isDeaf === true;
+    const missed = this.#last?.hints === this.hints && this.#last.isDeaf;
+    return missed || this.#proof?.isDeaf === true;
+  }
+
+  /** A waiter had its turn, and no message has said it: so none arrives, as far as is known until the next one. */
+  missedItsTurn(): void {
+    this.#last = { holder: undefined, hints: this.hints, isDeaf: true };
+    this.#proof?.doubt();
   }
 
   /**
@@ -131,6 +138,7 @@ export class Waiting {
     const last = this.#last?.hints === hints ? this.#last : undefined;
     const isOther = last?.holder !== undefined && holder !== undefined && holder !== last.holder;
     const isDeaf = last?.isDeaf || isOther;
+    if (isOther) this.#proof?.doubt();
     this.#last = { holder, hints, isDeaf };
     return isDeaf;
   }

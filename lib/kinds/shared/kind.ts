@@ -72,6 +72,8 @@ class SharedProtocol implements LockProtocol {
   #arrival = '';
   /** When the lease ends that its last attempt asked for, by the server's clock; '': that is not answered. */
   #leaseEnd = '';
+  /** The messages before its last attempt, which was refused; `undefined`: it was not subscribed. */
+  #heardBefore: number | undefined;
   /** The ticket that has the lock, by a message. `aloneAt`: as below. */
   #letIn: { readonly ticket: string; readonly leaseEnd: string; readonly aloneAt: number | undefined } | undefined;
   /** How often a message has said that a writer waits. */
@@ -206,13 +208,14 @@ class SharedProtocol implements LockProtocol {
     // The script enters it under this attempt's owner value, in place of that of an earlier one.
     const { owner: ticket, ticket: earlier, since, ttl, waits, sentAt, drift, leastLife } = hold;
     const { permits } = this;
+    const isKnown = (this.#ticket === ticket || this.#ticket === earlier) && since === this.#since;
     if (waits) {
-      const isKnown = (this.#ticket === ticket || this.#ticket === earlier) && since === this.#since;
       if (!isKnown) this.#arrival = '';
       this.#ticket = ticket;
       this.#since = since;
       this.#leaseEnd = '';
     }
+    const heardBefore = waits && isKnown && ending === '' ? this.#heardBefore : undefined;
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const wanted = this.#wanted;
     const number = numberOf(permits, hold);
@@ -231,6 +234,7 @@ class SharedProtocol implements LockProtocol {
       if (pttl === undefined) {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
         permits?.told(givenAt, token);
+        if (heardBefore !== undefined && heardBefore === this.#waiting?.hints) this.#waiting.missedItsTurn();
         this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
@@ -239,6 +243,7 @@ class SharedProtocol implements LockProtocol {
       if (waits && ticket === this.#ticket && since === this.#since) {
         this.#arrival = textIn(ENTER, reply, arrival);
         this.#leaseEnd = textIn(ENTER, reply, leaseEnd);
+        this.#heardBefore = hintsBefore;
       }
       const remaining = remainingIn(ENTER, reply, pttl);
       return {
