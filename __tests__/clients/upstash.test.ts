@@ -4,9 +4,9 @@ import { createClient } from 'redis';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
 import { fromUpstash } from '../../lib/clients/upstash';
 import { LOCK_TYPES } from '../../lib/kinds';
+import { startUpstashServer, type UpstashServer, upstashOptions } from '../../support/upstash-server';
 import { connected } from '../support/connected';
 import { describeReal, realRedis, uniqueKey } from '../support/redis';
-import { startUpstashServer, type UpstashServer, upstashOptions } from '../support/upstash-server';
 
 const connect = () => connected(createClient({ ...realRedis, RESP: 2 }));
 

@@ -1,164 +1,37 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { build } from 'esbuild';
 import { startWorkerd, type Workerd } from '../../support/workerd/start';
+import { allOverTcp, bundleWorker, HTTP_WORKER, OVER_HTTP, tcpWorker } from '../../support/workerd/workers';
 import { ProgramFolder } from '../package/readme/program-folder';
 import { ifBuilt } from '../support/built-package';
 import { describePrivate } from '../support/private-redis';
-
-/** A worker of Cloudflare: two registries in one request, as two workers would have them. */
-const WORKER = `
-import { Redis } from '@upstash/redis/cloudflare';
-import { RedisLockRegistry } from 'redis-lock-registry';
-import { fromUpstash } from 'redis-lock-registry/upstash';
-
-async function uses(env, options) {
-  const redis = Redis.fromEnv(env);
-  const registries = [1, 2].map(() => new RedisLockRegistry(fromUpstash(redis), { registryKey: 'edge', ...options }));
-  const [one, other] = registries;
-  const lease = await one.obtain('key').lock();
-  const refused = await other.obtain('key').tryLock();
-  await new Promise((resolve) => setTimeout(resolve, 2 * options.expireAfter));
-  const { remaining, fencingToken, signal } = lease;
-  const waiting = other.run('key', () => 'passed on');
-  await lease.unlock();
-  const found = {
-    refused,
-    isRenewed: remaining > 0 && !signal.aborted,
-    hasToken: fencingToken > 0,
-    waited: await waiting,
-    nested: await one.run('key', () => one.run('key', () => 'entered again')),
-    semaphore: await one.semaphore('permits', { permits: 2 }).run(() => 'a permit'),
-    led: await one.lead('leader', () => 'led'),
-    once: await other.once('once', () => 'ran', { keepFor: 1_000 }),
-    refusal: await new Promise((resolve) => {
-      try {
-        new RedisLockRegistry(fromUpstash(redis), { registryKey: 'edge', lockType: 'fair' });
-      } catch (error) {
-        resolve(error.name);
-      }
-    }),
-  };
-  for (const registry of registries) await registry.close();
-  return found;
-}
-
-export default {
-  async fetch(_request, env) {
-    const options = { fencing: true, expireAfter: 900, idleBetweenTries: 50 };
-    return uses(env, options).then(
-      (found) => Response.json(found),
-      (error) => Response.json({ failed: error.stack }, { status: 500 }),
-    );
-  },
-};
-`;
-
-/** The same over TCP: each request makes a client, and a registry for it. */
-const TCP_WORKER = `
-import { Redis } from 'ioredis6';
-import { createClient } from 'redis';
-import { RedisLockRegistry } from 'redis-lock-registry';
-import { fromIoredis } from 'redis-lock-registry/ioredis';
-
-const open = {
-  redis: async (host, port) => {
-    const client = await createClient({ socket: { host, port } }).on('error', () => undefined).connect();
-    return [client, () => client.destroy()];
-  },
-  ioredis: async (host, port) => {
-    const redis = new Redis({ host, port });
-    return [fromIoredis(redis), () => redis.disconnect()];
-  },
-};
-
-async function uses(client, lockType) {
-  const options = { registryKey: 'tcp-' + lockType, lockType, expireAfter: 900, idleBetweenTries: 50 };
-  const [one, other] = [1, 2].map(() => new RedisLockRegistry(client, options));
-  const lease = await one.obtain('key').lock();
-  const refused = await other.obtain('key').tryLock();
-  await new Promise((resolve) => setTimeout(resolve, 2 * options.expireAfter));
-  const isRenewed = lease.remaining > 0 && !lease.signal.aborted;
-  const waiting = other.run('key', () => 'passed on');
-  await lease.unlock();
-  const found = { refused, isRenewed, waited: await waiting };
-  for (const registry of [one, other]) await registry.close();
-  return found;
-}
-
-async function found({ HOST, PORT }) {
-  const all = {};
-  for (const [name, connect] of Object.entries(open)) {
-    const [client, end] = await connect(HOST, Number(PORT));
-    const each = async (lockType) => Object.assign(all, { [name + ' ' + lockType]: await uses(client, lockType) });
-    await Promise.all(['spin', 'pub-sub', 'fair'].map(each));
-    end();
-  }
-  return all;
-}
-
-export default {
-  async fetch(_request, env) {
-    return found(env).then(
-      (all) => Response.json(all),
-      (error) => Response.json({ failed: error.stack }, { status: 500 }),
-    );
-  },
-};
-`;
 
 ifBuilt(describePrivate)('In workerd with nodejs_compat', () => {
   const programs = ProgramFolder.install('workerd');
   let workerd: Workerd;
   let overTcp: Workerd;
 
-  async function start(contents: string, env: Readonly<Record<string, string>>): Promise<Workerd> {
-    const { outputFiles } = await build({
-      stdin: { contents, resolveDir: programs.folder.path },
-      bundle: true,
-      write: false,
-      format: 'esm',
-      platform: 'node',
-      target: 'es2022',
-      conditions: ['workerd', 'worker'],
-      external: ['node:*'],
-      // What wrangler does about the modules of Node that CommonJS requires.
-      banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" },
-    });
-    return startWorkerd(outputFiles[0]?.text ?? '', env);
-  }
+  const start = async (contents: string, env: Readonly<Record<string, string>>): Promise<Workerd> =>
+    startWorkerd(await bundleWorker(contents, programs.folder.path), env);
 
   beforeAll(async () => {
     const { UPSTASH_REDIS_REST_URL = '', UPSTASH_REDIS_REST_TOKEN = '' } = programs.env;
-    workerd = await start(WORKER, { UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN });
+    workerd = await start(HTTP_WORKER, { UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN });
     const { host, port } = programs.folder.redis;
-    overTcp = await start(TCP_WORKER, { HOST: host, PORT: String(port) });
+    overTcp = await start(tcpWorker('ioredis6'), { HOST: host, PORT: String(port) });
   }, 300_000);
 
   afterAll(() => Promise.all([workerd?.stop(), overTcp?.stop()]));
 
   it('In workerd, locks over TCP exclude each other, are renewed, and wait, with the clients redis and ioredis', async () => {
-    const each = { refused: null, isRenewed: true, waited: 'passed on' };
-    const names = ['redis', 'ioredis'].flatMap((name) => ['spin', 'pub-sub', 'fair'].map((type) => `${name} ${type}`));
-    const expected = Object.fromEntries(names.map((name) => [name, each]));
     for (let request = 0; request < 2; request++) {
-      expect(await (await fetch(overTcp.url)).json()).toEqual(expected);
+      expect(await (await fetch(overTcp.url)).json()).toEqual(allOverTcp());
     }
   }, 60_000);
 
   it('In workerd, locks over HTTP exclude each other, are renewed, wait, and are entered again; in each request anew', async () => {
     for (let request = 0; request < 2; request++) {
       const response = await fetch(workerd.url);
-      expect(await response.json()).toEqual({
-        refused: null,
-        isRenewed: true,
-        hasToken: true,
-        waited: 'passed on',
-        nested: 'entered again',
-        semaphore: 'a permit',
-        led: 'led',
-        once: 'ran',
-        refusal: 'TypeError',
-      });
+      expect(await response.json()).toEqual(OVER_HTTP);
     }
   });
 });

@@ -4,7 +4,7 @@ import { fromUpstash } from '../../lib/clients/upstash';
 import { type ClientKind, onServer } from './client-kinds';
 import { connected } from './connected';
 import { realRedis } from './redis';
-import { startUpstashServer, upstashOptions } from './upstash-server';
+import { startUpstashServer, upstashOptions } from '../../support/upstash-server';
 
 /** The real client, and its REST API over the Redis of this run. */
 export const upstashClient: ClientKind = {

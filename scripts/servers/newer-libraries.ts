@@ -1,68 +1,14 @@
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { unpackDebian, withLibrariesOf } from './debian';
 
 /** The release of Debian that they are taken from, and what the servers are linked with. */
 const RELEASE = 'trixie';
 const PACKAGES = ['libc6', 'libstdc++6', 'libgcc-s1', 'libssl3t64', 'libzstd1', 'zlib1g', 'libatomic1'];
 
-const SOURCES = '/etc/apt/sources.list';
-const MIRROR = /https?:\/\/\S+\/debian\/?(?=\s)/;
-
-const run = promisify(execFile);
-
 /**
  * For a binary that wants a newer C library than this Debian has: the words before it that run it with those of a later
- * release, unpacked into `folder` once. Nothing is installed. Throws where that cannot be had.
+ * release, in `folder`. Throws where that cannot be had.
  */
 export async function withNewerLibraries(folder: string): Promise<string[]> {
-  if (!existsSync(join(folder, 'usr/lib'))) await unpack(folder);
-  const loader = join(folder, 'usr/lib64/ld-linux-x86-64.so.2');
-  return [
-    loader,
-    '--library-path',
-    ['usr/lib/x86_64-linux-gnu', 'lib/x86_64-linux-gnu'].map((one) => join(folder, one)).join(':'),
-  ];
-}
-
-async function unpack(folder: string): Promise<void> {
-  const made = `${folder}.${process.pid}`;
-  try {
-    await mkdir(join(made, 'lists/partial'), { recursive: true });
-    const sources = join(made, 'sources.list');
-    await writeFile(sources, `deb [trusted=yes] ${await mirror()} ${RELEASE} main\n`);
-    const options = {
-      'Dir::Etc::sourcelist': sources,
-      'Dir::Etc::sourceparts': '/dev/null',
-      'Dir::State::Lists': join(made, 'lists'),
-      'Dir::State::status': '/dev/null',
-      'Dir::Cache': made,
-      'APT::Sandbox::User': 'root',
-    };
-    const apt = (...words: string[]) =>
-      run('apt-get', ['-qq', ...Object.entries(options).map(([name, value]) => `-o${name}=${value}`), ...words], {
-        cwd: made,
-      });
-    await apt('update');
-    await apt('download', ...PACKAGES);
-    const root = join(made, 'root');
-    for (const file of await readdir(made))
-      if (file.endsWith('.deb')) await run('dpkg', ['-x', join(made, file), root]);
-    await rm(folder, { recursive: true, force: true });
-    await rename(root, folder);
-  } finally {
-    await rm(made, { recursive: true, force: true });
-  }
-}
-
-/** The mirror that this machine takes its own packages from. */
-async function mirror(): Promise<string> {
-  const parts = await readdir(`${SOURCES}.d`).catch(() => []);
-  const files = [SOURCES, ...parts.map((name) => join(`${SOURCES}.d`, name))];
-  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')));
-  const [found] = MIRROR.exec(`${texts.join('\n')}\n`) ?? [];
-  if (found === undefined) throw new Error('this machine names no mirror of Debian');
-  return found;
+  await unpackDebian(RELEASE, PACKAGES, folder);
+  return withLibrariesOf(folder);
 }

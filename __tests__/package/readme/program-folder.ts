@@ -11,7 +11,7 @@ import { BUILT_PACKAGE } from '../../support/built-package';
 import { connected } from '../../support/connected';
 import { connectTo } from '../../support/private-redis';
 import type { TestClient } from '../../support/redis';
-import { startUpstashServer, upstashOptions } from '../../support/upstash-server';
+import { startUpstashServer, upstashOptions } from '../../../support/upstash-server';
 import { ROOT } from './pages';
 import { type Program, withRedis } from './programs';
 

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { freePort } from '../../../support/free-port';
+import { type Cell, check, type Report } from '../cell';
+import { installUser, ROOT } from '../folder';
+import { runProgram } from '../program';
+import { nodeBinary } from '../runtimes';
+import { ownServer, Server } from '../server';
+import { CLIENTS, NODES } from '../versions';
+
+const EXAMPLES = join(ROOT, 'docs/examples');
+
+interface Framework {
+  readonly name: string;
+  readonly title: string;
+  /** The application of docs/examples. */
+  readonly example: string;
+  readonly packages: Readonly<Record<string, string>>;
+  /** What its test needs before it, after `npm test` of its package.json. */
+  readonly test: readonly (readonly string[])[];
+  /** Makes another application of it. */
+  change?(folder: string): Promise<void>;
+}
+
+const NODE_TEST = ['--test', '--test-force-exit'];
+const TSC = ['node_modules/typescript/bin/tsc'];
+const nest = (version: string, testing: string) => ({
+  '@nestjs/common': version,
+  '@nestjs/core': version,
+  '@nestjs/platform-express': version,
+  '@nestjs/testing': testing,
+  '@types/node': '20.19.43',
+  'reflect-metadata': '0.2.2',
+  rxjs: '7.8.2',
+  typescript: '5.9.3',
+});
+
+const FRAMEWORKS: readonly Framework[] = [
+  {
+    name: 'nestjs-11',
+    title: 'NestJS 11.2.10',
+    example: 'nestjs',
+    packages: nest('11.2.10', '11.2.6'),
+    test: [TSC, [...NODE_TEST, 'dist/app.test.js']],
+    change: async (folder) => {
+      // As docs/examples says: CommonJS, and no ending of imports.
+      for (const name of ['main', 'app.test', 'app.module']) {
+        const file = join(folder, 'src', `${name}.ts`);
+        await writeFile(file, (await readFile(file, 'utf8')).replaceAll("module.js'", "module'"));
+      }
+      const file = join(folder, 'package.json');
+      await writeFile(file, (await readFile(file, 'utf8')).replace('"type": "module"', '"type": "commonjs"'));
+    },
+  },
+  {
+    name: 'nestjs-12',
+    title: 'NestJS 12.5.1',
+    example: 'nestjs',
+    packages: nest('12.5.1', '12.1.1'),
+    test: [TSC, [...NODE_TEST, 'dist/app.test.js']],
+  },
+  {
+    name: 'bullmq',
+    title: 'BullMQ 6.7.0',
+    example: 'bullmq',
+    packages: { bullmq: '6.7.0', ...CLIENTS['ioredis-5'] },
+    test: [NODE_TEST],
+  },
+  {
+    name: 'node-cron',
+    title: 'node-cron 4.6.0, croner 11.0.1',
+    example: 'scheduler',
+    packages: { 'node-cron': '4.6.0', croner: '11.0.1' },
+    test: [NODE_TEST],
+  },
+  {
+    name: 'fastify',
+    title: 'Fastify 5.12.8',
+    example: 'fastify',
+    packages: { fastify: '5.12.8', 'fastify-plugin': '5.0.1' },
+    test: [NODE_TEST],
+  },
+  {
+    name: 'next',
+    title: 'Next 16.4.6, built, Node.js runtime',
+    example: 'nextjs',
+    packages: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    test: [['node_modules/next/dist/bin/next', 'build'], NODE_TEST],
+  },
+];
+
+/** The example's files, in an application with these packages. */
+async function install({ name, example, packages, change }: Framework): Promise<string> {
+  const folder = await installUser(`framework-${name}`, { ...CLIENTS['redis-6'], ...packages });
+  // A user's own programs, which the tests of an example are not.
+  for (const file of ['app.mjs', 'clients.mjs', 'tested.mjs', 'types.mts', 'worker.mjs']) await rm(join(folder, file));
+  await cp(join(EXAMPLES, example), folder, {
+    recursive: true,
+    filter: (path) => !/node_modules|package\.json$/.test(path.slice(EXAMPLES.length)),
+  });
+  await change?.(folder);
+  return folder;
+}
+
+async function runFramework(framework: Framework, report: Report): Promise<undefined> {
+  const node = await nodeBinary(NODES[24]);
+  const folder = await install(framework);
+  const server = await Server.start(ownServer());
+  try {
+    await check(report, 'the application of docs/examples is built, and its tests pass', async () => {
+      const PATH = `${dirname(node)}:${process.env.PATH}`;
+      const env = { REDIS_URL: server.url, PORT: String(await freePort()), NEXT_TELEMETRY_DISABLED: '1', PATH };
+      let said = '';
+      for (const words of framework.test) said = (await runProgram([node, ...words], folder, env)).stdout;
+      assert.match(said, /^(#|ℹ) pass [1-9]/m);
+      assert.match(said, /^(#|ℹ) fail 0$/m);
+    });
+  } finally {
+    await server.stop();
+  }
+  return undefined;
+}
+
+/** The applications of docs/examples. */
+export const frameworkCells: readonly Cell[] = FRAMEWORKS.map((framework) => ({
+  name: `framework/${framework.name}`,
+  ground: 'framework',
+  title: framework.title,
+  through: `Node ${NODES[24]}`,
+  limit: 480_000,
+  run: (report) => runFramework(framework, report),
+}));

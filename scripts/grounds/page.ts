@@ -1,0 +1,129 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { markdownTable } from '../../support/tables';
+import type { Cell } from './cell';
+import { ROOT } from './folder';
+import type { Result } from './results';
+
+/** A part of a page between two marks, which this command writes. */
+interface Part {
+  readonly page: string;
+  readonly mark: string;
+  text(results: readonly Result[]): string;
+}
+
+const PARTS: readonly Part[] = [
+  {
+    page: 'docs/frameworks.md',
+    mark: 'runtimes',
+    text: (all) => dated(all, ['runtime', 'worker'], (some) => table(['runtime', 'with'], some, byTitle)),
+  },
+  {
+    page: 'docs/frameworks.md',
+    mark: 'frameworks',
+    text: (all) => dated(all, ['framework', 'bundler', 'typescript'], (some) => table(['', 'run on'], some, byTitle)),
+  },
+  {
+    page: 'docs/redis.md',
+    mark: 'clients',
+    text: (all) => dated(all, ['runtime'], (some) => table(['client', 'on'], some, byClient)),
+  },
+  {
+    page: 'docs/redis.md',
+    mark: 'servers',
+    text: (all) => dated(real(all), ['server'], (some) => table(['server', 'through'], some, byTitle)),
+  },
+  {
+    page: 'docs/testing.md',
+    mark: 'fakes',
+    text: (all) => dated(fakes(all), ['server'], (some) => table(['fake', 'through'], some, byTitle)),
+  },
+  {
+    page: 'docs/testing.md',
+    mark: 'runners',
+    text: (all) => dated(all, ['runner'], (some) => table(['runner', 'on'], some, byTitle)),
+  },
+  { page: 'README.md', mark: 'grounds', text: proof },
+];
+
+const FAKES = ['server/js-redis-server', 'server/miniredis'];
+const fakes = (all: readonly Result[]) => all.filter(({ name }) => FAKES.includes(name));
+const real = (all: readonly Result[]) => all.filter(({ name }) => !FAKES.includes(name));
+
+const byTitle = ({ title, through }: Result) => [title, through] as const;
+const byClient = ({ title, through }: Result) => [through, title] as const;
+
+/** Writes the tables of these results. A cell that was never run is missing in none of them: it is said to be so. */
+export function writePages(cells: readonly Cell[], results: ReadonlyMap<string, Result>): void {
+  const all = cells.map((cell): Result => results.get(cell.name) ?? neverRun(cell));
+  for (const { page, mark, text } of PARTS) {
+    const path = join(ROOT, page);
+    const [begin, end] = [`<!-- Written by \`npm run grounds -- --page\`: ${mark} -->`, `<!-- /${mark} -->`];
+    const old = readFileSync(path, 'utf8');
+    const [before, rest = ''] = old.split(begin);
+    const [, after] = rest.split(end);
+    if (before === undefined || after === undefined) throw new Error(`${page} has no part "${mark}"`);
+    writeFileSync(path, `${before}${begin}\n\n${text(all)}\n\n${end}${after}`);
+  }
+}
+
+function neverRun({ name, ground, title, through }: Cell): Result {
+  return { name, ground, title, through, passed: 0, faults: [], notHad: 'it was not run', seconds: 0, date: '' };
+}
+
+function dated(all: readonly Result[], grounds: readonly string[], text: (some: readonly Result[]) => string): string {
+  const some = all.filter(({ ground }) => grounds.includes(ground));
+  const dates = [...new Set(some.map(({ date }) => date).filter(Boolean))].sort();
+  const days = [...new Set([dates[0], dates.at(-1)])].join(' to ');
+  return `${text(some)}\n\nSeen on ${days}, by \`npm run grounds\`.`;
+}
+
+type Pair = (result: Result) => readonly [row: string, other: string];
+
+/** One row for each of what is run, with all that it was run with, and the result. */
+function table(head: readonly [string, string], results: readonly Result[], pair: Pair): string {
+  const rows = new Map<string, Result[]>();
+  for (const result of results) {
+    const [row] = pair(result);
+    rows.set(row, [...(rows.get(row) ?? []), result]);
+  }
+  const lines = [...rows].map(([row, some]) => {
+    const good = some.filter(({ faults, notHad }) => faults.length === 0 && notHad === undefined);
+    const shown = [...new Set(good.map((one) => pair(one)[1]))].join(', ');
+    const checks = good.reduce((sum, { passed }) => sum + passed, 0);
+    const result = [
+      ...(checks > 0 ? [`${checks} of ${checks} passed`] : []),
+      ...some.flatMap((one) =>
+        one.faults.length === 0 ? [] : [`**failed** with ${pair(one)[1]}: ${inCell(one.faults)}`],
+      ),
+      ...some.flatMap((one) =>
+        one.notHad === undefined ? [] : [`not run with ${pair(one)[1]}: ${inCell([one.notHad])}`],
+      ),
+    ];
+    return [row, shown || '–', result.join('; ')];
+  });
+  return markdownTable([...head, 'checks'], lines, () => false);
+}
+
+/** The first line of what failed, for a table. */
+function inCell(texts: readonly string[]): string {
+  const first = texts.map((text) => text.split('\n')[0]?.replaceAll('|', '\\|').slice(0, 160));
+  return first.join('; ');
+}
+
+/** One line for the first screen: it names what was seen to work, and nothing else. */
+function proof(all: readonly Result[]): string {
+  const good = all.filter(({ faults, notHad }) => faults.length === 0 && notHad === undefined);
+  const titles = (ground: string) => [
+    ...new Set(good.filter((one) => one.ground === ground).map(({ title }) => title)),
+  ];
+  const [nodes, others] = [titles('runtime').filter(isNode), titles('runtime').filter((title) => !isNode(title))];
+  const lines = nodes.map((title) => /\d+/.exec(title)?.[0]);
+  const runtimes = [`Node ${lines.join(', ')}`, ...others, ...titles('worker')].map((title) =>
+    title.replace(/(\d+\.\d+)\.\d+\S*/, '$1'),
+  );
+  const checks = good.reduce((sum, { passed }) => sum + passed, 0).toLocaleString('en');
+  return `It runs on ${runtimes.join(', ')}: [shown](docs/frameworks.md#runtimes) by \`npm run grounds\`, ${checks} checks of the packed library.`;
+}
+
+const isNode = (title: string) => title.startsWith('Node');
