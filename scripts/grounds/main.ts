@@ -18,6 +18,9 @@ const USAGE = `npm run grounds -- [options] [WORD ...]
             from those alone
   --list    prints the names of the cells, and runs nothing`;
 
+/** Letters of a fault that are printed. */
+const LONGEST = 2_000;
+
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     options: {
@@ -47,7 +50,7 @@ async function main(): Promise<number> {
     const result =
       outcome.notHad === undefined ? `${passed} passed, ${faults.length} failed` : `cannot be had: ${outcome.notHad}`;
     console.log(`${cell.name.padEnd(28)} ${result}, in ${seconds} s`);
-    for (const fault of faults) console.log(`  FAILED ${fault}`);
+    for (const fault of faults) console.log(`  FAILED ${fault.slice(0, LONGEST)}`);
     if (faults.length > 0) failed++;
     else if (outcome.notHad !== undefined) notHad++;
   }

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { track } from './children';
 import { ROOT } from './folder';
 
 const run = promisify(execFile);
@@ -14,7 +15,7 @@ export interface Output {
   readonly stderr: string;
 }
 
-/** What a user's command prints. Rejects with the end of it where its exit code is not 0. */
+/** What a user's command prints. Rejects with that where its exit code is not 0. */
 export async function runProgram(
   command: readonly string[],
   cwd: string,
@@ -23,9 +24,11 @@ export async function runProgram(
 ): Promise<Output> {
   const [program = '', ...args] = command;
   const { JEST_WORKER_ID: _, NODE_ENV: __, NODE_OPTIONS: ___, ...own } = process.env;
-  const options = { cwd, timeout, env: { ...own, NO_COLOR: '1', FORCE_COLOR: '0', ...env }, maxBuffer: 1 << 26 };
-  return run(program, args, options).catch((error: Error & Partial<Output> & { killed?: boolean }) => {
-    const said = `${error.stdout ?? ''}\n${error.stderr ?? ''}`.trim().slice(-1_500);
+  const options = { cwd, timeout, env: { ...own, NO_COLOR: '1', ...env }, maxBuffer: 1 << 26 };
+  const running = run(program, args, options);
+  track(running.child);
+  return running.catch((error: Error & Partial<Output> & { killed?: boolean }) => {
+    const said = `${error.stdout ?? ''}\n${error.stderr ?? ''}`.trim();
     throw new Error(error.killed ? `it did not end within ${timeout / 1_000} s: ${said}` : said || error.message);
   });
 }

@@ -1,4 +1,5 @@
 import { type Cell, type Check, type Ground, NotToBeHad } from './cell';
+import { endAll } from './children';
 import { within } from './user-process';
 
 /** What a cell showed. */
@@ -15,7 +16,7 @@ export interface Outcome {
   readonly seconds: number;
 }
 
-/** Runs it, for as long as it may take. What it has started may then go on until the command ends. */
+/** Runs it, for as long as it may take. */
 export async function runCell(cell: Cell): Promise<Outcome> {
   const startedAt = performance.now();
   const checks: Check[] = [];
@@ -32,6 +33,8 @@ export async function runCell(cell: Cell): Promise<Outcome> {
     const fault = error instanceof Error ? error.message : String(error);
     if (error instanceof NotToBeHad) notHad = fault;
     else checks.push({ what: 'it cannot go on', fault });
+  } finally {
+    endAll();
   }
   const faults = checks.flatMap(({ what, fault }) => (fault === undefined ? [] : [`${what}: ${fault}`]));
   return {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/free-port';
 import { findRedisBinary, howToGetRedis } from '../../support/redis-binary';
 import { NotToBeHad } from './cell';
+import { track } from './children';
 
 /** ms until a server answers. */
 const START = 20_000;
@@ -63,7 +64,7 @@ export class Server {
 
   async start(): Promise<void> {
     const [program = '', ...args] = this.#command(this.port, this.#folder);
-    const child = spawn(program, args, { stdio: 'ignore', cwd: this.#folder });
+    const child = track(spawn(program, args, { stdio: 'ignore', cwd: this.#folder }));
     this.#child = child;
     let failed: Error | undefined;
     child.on('error', (error) => {
@@ -98,8 +99,9 @@ export class Server {
       };
       socket.setTimeout(1_000, () => settle(false));
       socket.on('error', () => settle(false));
+      socket.on('close', () => settle(false));
       socket.once('data', (reply) => settle(/^[+-](?!LOADING)/.test(reply.toString())));
-      socket.write('PING\r\n');
+      socket.write('*1\r\n$4\r\nPING\r\n'); // not every fake knows the shorter form
     });
   }
 }

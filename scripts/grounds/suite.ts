@@ -100,7 +100,7 @@ async function together(start: Start, report: Report, isFirst: boolean): Promise
     await sleep(200);
     one.kill('SIGTERM');
     await waiting;
-    assert.equal(await one.exited, 0);
+    assert.equal(await one.end(), 0);
   });
   if (following !== undefined) await check(report, '`lead` passes to the next process', () => following);
   await check(report, 'after `close()` nothing keeps the process', async () => assert.equal(await other.close(), 0));

@@ -1,6 +1,7 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { track } from './children';
 
 /** ms, for one answer of a process on a busy machine. */
 const ANSWER = 30_000;
@@ -25,7 +26,7 @@ export async function within<T>(ms: number, what: string, promise: Promise<T>): 
 export class UserProcess {
   /** What it wrote to stderr. */
   stderr = '';
-  readonly exited: Promise<number | NodeJS.Signals>;
+  readonly #exited: Promise<number | NodeJS.Signals>;
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #asked = new Map<number, (reply: Reply) => void>();
   readonly #ready: Promise<void>;
@@ -33,9 +34,9 @@ export class UserProcess {
 
   constructor(command: readonly string[], cwd: string, env: NodeJS.ProcessEnv) {
     const [program = '', ...args] = command;
-    const child = spawn(program, args, { cwd, env, stdio: 'pipe' });
+    const child = track(spawn(program, args, { cwd, env, stdio: 'pipe' }));
     this.#child = child;
-    this.exited = once(child, 'close').then(([code, signal]) => code ?? signal);
+    this.#exited = once(child, 'close').then(([code, signal]) => code ?? signal);
     child.stdin.on('error', () => undefined); // it may have ended
     child.stderr.on('data', (chunk) => {
       this.stderr += chunk;
@@ -72,11 +73,15 @@ export class UserProcess {
   /** It closes its registry and its client, and then nothing may keep it. Returns how it ended. */
   async close(): Promise<number | NodeJS.Signals> {
     this.#child.stdin.write(`${JSON.stringify({ do: 'close' })}\n`);
-    return within(ANSWER, 'its end after close()', this.exited);
+    return this.end();
+  }
+
+  end(): Promise<number | NodeJS.Signals> {
+    return within(ANSWER, 'its end', this.#exited);
   }
 
   async #ended(during: string): Promise<never> {
-    const how = await this.exited;
+    const how = await this.#exited;
     throw new Error(`${during}: the process ended with ${how}: ${this.stderr.trim().slice(-600)}`);
   }
 }

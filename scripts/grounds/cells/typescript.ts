@@ -33,6 +33,10 @@ const strict = {
   skipLibCheck: false,
   noEmit: true,
 };
+/** With other settings than those of Node, types of valkey-glide itself are wrong for older versions. */
+const NOT_OURS = /^node_modules\/@valkey\/valkey-glide\/.*\bTS2709\b.*\n/gm;
+const HAS_THEM = ['5.2.2', '5.5.4'];
+
 const MODULES = {
   nodenext: { module: 'nodenext' },
   bundler: { module: 'esnext', moduleResolution: 'bundler' },
@@ -43,7 +47,7 @@ export const typescriptCells: readonly Cell[] = VERSIONS.map((version) => ({
   name: `typescript/typescript-${version.split('.', 2).join('.')}`,
   ground: 'typescript',
   title: `TypeScript ${version}, strict, without \`skipLibCheck\``,
-  through: Object.keys(MODULES).join(' and '),
+  through: `nodenext and bundler${HAS_THEM.includes(version) ? ", where valkey-glide's own types have errors" : ''}`,
   limit: 300_000,
   run: async (report) => {
     const folder = await installUser(`typescript-${version}`, { ...PACKAGES, typescript: version });
@@ -51,7 +55,11 @@ export const typescriptCells: readonly Cell[] = VERSIONS.map((version) => ({
       await check(report, `${name}: no error`, async () => {
         const config = { compilerOptions: { ...strict, ...module }, files: ['types.mts'] };
         await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config));
-        await runProgram([process.execPath, 'node_modules/typescript/bin/tsc'], folder);
+        const compiled = runProgram([process.execPath, 'node_modules/typescript/bin/tsc'], folder);
+        await compiled.catch((error: Error) => {
+          const left = HAS_THEM.includes(version) ? `${error.message}\n`.replaceAll(NOT_OURS, '') : error.message;
+          if (left !== '') throw new Error(left);
+        });
       });
     return undefined;
   },
