@@ -10,20 +10,33 @@ import { CELLS } from './cells';
 import { writePages } from './page';
 import { keep, kept } from './results';
 import { runCell } from './run-cell';
+import { runScale } from './scale/main';
 
 const USAGE = `npm run grounds -- [options] [WORD ...]
   Packs the library, installs pinned versions of what people use it with, and runs programs of a user from the tarball.
   WORD: only the cells that have it in their names: deno, node-24, ioredis-6, server, deno/ioredis-6
   --page    writes the tables of README.md and docs, from this run and the kept results of earlier ones; with --list,
             from those alone
+  scale     in place of cells: many processes on a cluster of six masters whose slots move. --minutes 10 --processes 16,64
+            --callers 50 --keys 100000
   --list    prints the names of the cells, and runs nothing`;
 
 /** Letters of a fault that are printed. */
 const LONGEST = 2_000;
 
+function positive(text: string): number {
+  const number = Number(text);
+  if (!(number > 0)) throw new Error(`"${text}" is no number above 0\n\n${USAGE}`);
+  return number;
+}
+
 async function main(): Promise<number> {
   const { values, positionals } = parseArgs({
     options: {
+      minutes: { type: 'string', default: '10' },
+      processes: { type: 'string', default: '16,64' },
+      callers: { type: 'string', default: '50' },
+      keys: { type: 'string', default: '100000' },
       page: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       help: { type: 'boolean', short: 'h', default: false },
@@ -33,6 +46,15 @@ async function main(): Promise<number> {
   if (values.help) {
     console.log(USAGE);
     return 0;
+  }
+  if (positionals[0] === 'scale') {
+    const [minutes, callers, keys] = [values.minutes, values.callers, values.keys].map(positive) as [
+      number,
+      number,
+      number,
+    ];
+    const processes = values.processes.split(',').map(positive);
+    return (await runScale({ minutes, callers, keys, processes, isForPage: values.page })) ? 0 : 1;
   }
   const chosen = CELLS.filter((cell) => isChosen(cell, positionals));
   if (chosen.length === 0) throw new Error(`No cell has "${positionals.join(' ')}" in its name\n\n${USAGE}`);
@@ -61,4 +83,7 @@ async function main(): Promise<number> {
   return failed > 0 ? 1 : 0;
 }
 
-void runMain(main);
+void runMain(main).finally(() => {
+  // What was cut off may have left anything behind.
+  process.exit();
+});

@@ -1,8 +1,6 @@
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { markdownTable } from '../../support/tables';
 import type { Cell } from './cell';
-import { ROOT } from './folder';
+import { replacePart } from './part';
 import type { Result } from './results';
 
 /** A part of a page between two marks, which this command writes. */
@@ -56,15 +54,7 @@ const byClient = ({ title, through }: Result) => [through, title] as const;
 /** Writes the tables of these results. A cell that was never run is missing in none of them: it is said to be so. */
 export function writePages(cells: readonly Cell[], results: ReadonlyMap<string, Result>): void {
   const all = cells.map((cell): Result => results.get(cell.name) ?? neverRun(cell));
-  for (const { page, mark, text } of PARTS) {
-    const path = join(ROOT, page);
-    const [begin, end] = [`<!-- Written by \`npm run grounds -- --page\`: ${mark} -->`, `<!-- /${mark} -->`];
-    const old = readFileSync(path, 'utf8');
-    const [before, rest = ''] = old.split(begin);
-    const [, after] = rest.split(end);
-    if (before === undefined || after === undefined) throw new Error(`${page} has no part "${mark}"`);
-    writeFileSync(path, `${before}${begin}\n\n${text(all)}\n\n${end}${after}`);
-  }
+  for (const { page, mark, text } of PARTS) replacePart(page, mark, text(all));
 }
 
 function neverRun({ name, ground, title, through }: Cell): Result {
@@ -119,9 +109,11 @@ function proof(all: readonly Result[]): string {
   ];
   const [nodes, others] = [titles('runtime').filter(isNode), titles('runtime').filter((title) => !isNode(title))];
   const lines = nodes.map((title) => /\d+/.exec(title)?.[0]);
-  const runtimes = [`Node ${lines.join(', ')}`, ...others, ...titles('worker')].map((title) =>
-    title.replace(/(\d+\.\d+)\.\d+\S*/, '$1'),
-  );
+  const runtimes = [
+    `Node ${lines.join(', ')}`,
+    ...others,
+    ...titles('worker').map((title) => title.split(' ')[0] ?? ''),
+  ].map((title) => title.replace(/(\d+\.\d+)\.\d+\S*/, '$1'));
   const checks = good.reduce((sum, { passed }) => sum + passed, 0).toLocaleString('en');
   return `It runs on ${runtimes.join(', ')}: [shown](docs/frameworks.md#runtimes) by \`npm run grounds\`, ${checks} checks of the packed library.`;
 }

@@ -57,4 +57,16 @@ export const deno: Runtime = {
 
 export const bun: Runtime = { name: 'bun', title: `Bun ${BUN}`, command: async () => [await bunBinary()] };
 
-export const RUNTIMES: readonly Runtime[] = [...nodes, deno, bun];
+/** What docs/frameworks.md gives it. */
+const NODE_PERMISSIONS = ['--permission', '--allow-fs-read=*', '--allow-net', '--disable-warning=ExperimentalWarning'];
+
+const restricted: Runtime = {
+  name: 'node-permission',
+  title: `Node ${NODES[26]} with \`--permission --allow-fs-read --allow-net\``,
+  command: async (client) => {
+    const more = client === 'valkey-glide' ? ['--allow-addons', '--disable-warning=PERM0001'] : [];
+    return [await nodeBinary(NODES[26]), ...NODE_PERMISSIONS, ...more];
+  },
+};
+
+export const RUNTIMES: readonly Runtime[] = [...nodes, restricted, deno, bun];

@@ -33,8 +33,10 @@ async function uses(env, options) {
       }
     }),
   };
-  for (const registry of registries) await registry.close();
-  return found;
+  const warning = new Promise((resolve) => process.once('warning', resolve)); // where warnings go by default
+  await one.obtain('abandoned').lock();
+  for (const registry of registries) await registry.close({ timeout: 0 });
+  return { ...found, warned: (await warning).code };
 }
 
 export default {
@@ -112,6 +114,7 @@ export const OVER_HTTP = {
   led: 'led',
   once: 'ran',
   refusal: 'TypeError',
+  warned: 'CLOSED_WHILE_HELD',
 };
 
 const OVER_TCP = { refused: null, isRenewed: true, waited: 'passed on' };

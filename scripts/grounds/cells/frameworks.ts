@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { freePort } from '../../../support/free-port';
 import { type Cell, check, type Report } from '../cell';
@@ -21,6 +21,8 @@ interface Framework {
   readonly test: readonly (readonly string[])[];
   /** Makes another application of it. */
   change?(folder: string): Promise<void>;
+  /** It cannot be built, as the pages say, and says this. */
+  readonly refusal?: RegExp;
 }
 
 const NODE_TEST = ['--test', '--test-force-exit'];
@@ -88,7 +90,24 @@ const FRAMEWORKS: readonly Framework[] = [
     packages: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
     test: [['node_modules/next/dist/bin/next', 'build'], NODE_TEST],
   },
+  {
+    name: 'next-edge',
+    title: 'Next 16.4.6, edge runtime: the build refuses, since it lacks modules of Node',
+    example: 'nextjs',
+    packages: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    test: [['node_modules/next/dist/bin/next', 'build']],
+    refusal: /Cannot find module 'node:/,
+    change: async (folder) => {
+      await mkdir(join(folder, 'app/edge'), { recursive: true });
+      await writeFile(join(folder, 'app/edge/route.js'), EDGE);
+    },
+  },
 ];
+
+const EDGE = `import { InMemoryLockRegistry } from 'redis-lock-registry/testing';
+export const runtime = 'edge';
+export const GET = async () => Response.json(await new InMemoryLockRegistry().run('key', () => 'ran'));
+`;
 
 /** The example's files, in an application with these packages. */
 async function install({ name, example, packages, change }: Framework): Promise<string> {
@@ -108,10 +127,17 @@ async function runFramework(framework: Framework, report: Report): Promise<undef
   const folder = await install(framework);
   const server = await Server.start(ownServer());
   try {
-    await check(report, 'the application of docs/examples is built, and its tests pass', async () => {
+    const what = framework.refusal
+      ? 'it cannot be built'
+      : 'the application of docs/examples is built, and its tests pass';
+    await check(report, what, async () => {
       const PATH = `${dirname(node)}:${process.env.PATH}`;
       const env = { REDIS_URL: server.url, PORT: String(await freePort()), NEXT_TELEMETRY_DISABLED: '1', PATH };
       let said = '';
+      if (framework.refusal !== undefined) {
+        const [words = []] = framework.test;
+        return assert.rejects(runProgram([node, ...words], folder, env), framework.refusal);
+      }
       for (const words of framework.test) said = (await runProgram([node, ...words], folder, env)).stdout;
       assert.match(said, /^(#|ℹ) pass [1-9]/m);
       assert.match(said, /^(#|ℹ) fail 0$/m);

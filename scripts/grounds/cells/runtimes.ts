@@ -45,7 +45,11 @@ export async function runPair(
   }
 }
 
-const isPair = (runtime: Runtime, client: ClientName) => client !== 'bun' || runtime.name === 'bun';
+/** Bun's client is part of Bun; the restricted Node runs with one client of each kind. */
+const isPair = (runtime: Runtime, client: ClientName) =>
+  client === 'bun'
+    ? runtime.name === 'bun'
+    : runtime.name !== 'node-permission' || ['redis-6', 'ioredis-6', 'valkey-glide'].includes(client);
 
 /** Each runtime with each client, on the server that this machine has. */
 export const runtimeCells: readonly Cell[] = RUNTIMES.flatMap((runtime) =>
