@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -34,14 +34,20 @@ export function tarball(): Promise<string> {
 }
 
 async function pack(): Promise<string> {
-  await mkdir(GROUNDS, { recursive: true });
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', GROUNDS], {
-    cwd: ROOT,
-    timeout: INSTALL,
-  });
-  // An array, or since npm 12 an object by name; `prepack` may have printed something before it.
-  const [{ filename }] = Object.values(JSON.parse(stdout.slice(stdout.search(/^[[{]/m)))) as [{ filename: string }];
-  return join(GROUNDS, filename);
+  const folder = join(GROUNDS, `packed-${process.pid}`);
+  await mkdir(folder, { recursive: true });
+  try {
+    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
+      cwd: ROOT,
+      timeout: INSTALL,
+    });
+    // An array, or since npm 12 an object by name; `prepack` may have printed something before it.
+    const [{ filename }] = Object.values(JSON.parse(stdout.slice(stdout.search(/^[[{]/m)))) as [{ filename: string }];
+    await rename(join(folder, filename), join(GROUNDS, filename)); // at once: another run may install it now
+    return join(GROUNDS, filename);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }
 
 /** Whether a registry lacks it, or is not reached. Everything else that an install may fail of is a fault. */

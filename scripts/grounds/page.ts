@@ -19,7 +19,7 @@ const PARTS: readonly Part[] = [
   {
     page: 'docs/frameworks.md',
     mark: 'frameworks',
-    text: (all) => dated(all, ['framework', 'bundler', 'typescript'], (some) => table(['', 'run on'], some, byTitle)),
+    text: (all) => dated(all, ['framework', 'bundler', 'typescript'], (some) => table(['what', 'with'], some, byTitle)),
   },
   {
     page: 'docs/redis.md',
@@ -58,14 +58,24 @@ export function writePages(cells: readonly Cell[], results: ReadonlyMap<string, 
 }
 
 function neverRun({ name, ground, title, through }: Cell): Result {
-  return { name, ground, title, through, passed: 0, faults: [], notHad: 'it was not run', seconds: 0, date: '' };
+  return {
+    name,
+    ground,
+    title,
+    through,
+    passed: 0,
+    faults: [],
+    notHad: 'so far it was left out',
+    seconds: 0,
+    date: '',
+  };
 }
 
 function dated(all: readonly Result[], grounds: readonly string[], text: (some: readonly Result[]) => string): string {
   const some = all.filter(({ ground }) => grounds.includes(ground));
   const dates = [...new Set(some.map(({ date }) => date).filter(Boolean))].sort();
   const days = [...new Set([dates[0], dates.at(-1)])].join(' to ');
-  return `${text(some)}\n\nSeen on ${days}, by \`npm run grounds\`.`;
+  return `${text(some)}\n\nSeen on ${days || 'no day'}, by \`npm run grounds\`.`;
 }
 
 type Pair = (result: Result) => readonly [row: string, other: string];
@@ -78,21 +88,32 @@ function table(head: readonly [string, string], results: readonly Result[], pair
     rows.set(row, [...(rows.get(row) ?? []), result]);
   }
   const lines = [...rows].map(([row, some]) => {
-    const good = some.filter(({ faults, notHad }) => faults.length === 0 && notHad === undefined);
-    const shown = [...new Set(good.map((one) => pair(one)[1]))].join(', ');
-    const checks = good.reduce((sum, { passed }) => sum + passed, 0);
+    const wasRun = some.filter(({ notHad }) => notHad === undefined);
+    const failed = wasRun.filter(({ faults }) => faults.length > 0);
+    const passed = wasRun.reduce((sum, one) => sum + one.passed, 0);
+    const all = wasRun.reduce((sum, { faults }) => sum + faults.length, passed);
     const result = [
-      ...(checks > 0 ? [`${checks} of ${checks} passed`] : []),
-      ...some.flatMap((one) =>
-        one.faults.length === 0 ? [] : [`**failed** with ${pair(one)[1]}: ${inCell(one.faults)}`],
-      ),
-      ...some.flatMap((one) =>
-        one.notHad === undefined ? [] : [`not run with ${pair(one)[1]}: ${inCell([one.notHad])}`],
+      ...(wasRun.length > 0 ? [`${passed} of ${all} passed`] : []),
+      ...failed.map((one) => `**failed** with ${pair(one)[1]}: ${inCell(one.faults)}`),
+      ...[...byReason(some)].map(([reason, those]) =>
+        wasRun.length === 0
+          ? `not run: ${reason}`
+          : `not run with ${those.map((one) => pair(one)[1]).join(', ')}: ${reason}`,
       ),
     ];
-    return [row, shown || '–', result.join('; ')];
+    return [row, [...new Set(wasRun.map((one) => pair(one)[1]))].join(', ') || '–', result.join('; ')];
   });
   return markdownTable([...head, 'checks'], lines, () => false);
+}
+
+function byReason(results: readonly Result[]): Map<string, Result[]> {
+  const reasons = new Map<string, Result[]>();
+  for (const result of results)
+    if (result.notHad !== undefined) {
+      const reason = inCell([result.notHad]);
+      reasons.set(reason, [...(reasons.get(reason) ?? []), result]);
+    }
+  return reasons;
 }
 
 /** The first line of what failed, for a table. */

@@ -6,7 +6,7 @@ import { installUser } from '../folder';
 import { runProgram } from '../program';
 import { bunBinary, nodeBinary } from '../runtimes';
 import { ownServer, Server } from '../server';
-import { BUN, CLIENTS, NODES } from '../versions';
+import { BUN, CLIENTS, ESBUILD, NODES, ROLLDOWN, RSPACK, WEBPACK } from '../versions';
 
 /** What user/app.mjs prints, bundled or not. */
 const OF_A_TYPE = ['LockTimeoutError', 'passed on', 'entered again', 'true'];
@@ -47,8 +47,8 @@ bundler(options, (error, stats) => {
 const BUNDLERS: readonly Bundler[] = [
   {
     name: 'esbuild',
-    title: 'esbuild 0.28.2, an ES module',
-    packages: { esbuild: '0.28.2' },
+    title: `esbuild ${ESBUILD}, an ES module`,
+    packages: { esbuild: ESBUILD },
     bundle: async (folder, node) => {
       await build(
         folder,
@@ -60,8 +60,8 @@ const BUNDLERS: readonly Bundler[] = [
   },
   {
     name: 'esbuild-minified',
-    title: 'esbuild 0.28.2, CommonJS and minified',
-    packages: { esbuild: '0.28.2' },
+    title: `esbuild ${ESBUILD}, CommonJS and minified`,
+    packages: { esbuild: ESBUILD },
     bundle: async (folder, node) => {
       await asCommonJs(folder);
       await build(
@@ -74,8 +74,8 @@ const BUNDLERS: readonly Bundler[] = [
   },
   {
     name: 'rolldown',
-    title: 'rolldown 1.3.3, minified',
-    packages: { rolldown: '1.3.3' },
+    title: `rolldown ${ROLLDOWN}, minified`,
+    packages: { rolldown: ROLLDOWN },
     bundle: async (folder, node) => {
       const input = "input: 'app.mjs', platform: 'node'";
       const output = "output: { file: 'rolldown.mjs', format: 'esm', minify: true, codeSplitting: false }";
@@ -85,8 +85,8 @@ const BUNDLERS: readonly Bundler[] = [
   },
   {
     name: 'webpack',
-    title: 'webpack 5.113.0, production',
-    packages: { webpack: '5.113.0' },
+    title: `webpack ${WEBPACK}, production`,
+    packages: { webpack: WEBPACK },
     bundle: async (folder, node) => {
       await build(folder, node, webpack('webpack', 'default', 'webpack.mjs'));
       return [node, 'webpack.mjs'];
@@ -94,8 +94,8 @@ const BUNDLERS: readonly Bundler[] = [
   },
   {
     name: 'rspack',
-    title: 'rspack 2.3.3, production',
-    packages: { '@rspack/core': '2.3.3' },
+    title: `rspack ${RSPACK}, production`,
+    packages: { '@rspack/core': RSPACK },
     bundle: async (folder, node) => {
       await build(folder, node, webpack('@rspack/core', 'rspack', 'rspack.mjs'));
       return [node, 'rspack.mjs'];
@@ -116,7 +116,7 @@ const BUNDLERS: readonly Bundler[] = [
   {
     name: 'node-sea',
     title: `Node ${NODES[26]}, \`--build-sea\``,
-    packages: { esbuild: '0.28.2' },
+    packages: { esbuild: ESBUILD },
     bundle: async (folder, node) => {
       await asCommonJs(folder);
       await build(folder, node, esbuild("format: 'cjs', outfile: 'sea.cjs'").replace('app.mjs', 'main.mjs'));

@@ -7,7 +7,21 @@ import { installUser, ROOT } from '../folder';
 import { runProgram } from '../program';
 import { nodeBinary } from '../runtimes';
 import { ownServer, Server } from '../server';
-import { CLIENTS, NODES } from '../versions';
+import {
+  BULLMQ,
+  CLIENTS,
+  CRONER,
+  FASTIFY,
+  FASTIFY_PLUGIN,
+  NESTS,
+  NEXT,
+  NODE_CRON,
+  NODE_TYPES,
+  NODES,
+  REACT,
+  REFLECT_METADATA,
+  RXJS,
+} from '../versions';
 
 const EXAMPLES = join(ROOT, 'docs/examples');
 
@@ -27,23 +41,23 @@ interface Framework {
 
 const NODE_TEST = ['--test', '--test-force-exit'];
 const TSC = ['node_modules/typescript/bin/tsc'];
-const nest = (version: string, testing: string) => ({
-  '@nestjs/common': version,
-  '@nestjs/core': version,
-  '@nestjs/platform-express': version,
+const nest = ({ nest, testing }: (typeof NESTS)[11]) => ({
+  '@nestjs/common': nest,
+  '@nestjs/core': nest,
+  '@nestjs/platform-express': nest,
   '@nestjs/testing': testing,
-  '@types/node': '20.19.43',
-  'reflect-metadata': '0.2.2',
-  rxjs: '7.8.2',
+  '@types/node': NODE_TYPES,
+  'reflect-metadata': REFLECT_METADATA,
+  rxjs: RXJS,
   typescript: '5.9.3',
 });
 
 const FRAMEWORKS: readonly Framework[] = [
   {
     name: 'nestjs-11',
-    title: 'NestJS 11.2.10',
+    title: `NestJS ${NESTS[11].nest}`,
     example: 'nestjs',
-    packages: nest('11.2.10', '11.2.6'),
+    packages: nest(NESTS[11]),
     test: [TSC, [...NODE_TEST, 'dist/app.test.js']],
     change: async (folder) => {
       // As docs/examples says: CommonJS, and no ending of imports.
@@ -57,44 +71,44 @@ const FRAMEWORKS: readonly Framework[] = [
   },
   {
     name: 'nestjs-12',
-    title: 'NestJS 12.5.1',
+    title: `NestJS ${NESTS[12].nest}`,
     example: 'nestjs',
-    packages: nest('12.5.1', '12.1.1'),
+    packages: nest(NESTS[12]),
     test: [TSC, [...NODE_TEST, 'dist/app.test.js']],
   },
   {
     name: 'bullmq',
-    title: 'BullMQ 6.7.0',
+    title: `BullMQ ${BULLMQ}`,
     example: 'bullmq',
-    packages: { bullmq: '6.7.0', ...CLIENTS['ioredis-5'] },
+    packages: { bullmq: BULLMQ, ...CLIENTS['ioredis-5'] },
     test: [NODE_TEST],
   },
   {
     name: 'node-cron',
-    title: 'node-cron 4.6.0, croner 11.0.1',
+    title: `node-cron ${NODE_CRON}, croner ${CRONER}`,
     example: 'scheduler',
-    packages: { 'node-cron': '4.6.0', croner: '11.0.1' },
+    packages: { 'node-cron': NODE_CRON, croner: CRONER },
     test: [NODE_TEST],
   },
   {
     name: 'fastify',
-    title: 'Fastify 5.12.8',
+    title: `Fastify ${FASTIFY}`,
     example: 'fastify',
-    packages: { fastify: '5.12.8', 'fastify-plugin': '5.0.1' },
+    packages: { fastify: FASTIFY, 'fastify-plugin': FASTIFY_PLUGIN },
     test: [NODE_TEST],
   },
   {
     name: 'next',
-    title: 'Next 16.4.6, built, Node.js runtime',
+    title: `Next ${NEXT}, built, Node.js runtime`,
     example: 'nextjs',
-    packages: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    packages: { next: NEXT, react: REACT, 'react-dom': REACT },
     test: [['node_modules/next/dist/bin/next', 'build'], NODE_TEST],
   },
   {
     name: 'next-edge',
-    title: 'Next 16.4.6, edge runtime: the build refuses, since it lacks modules of Node',
+    title: `Next ${NEXT}, edge runtime: the build refuses, since it lacks modules of Node`,
     example: 'nextjs',
-    packages: { next: '16.4.6', react: '19.3.1', 'react-dom': '19.3.1' },
+    packages: { next: NEXT, react: REACT, 'react-dom': REACT },
     test: [['node_modules/next/dist/bin/next', 'build']],
     refusal: /Cannot find module 'node:/,
     change: async (folder) => {

@@ -7,7 +7,7 @@ import { installUser } from '../folder';
 import { blockOf, runProgram } from '../program';
 import { bunBinary, denoBinary, nodeBinary } from '../runtimes';
 import { ownServer, Server } from '../server';
-import { BUN, CLIENTS, DENO, NODES } from '../versions';
+import { BUN, CLIENTS, DENO, JEST, NODE_TYPES, NODES, VITESTS } from '../versions';
 
 interface Runner {
   readonly name: string;
@@ -82,9 +82,9 @@ ${THREE} test(type, async () => assert.equal(await onRedis(type), EXPECTED));
 const RUNNERS: readonly Runner[] = [
   {
     name: 'jest-30',
-    title: 'jest 30.5.2',
+    title: `jest ${JEST}`,
     through: `Node ${NODES[24]}`,
-    packages: { jest: '30.5.2', '@jest/globals': '30.5.2' },
+    packages: { jest: JEST, '@jest/globals': JEST },
     file: 'user.test.mjs',
     tests: withExpect("import { expect, test } from '@jest/globals';"),
     command: async (file) => [
@@ -99,8 +99,7 @@ const RUNNERS: readonly Runner[] = [
     passed: /Tests: +(\d+) passed, \1 total/,
     fakeTimers: ['page.test.mjs', () => fakeTimersOf('@jest/globals', 'jest')],
   },
-  vitest('3.2.7'),
-  vitest('5.1.2'),
+  ...VITESTS.map(vitest),
   ...([20, 22, 24, 26] as const).map(nodeTest),
   {
     name: 'bun-test',
@@ -128,7 +127,7 @@ const RUNNERS: readonly Runner[] = [
     title: '`deno test` with `--sanitize-ops --sanitize-resources`',
     through: `Deno ${DENO}`,
     // It checks types, and wants those of Node where there is a package.json.
-    packages: { '@types/node': '20.19.43' },
+    packages: { '@types/node': NODE_TYPES },
     file: 'user.test.mjs',
     tests: `import assert from 'node:assert/strict';\n${IMPORTS}
 Deno.test('in memory', async () => assert.equal(await inMemory(), EXPECTED));

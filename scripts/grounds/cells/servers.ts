@@ -9,7 +9,7 @@ import { type Cell, NotToBeHad } from '../cell';
 import { GROUNDS, installTools } from '../folder';
 import { nodes, type Runtime } from '../runtimes';
 import { ownServer, redisCommand, type ServerCommand } from '../server';
-import { titleOf } from '../versions';
+import { JS_REDIS_SERVER, MINIREDIS, titleOf } from '../versions';
 import { LIMIT, runPair } from './runtimes';
 
 const run = promisify(execFile);
@@ -49,13 +49,12 @@ async function redict(): Promise<ServerCommand> {
 
 /** Redis in JavaScript. */
 async function jsRedisServer(): Promise<ServerCommand> {
-  const folder = await installTools('js-redis-server', { 'js-redis-server': '0.3.0' });
+  const folder = await installTools('js-redis-server', { 'js-redis-server': JS_REDIS_SERVER });
   const [node = ''] = await newest.command('redis-6');
   const cli = join(folder, 'node_modules/js-redis-server/dist/cli.js');
   return (port) => [node, cli, '--port', `${port}`];
 }
 
-const MINIREDIS = 'v2.40.0';
 /** Its time stands still unless somebody moves it. */
 const TICKED = `package main
 
@@ -81,7 +80,7 @@ async function miniredis(): Promise<ServerCommand> {
   const folder = join(GROUNDS, 'tools/miniredis');
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'main.go'), TICKED);
-  const module = `module ticked\n\ngo 1.21\n\nrequire github.com/alicebob/miniredis/v2 ${MINIREDIS}\n`;
+  const module = `module ticked\n\ngo 1.21\n\nrequire github.com/alicebob/miniredis/v2 v${MINIREDIS}\n`;
   await writeFile(join(folder, 'go.mod'), module);
   const go = (...words: string[]) => run('go', words, { cwd: folder, timeout: 300_000 });
   await orNotToBeHad(go('mod', 'tidy').then(() => go('build', '-o', 'ticked', '.')));
@@ -101,10 +100,10 @@ const SERVERS: readonly Source[] = [
   fetched('redis-8.10', 'Redis 8.10.2'),
   fetched('valkey-9.1', 'Valkey 9.1.2'),
   { name: 'redict', title: 'Redict', isBinary: true, command: redict },
-  { name: 'js-redis-server', title: 'js-redis-server 0.3.0', isBinary: false, command: jsRedisServer },
+  { name: 'js-redis-server', title: `js-redis-server ${JS_REDIS_SERVER}`, isBinary: false, command: jsRedisServer },
   {
     name: 'miniredis',
-    title: `miniredis ${MINIREDIS.slice(1)}, its clock moved every 5 ms`,
+    title: `miniredis ${MINIREDIS}, its clock moved every 5 ms`,
     isBinary: false,
     command: miniredis,
   },

@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import { type Cell, check } from '../cell';
 import { installUser } from '../folder';
 import { runProgram } from '../program';
-import { CLIENTS } from '../versions';
-
-const VERSIONS = ['5.2.2', '5.5.4', '5.9.3', '6.0.3', '7.0.2'];
+import { CLIENTS, NESTS, NODE_CRON, NODE_TYPES, OPENTELEMETRY, REFLECT_METADATA, RXJS, TYPESCRIPTS } from '../versions';
 
 /** Whatever has types that ours name: without `skipLibCheck` they are checked too. */
 const PACKAGES = {
@@ -14,12 +12,12 @@ const PACKAGES = {
   ...CLIENTS.iovalkey,
   ...CLIENTS['valkey-glide'],
   ...CLIENTS.upstash,
-  '@nestjs/common': '11.2.10',
-  '@opentelemetry/api': '1.9.1',
-  '@types/node': '20.19.43',
-  'node-cron': '4.6.0',
-  'reflect-metadata': '0.2.2',
-  rxjs: '7.8.2',
+  '@nestjs/common': NESTS[11].nest,
+  '@opentelemetry/api': OPENTELEMETRY,
+  '@types/node': NODE_TYPES,
+  'node-cron': NODE_CRON,
+  'reflect-metadata': REFLECT_METADATA,
+  rxjs: RXJS,
 };
 
 const strict = {
@@ -43,7 +41,7 @@ const MODULES = {
 };
 
 /** Each version compiles what uses every entry point and every adapter. */
-export const typescriptCells: readonly Cell[] = VERSIONS.map((version) => ({
+export const typescriptCells: readonly Cell[] = TYPESCRIPTS.map((version) => ({
   name: `typescript/typescript-${version.split('.', 2).join('.')}`,
   ground: 'typescript',
   title: `TypeScript ${version}, strict, without \`skipLibCheck\``,

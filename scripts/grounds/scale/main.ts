@@ -41,7 +41,7 @@ interface Seen {
 
 /** Many processes on a cluster whose slots move. Returns whether each section was alone, and its tokens in order. */
 export async function runScale(options: ScaleOptions): Promise<boolean> {
-  const folder = await installUser('redis-6', CLIENTS['redis-6']);
+  const folder = await installUser('scale', CLIENTS['redis-6']);
   const masters = await Masters.start(MASTERS);
   const rows: string[][] = [];
   let isGood = true;
