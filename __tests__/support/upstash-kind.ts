@@ -1,10 +1,10 @@
 import { Redis } from '@upstash/redis';
 import { createClient } from 'redis';
 import { fromUpstash } from '../../lib/clients/upstash';
+import { startUpstashServer, upstashOptions } from '../../support/upstash-server';
 import { type ClientKind, onServer } from './client-kinds';
 import { connected } from './connected';
 import { realRedis } from './redis';
-import { startUpstashServer, upstashOptions } from '../../support/upstash-server';
 
 /** The real client, and its REST API over the Redis of this run. */
 export const upstashClient: ClientKind = {

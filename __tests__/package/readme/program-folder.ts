@@ -7,11 +7,11 @@ import { transformSync } from 'esbuild';
 import { createClient } from 'redis';
 import manifest from '../../../package.json';
 import { type RedisServer, startRedis } from '../../../support/redis';
+import { startUpstashServer, upstashOptions } from '../../../support/upstash-server';
 import { BUILT_PACKAGE } from '../../support/built-package';
 import { connected } from '../../support/connected';
 import { connectTo } from '../../support/private-redis';
 import type { TestClient } from '../../support/redis';
-import { startUpstashServer, upstashOptions } from '../../../support/upstash-server';
 import { ROOT } from './pages';
 import { type Program, withRedis } from './programs';
 
