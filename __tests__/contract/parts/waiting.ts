@@ -77,10 +77,11 @@ export function waiting(fixture: LockFixture): void {
       const lock = (where === 'another' ? fixture.otherRegistry(options) : holders).obtain('key');
       const stop = new AbortController();
       const left = expect(lock.lock({ signal: stop.signal })).rejects.toBe('left');
-      await until(() => (lock as { waiting?: number }).waiting === 1);
+      const { passing } = lock as { passing?: { waiting: number } };
+      await until(() => passing?.waiting === 1);
       const second = lock.lock();
       const full = { name: 'LockQueueFullError', code: 'ERR_LOCK_QUEUE_FULL', key: 'key', maxWaiting: 2 };
-      await until(() => (lock as { waiting?: number }).waiting === 2);
+      await until(() => passing?.waiting === 2);
       await expect(lock.lock({ waitTime: 500 })).rejects.toMatchObject(full);
       await expect(lock.run(() => 'never', { waitTime: 500 })).rejects.toMatchObject(full);
       await expect(lock.tryLock({ waitTime: 500 })).rejects.toMatchObject(full);
