@@ -9,8 +9,8 @@ import { join } from 'node:path';
 
 const ROOT = join(__dirname, '..');
 const FOR_CONTRIBUTORS = ['architecture.md'];
-const WORDS = { goal: 28_000, limit: 29_300 };
-const PAGES = { goal: 16, limit: 16 };
+const WORDS = { goal: 28_000, limit: 33_400 };
+const PAGES = { goal: 16, limit: 17 };
 
 /** The bars and rules of tables, and what begins a heading or an item of a list. */
 const MARKS = /^ *(#+|-|\d+\.) |(?<!\S)(\||[|:-]*---[|:-]*)(?!\S)/gm;
