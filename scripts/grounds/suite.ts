@@ -25,10 +25,9 @@ const SECTIONS = 20;
 /** What Node and the others print of a warning of ours, which is no fault where the server was killed. */
 const OF_A_WARNING = /LockWarning|--trace-warnings|^\s*$|RELEASE_UNCERTAIN|RELEASE_FAILED/;
 
-/** What a user does with the library, in two processes at a time, with each of these types of lock. */
+/** What a user does with the library, in two processes at a time: all of it with the first type of lock, less with the others. */
 export async function runSuite(user: User, report: Report): Promise<void> {
-  const [first, ...others] = user.types;
-  for (const type of [first, ...others]) {
+  for (const [i, type] of user.types.entries()) {
     const processes: UserProcess[] = [];
     const start = (expireAfter: number) => {
       const env = {
@@ -47,10 +46,10 @@ export async function runSuite(user: User, report: Report): Promise<void> {
       processes.push(started);
       return started.ready();
     };
-    const within: Report = ({ what, fault }) => report({ what: `${type}: ${what}`, ...(fault && { fault }) });
+    const ofType: Report = ({ what, fault }) => report({ what: `${type}: ${what}`, ...(fault && { fault }) });
     try {
-      await together(start, within, type === first);
-      await faults(start, within, user.server, type === first);
+      await together(start, ofType, i === 0);
+      await faults(start, ofType, user.server, i === 0);
     } finally {
       for (const one of processes) one.kill('SIGKILL');
     }

@@ -9,7 +9,7 @@ for (const lockType of ['spin', 'pub-sub', 'fair']) {
   const options = { registryKey: `app-${lockType}`, lockType, expireAfter: 5_000 };
   const [one, other] = [1, 2].map(() => new RedisLockRegistry(client, options));
   const lease = await one.obtain('key').lock();
-  const refused = await other.run('key', () => 'entered', { waitTime: 200 }).catch((error) => error);
+  const refused = await other.run('key', () => 'entered', { waitTime: 2_000 }).catch((error) => error);
   const waiting = other.run('key', () => 'passed on');
   await new Promise((resolve) => setTimeout(resolve, 100));
   await lease.unlock();

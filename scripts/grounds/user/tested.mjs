@@ -5,7 +5,7 @@ import { InMemoryLockRegistry, InMemoryLocks } from 'redis-lock-registry/testing
 
 async function passOn(one, other) {
   const lease = await one.obtain('key').lock();
-  const refused = await other.obtain('key').lock({ waitTime: 20 }).then(() => 'entered', (error) => error.name);
+  const refused = await other.obtain('key').lock({ waitTime: 1_000 }).then(() => 'entered', (error) => error.name);
   const waiting = other.run('key', () => 'passed on');
   await new Promise((resolve) => setTimeout(resolve, 50));
   await lease.unlock();
