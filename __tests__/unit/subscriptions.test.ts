@@ -646,6 +646,24 @@ it('A connection for messages over which none arrives is made anew at most every
   expect([reasons(), time.pending]).toEqual([['a message of this registry to itself does not arrive'], 0]);
 });
 
+it('A connection that has confirmed channels, and confirms no further one, is made anew though all of them are gone', async () => {
+  const owns = [connection(), connection()];
+  const { subscriber, listen, duplicate, reasons } = opened(owns, { publish: async () => 1 });
+  const first = await listen('x');
+  first.leave();
+  await time.advance(1_000);
+  expect([first.isOver, duplicate.mock.calls.length]).toEqual([true, 1]);
+  Object.assign(owns[0] as Connection, { subscribe: silence });
+  await listen('y');
+  const proof = subscriber.proofOf('y', 'lock');
+  proof.join();
+  await time.advance(250 + 1_000 + 1_005);
+  expect([duplicate.mock.calls.length, proof.isDeaf]).toEqual([2, true]);
+  proof.leave();
+  await subscriber.close();
+  expect(reasons()).toEqual(['a message of this registry to itself does not arrive']);
+});
+
 it('A connection of our own whose messages arrive, and which the server of the commands does not count, is made anew less and less often', async () => {
   const owns = Array.from({ length: 5 }, () => connection());
   const last = () => owns.findLast(({ listeners }) => listeners.has('x:@us'));

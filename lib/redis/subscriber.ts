@@ -46,6 +46,8 @@ interface MessageConnection {
    * say so counts as connected. Where it has connections of its own, it can make them anew.
    */
   readonly client: { readonly isReady?: boolean; readonly isListening?: boolean; renewConnections?(): void };
+  /** Redis has confirmed a channel on it, which may have been unsubscribed since. */
+  hasConfirmed: boolean;
   /** Closes a connection of our own; of a client, ends what listens to its events. */
   close(): void;
 }
@@ -152,7 +154,7 @@ export class Subscriber {
     if (known !== undefined) return known;
     const own = `${channel}:@${this.#options.id}`;
     const proof = new Proof({
-      isConnected: () => [...this.#subscriptions].some(({ isOpen }) => isOpen),
+      isConnected: () => this.#connection?.hasConfirmed === true,
       subscribe: (onMessage) => this.subscribe([own], onMessage, true),
       publish: async (message) => {
         const count = await this.#options.publish(this.#isSharded, own, message, lock);
@@ -283,6 +285,8 @@ export class Subscriber {
       await this.#command(isWanted, name, channel);
     }
     channel.isSubscribed = isWanted;
+    const current = this.#connection;
+    if (current !== undefined && current.client === (channel.connection as object)) current.hasConfirmed = true;
   }
 
   async #command(isWanted: boolean, name: string, channel: Channel): Promise<unknown> {
@@ -333,6 +337,7 @@ export class Subscriber {
       users,
       listening: Promise.resolve(given),
       client: given as MessageConnection['client'],
+      hasConfirmed: false,
       close,
     };
   }
@@ -375,7 +380,14 @@ export class Subscriber {
       if (own.endsAtOnce || own.isReady !== false) void destroy(own);
     };
     const users = new Set([this]);
-    const connection: MessageConnection = { isOwn: true, users, listening: connect(), client: own, close };
+    const connection: MessageConnection = {
+      isOwn: true,
+      users,
+      listening: connect(),
+      client: own,
+      hasConfirmed: false,
+      close,
+    };
     return connection;
   }
 
