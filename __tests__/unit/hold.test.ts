@@ -140,6 +140,23 @@ describe('An attempt', () => {
     expect(flagsOf(hold)).toBe(LOST);
   });
 
+  it.each<[string, (hold: Hold) => void]>([
+    ['in time', (hold) => hold.attempts.skipped()],
+    ['after its caller left', (hold) => hold.attempts.doubt(Promise.reject(NOT_ASKED))],
+  ])('An attempt that the server skipped may be in Redis where that was a copy of it: %s', async (_, answer) => {
+    for (const [disruptions, flags] of [
+      [0, CLEAN.replace(' wrote nothing', '')],
+      [1, LOST],
+    ] as const) {
+      const hold = holdOf();
+      hold.stamp();
+      connection.disruptions += disruptions;
+      answer(hold);
+      await time.advance(0);
+      expect(flagsOf(hold).replace(' wrote nothing', '')).toBe(flags);
+    }
+  });
+
   it('An attempt may be executed later, where its answer came over another connection, as that to a copy', async () => {
     const [inTime, notSent, refusedLate, inDoubt, again] = [holdOf(), holdOf(), holdOf(), holdOf(), holdOf()];
     const all = [inTime, notSent, refusedLate, inDoubt, again];

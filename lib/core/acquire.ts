@@ -300,6 +300,7 @@ export class Call {
       } catch (error) {
         answer = undefined;
         if (error === NOT_ASKED) {
+          hold.attempts.skipped();
           availability.answered(question.sentAt);
           return this.#state;
         }

@@ -69,6 +69,11 @@ export class Attempts {
     if (this.wasDisrupted) this.lostTrack = true;
   }
 
+  /** The server skipped the last attempt: see NOT_ASKED. Of a command that was sent again, the first copy may still run. */
+  skipped(): void {
+    if (this.wasDisrupted) this.answered();
+  }
+
   /** The last attempt failed. */
   failed(error: unknown, attempt: Promise<unknown>): void {
     const isUnsent = error instanceof NotSentError || (this.#wasClientClosed && isClientClosed(error));
@@ -91,9 +96,10 @@ export class Attempts {
     this.inDoubt++;
     const settled = outcomeOf(attempt).then((outcome) => {
       this.inDoubt--;
-      const isCopy = outcome === 'answered' && this.#connection.disruptions !== disruptions;
+      const isCopy = this.#connection.disruptions !== disruptions;
+      if (outcome === 'not sent' || (outcome === 'skipped' && !isCopy)) return;
+      this.reachedRedis = true;
       if (outcome === 'lost' || isCopy) this.lostTrack = true;
-      if (outcome !== 'not sent') this.reachedRedis = true;
     });
     this.settled = Promise.all([this.settled, settled]);
   }
@@ -110,12 +116,13 @@ export class Attempts {
 }
 
 /** Resolves when it is known whether Redis answered. An answer that comes late counts, a lost connection does not. */
-async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'lost' | 'not sent'> {
+async function outcomeOf(attempt: Promise<unknown>): Promise<'answered' | 'skipped' | 'lost' | 'not sent'> {
   try {
     await answerOf(attempt);
     return 'answered';
   } catch (error) {
-    if (error instanceof NotSentError || error === NOT_ASKED) return 'not sent';
+    if (error === NOT_ASKED) return 'skipped';
+    if (error instanceof NotSentError) return 'not sent';
     return isServerAnswer(error) ? 'answered' : 'lost';
   }
 }
