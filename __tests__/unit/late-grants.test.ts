@@ -82,13 +82,28 @@ it('A grant of a server that has been silent is requested once more after each s
   await registry.close({ timeout: 0 });
 });
 
-it('A grant of a server that has been silent is requested once more in the time of one attempt, however often (P1)', async () => {
+it.each([650, 590, 581])(
+  'A grant of a server that has been silent is given back where no time is left to request it once more: after %i of 700 ms (P1, P2)',
+  async (silentFor) => {
+    const { registry, client } = start();
+    client.evalSha.mockImplementation(
+      () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), client.sent === 1 ? silentFor : 1)),
+    );
+    const end = await time.settled(registry.obtain('key').lock({ waitTime: 700 }));
+    expect(end).toMatchObject({ after: silentFor, error: { name: 'CannotAcquireLockError' } });
+    expect(String(end?.error)).toContain('Redis granted it after a silence');
+    await time.advance(1_000);
+    expect(client.calls.at(-1)?.arguments).toContain('UNLINK');
+  },
+);
+
+it('A grant of a server that has been silent is requested once more where there is just time for it (P1)', async () => {
   const { registry, client } = start();
   client.evalSha.mockImplementation(
-    () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), client.sent === 1 ? 650 : 10)),
+    () => new Promise((resolve) => void clock.setTimeout(() => resolve(granted), client.sent === 1 ? 570 : 1)),
   );
   const end = await time.settled(registry.obtain('key').lock({ waitTime: 700 }));
-  expect(end).toMatchObject({ after: 751, error: { name: 'CannotAcquireLockError' } });
+  expect(end).toMatchObject({ after: 691, value: { key: 'key' } });
 });
 
 it('A grant of a server that has been silent is given back where its caller leaves before it was requested once more', async () => {

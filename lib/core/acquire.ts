@@ -58,6 +58,9 @@ type CallState =
 
 const IN_LINE: CallState = { name: 'in line' };
 
+const GRANTED_TOO_LATE =
+  'Redis granted it after a silence, in which its server may have been replaced, and no time is left to ask again';
+
 /** In place of a turn: the caller of a shared lock makes one attempt beside the caller that has the turn. */
 const BESIDE = new Turn();
 
@@ -415,13 +418,14 @@ export class Call {
   /**
    * A grant came after a silence, in which its server may have been frozen and replaced. The grant is requested once more,
    * by a second attempt with the same ticket: only a server that is still the master grants it again. Resolves to the
-   * timeout of that attempt.
+   * timeout of that attempt. Rejects where there is no time for it: such a grant may be another owner's by now.
    */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<number> {
+    if (this.timeLeft < LEARNS_REPLACEMENT) throw cannotAcquire(this.wait.key, GRANTED_TOO_LATE, undefined);
     this.#asleep(this.#state.claim);
     // The caller has the lock as far as the server knows, and may leave now.
     hold.attempts.doubt(attempt);
-    await this.wait.suspend<void>(Math.min(this.timeLeft, LEARNS_REPLACEMENT), () => undefined);
+    await this.wait.suspend<void>(LEARNS_REPLACEMENT, () => undefined);
     // All repetitions together have the time of one attempt.
     if (this.#repetitions++ === 0) this.#answerBy = clock.now() + this.#firstTimeout();
     return Math.max(1, this.timeLeft);
