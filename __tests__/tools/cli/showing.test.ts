@@ -354,7 +354,16 @@ describePrivate('What has the name of a lock and is none', () => {
   it('may be in another database, and the one that was searched is named', async () => {
     await server.send('FLUSHALL');
     await server.send('SET', 'orders:order:1', `web-1:${'A'.repeat(22)}:1`, 'PX', '600000');
-    const [list, one] = await Promise.all([ask(['ls'], at(server)), ask(['inspect', 'order:1'], at(server))]);
+    const [list, lines, one] = await Promise.all([
+      ask(['ls'], at(server)),
+      ask(['ls', '--json'], at(server)),
+      ask(['inspect', 'order:1'], at(server)),
+    ]);
+    expect([lines.exitCode, lines.stdout, lines.stderr]).toEqual([
+      0,
+      '',
+      expect.stringMatching(/^redis-locks: Searched on [\d.:]+, database 0 \(there are keys in database 3 too\)\n$/),
+    ]);
     expect([list.exitCode, list.stdout]).toEqual([
       0,
       expect.stringMatching(/^No lock .*\nSearched on [\d.:]+, database 0 \(there are keys in database 3 too\)\.\n$/),

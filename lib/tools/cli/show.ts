@@ -37,15 +37,18 @@ export async function list(args: Arguments): Promise<number> {
   return using(args.values, async (connection) => {
     const found = await look(connection, args.values);
     const { locks, unknown } = chosen(found.locks, args.values);
-    if (args.values.json) for (const lock of locks) printJson(lock);
-    else {
+    const where = searchedOn(found, connection, locks.length === 0);
+    if (args.values.json) {
+      for (const lock of locks) printJson(lock);
+      if (locks.length === 0) complain(where);
+    } else {
       if (locks.length > 0) print(tableOf(locks).join('\n'));
       else if (found.missing.length === 0) print(noneHeld(args.values, unknown.length === 0));
       if (process.stdout.isTTY && locks.some(({ isSure }) => !isSure)) {
         print(registryKeyOf(args.values) === undefined ? `${UNSURE} --registry-key KEY shows the holders.` : UNSURE);
       }
       if (process.stdout.isTTY && locks.length > 0 && !registryKeyOf(args.values)) print(OTHERS);
-      if (process.stdout.isTTY || locks.length === 0) print(searchedOn(found, connection, locks.length === 0));
+      if (process.stdout.isTTY || locks.length === 0) print(`${where}.`);
     }
     if (unknown.length > 0) complain(saidOfUnknown(unknown, args.values));
     return endOf(found, unknown.length > 0 ? EXIT.unknown : EXIT.ok);
@@ -199,7 +202,7 @@ function screenOf(
   const room = Math.max(1, height - 2 - rest.length);
   const isCut = rows.length > room;
   if (rows.length === 0 && missing.length === 0)
-    rows.push(`${noneHeld(values, unknown.length === 0)} ${searchedOn(found, connection, true)}`);
+    rows.push(`${noneHeld(values, unknown.length === 0)} ${searchedOn(found, connection, true)}.`);
   return [head, ...(isCut ? [...rows.slice(0, room), `and ${rows.length - room} more`] : rows), ...rest];
 }
 
@@ -358,7 +361,7 @@ function costOf({ keys }: Found, values: Values): string | undefined {
 function searchedOn({ searched }: Found, connection: Connection, isNothing: boolean): string {
   const { address } = connection;
   const servers = searched.map((known) => (known === UNNAMED ? address : known)).join(', ') || 'no server';
-  return `Searched on ${servers}${isNothing ? databaseOf(connection) : ''}.`;
+  return `Searched on ${servers}${isNothing ? databaseOf(connection) : ''}`;
 }
 
 /** Says what could not be asked. Nothing at all is another code than a part. */
