@@ -75,12 +75,14 @@ const groups = SECTIONS.map(({ text, pages }) => ({
     return { text: title, link: `/${(onSite(file) ?? '').replace(/(index)?\.md$/, '')}` };
   }),
 }));
-/** The entry points, the main one first. */
-const entries = readdirSync(join(SOURCE, 'api'), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name)
+/** The entry points, by their place in `lib`, the main one first. */
+const entries = readdirSync(join(SOURCE, 'api'), { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter((file) => file.endsWith('/index.md'))
+  .map(posix.dirname)
   .sort((a, b) => Number(b === 'index') - Number(a === 'index'));
-const imported = (entry: string) => (entry === 'index' ? 'redis-lock-registry' : `redis-lock-registry/${entry}`);
+const imported = (entry: string) =>
+  entry === 'index' ? 'redis-lock-registry' : `redis-lock-registry/${posix.basename(entry)}`;
 const reference = entries.map((entry) => ({
   text: imported(entry),
   link: `/api/${entry}/`,
@@ -97,10 +99,10 @@ for (const file of ['index.md', ...entries.map((entry) => `${entry}/index.md`)])
     `api/${file}`,
     text
       .replace(
-        /^(- )\[([\w-]+)\]\(\2\/index\.md\)/gm,
+        /^(- )\[([\w/-]+)\]\(\2\/index\.md\)/gm,
         (_, dash, entry) => `${dash}[${imported(entry)}](${entry}/index.md)`,
       )
-      .replace(/^# ([\w-]+)$/m, (whole, entry) => (entries.includes(entry) ? `# ${imported(entry)}` : whole)),
+      .replace(/^# ([\w/-]+)$/m, (whole, entry) => (entries.includes(entry) ? `# ${imported(entry)}` : whole)),
   );
 }
 write('sidebar.json', JSON.stringify({ base: BASE, groups, reference }));
