@@ -12,13 +12,13 @@ const ROOT = join(__dirname, '..');
 const run = promisify(execFile);
 
 /**
- * What the package may have is said for good; the other limits are a little more than what was measured last: 228.4 kB
+ * What the package may have is said for good; the other limits are a little more than what was measured last: 238.5 kB
  * in a bundle. A goal is what would be left without what is known to be too much: of the package, a third of the words of
  * its pages (25 kB); of the bundle, the comments and blanks of the Lua scripts (13 kB).
  */
 const PACKAGE = { unit: 'kB', goal: 250, limit: 300 };
-const UNPACKED = { unit: 'kB', goal: 900, limit: 1_090 };
-const BUNDLE = { unit: 'kB', goal: 215, limit: 230 };
+const UNPACKED = { unit: 'kB', goal: 900, limit: 1_110 };
+const BUNDLE = { unit: 'kB', goal: 215, limit: 240 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 
 /** How many new processes load the library. */
