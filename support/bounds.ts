@@ -77,6 +77,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/results:MARKED_FOR': 'because it only says for how long a task may run after a forget()',
   'kinds/common/script-parts:FENCE_TTL': 'contract/wire-format',
   'kinds/common/script-parts:MOST_AHEAD': 'kinds/fencing/blocks',
+  'kinds/common/script-parts:MOST_SHOWN': 'clients/foreign-owners',
   'kinds/common/shared-with-pollers:CHANGE_IS_RECENT': POLLERS,
   'kinds/common/shared-with-pollers:CHANGE_IS_REMEMBERED': POLLERS,
   'kinds/common/shared-with-pollers:HALVED_EVERY': POLLERS,

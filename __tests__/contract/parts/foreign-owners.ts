@@ -12,6 +12,8 @@ const TOKENS: [what: string, token: Buffer, shown: string][] = [
   ['that is no UTF-8, of which other bytes make the same text to a client', Buffer.from([0xfe, 0x80]), '{fe}{80}'],
   ['that is UTF-8', Buffer.from('größer € 😀 \\'), 'größer € 😀 \\'],
   ['that looks like one that is no UTF-8', Buffer.from('{ff}{'), '{7b}ff}{7b}'],
+  ['that is long', Buffer.from('a'.repeat(999) + '€'.repeat(1_000)), `${'a'.repeat(999)}{+3000}`],
+  ['that is long, and no UTF-8', Buffer.alloc(1_000_000, 0xff), `${'{ff}'.repeat(1_000)}{+999000}`],
 ];
 
 /** Once the client has been answered by an inspection, `change` comes before its next command. */

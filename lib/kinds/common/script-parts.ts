@@ -27,6 +27,9 @@ const FENCE_TTL = 24 * 60 * 60 * 1000;
  */
 export const MOST_AHEAD = 1_000;
 
+/** bytes of a value that another program wrote, of which a reply has no more. An owner value of this library has fewer. */
+const MOST_SHOWN = 1_000;
+
 /** In place of their number: the server refused to publish; or it did, and others may listen too. */
 export const LISTENERS = { refused: -1, uncounted: -2 } as const;
 
@@ -37,6 +40,7 @@ const VALUES: LuaValues = {
   LISTENERS_REFUSED: LISTENERS.refused,
   LISTENERS_UNCOUNTED: LISTENERS.uncounted,
   MOST_AHEAD,
+  MOST_SHOWN,
   READ_ONLY: IN_LUA.readOnly,
   WRONG_TYPE: IN_LUA.wrongType,
 };
