@@ -93,8 +93,8 @@ export async function circleWith(
 
 /**
  * Why a lock was not free within `waitTime`, as far as that is known: its caller has waited for itself, or in a circle.
- * Redis is asked only by a caller that holds locks, and has a moment to answer. `answers`: it has answered all that it was
- * asked about the lock.
+ * Redis is asked only by a caller that has waited and holds locks, and has a moment to answer. `answers`: it has answered
+ * all that it was asked about the lock.
  */
 export async function hintAfter(
   lock: Omit<WaitedLock, 'inspect'>,
@@ -105,8 +105,9 @@ export async function hintAfter(
   if (scope?.isInside(lock.names.lock)) return 'The caller is inside a `run` that holds it: it has waited for itself';
   const circle = circleOf({ key: lock.key, lock, scope, isOver: true });
   if (circle !== undefined) return describeCircle(circle);
+  if (waitTime === 0) return undefined;
   const { heldFor = 0 } = lock;
-  if (waitTime > 0 && heldFor >= waitTime) {
+  if (heldFor >= waitTime) {
     const why = 'if the caller is the holder, it has waited for itself, since only `run` is re-entrant';
     return `This process has held it all the time: ${why}`;
   }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import { LockTimeoutError, type LockWarning } from '../../../lib';
+import { type Lease, LockTimeoutError, type LockWarning } from '../../../lib';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../../lib/testing';
 import { until } from '../../support/until';
 
@@ -121,4 +121,19 @@ it('A caller whose lock the other holder waits for is told the circle, and of pe
     /\. The caller is inside a `run` that holds "ours 1", and web-8 holds "theirs 1" and waits for "ours 1": this is a deadlock, unless two tasks of web-8 do that$/,
   );
   expect(await error(2)).toMatch(/^Lock "theirs 2" was not free within 30 ms: web-8.* unless it is renewed$/);
+});
+
+it('A caller that does not wait is told of no circle with another process, and Redis is not asked about one', async () => {
+  const locks = new InMemoryLocks();
+  const [registry, other] = [create({ locks }), create({ locks, name: 'web-8' })];
+  const lease = await other.obtain('theirs').lock();
+  let waiting: Promise<Lease> | undefined;
+  await registry.run('ours', async () => {
+    waiting = other.obtain('ours').lock();
+    await until(async () => (await registry.obtain('ours').inspect()).waiting === 1);
+    const error = registry.obtain('theirs').lock({ waitTime: 0 });
+    await expect(error).rejects.toThrow(/^Lock "theirs" was not free within 0 ms: web-8.* unless it is renewed$/);
+  });
+  await (await waiting)?.unlock();
+  await lease.unlock();
 });
