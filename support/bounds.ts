@@ -74,6 +74,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/held-scripts:CAPACITY': MEMORY,
   'kinds/common/held-scripts:LEARNING': 'because it only says how soon an error is passed on whose class is not known',
   'kinds/common/inspector:MARKED_FOR': 'because it only says how late a client may repeat a forced unlock',
+  'kinds/common/look:MOST_READ': 'because owner values are shorter by far, and of others only the form is said',
   'kinds/common/results:MARKED_FOR': 'because it only says for how long a task may run after a forget()',
   'kinds/common/script-parts:FENCE_TTL': 'contract/wire-format',
   'kinds/common/script-parts:MOST_AHEAD': 'kinds/fencing/blocks',

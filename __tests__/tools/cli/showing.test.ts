@@ -288,6 +288,8 @@ describePrivate('What has the name of a lock and is none', () => {
   it.each([
     ['string', 'SET orders:order:1 hunter2', UNKNOWN],
     ['string', 'SET orders:order:1 ', UNKNOWN],
+    // What is read of it ends within a character.
+    ['string', `SET orders:order:1 a${'ж'.repeat(200)}`, UNKNOWN],
     ['string', `SET orders:order:1 ${JAVA}`, ', in the form of Spring, redis-semaphore, pottery and sherlock (UUID)'],
     [
       'string',

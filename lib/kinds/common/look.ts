@@ -171,6 +171,17 @@ export function companion(names: LockNames, suffix: Companion): string {
   return names.companionOrNone(suffix) ?? '';
 }
 
+/** bytes that are read of a value. No owner value is longer. */
+const MOST_READ = 256;
+
+/** How the value of a string begins. `undefined`: it is none. */
+export async function beginningOf({ ask }: Pick<Reader, 'ask'>, name: string): Promise<string | undefined> {
+  const text = await ask('GETRANGE', name, '0', String(MOST_READ - 1));
+  if (typeof text !== 'string') return undefined;
+  // Of a longer one, what is read may end within a character.
+  return Buffer.byteLength(text) < MOST_READ ? text : text.replace(/\ufffd$/, '');
+}
+
 export async function numberOf(reader: Reader, ...command: string[]): Promise<number | null> {
   const answer = await reader.ask(...command);
   return answer === null || Number.isNaN(Number(answer)) ? null : Number(answer);

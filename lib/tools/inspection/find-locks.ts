@@ -2,7 +2,7 @@ import { DEFAULT_TYPE, type LockType, traitsOf, typesOf } from '../../api/lock-t
 import { describeForm } from '../../api/owner-name';
 import type { WarningListener } from '../../api/warnings';
 import { clock } from '../../internal/clock';
-import { numberOf, type Reader, type Seen } from '../../kinds/common/look';
+import { beginningOf, numberOf, type Reader, type Seen } from '../../kinds/common/look';
 import { LOOKS } from '../../kinds/looks';
 import type { RedisClient } from '../../redis/client';
 import { MOST_LOOKS, mastersIn, slotMapsOf } from '../../redis/cluster';
@@ -203,8 +203,8 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
     const seen = await seenAs(names, String(type));
     if (seen !== undefined) return seen.lock;
     const remaining = await numberOf(readerOf(), 'PTTL', name);
-    const value = type === 'string' ? await ask('GETRANGE', name, '0', '255') : null;
-    const form = value === null ? undefined : describeForm(String(value));
+    const value = type === 'string' ? await beginningOf(readerOf(), name) : undefined;
+    const form = value === undefined ? undefined : describeForm(value);
     if (remaining !== null && remaining !== -2)
       note(name, String(type), remaining === -1 ? null : remaining, false, form);
     return undefined;
