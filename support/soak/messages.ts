@@ -10,6 +10,8 @@ export interface WorkerSettings {
   readonly address: SocketAddress;
   /** Of a server that it gets messages from. */
   readonly listensAt?: RedisAddress;
+  /** The address is that of a node of a cluster. */
+  readonly isCluster: boolean;
   readonly extras: readonly SoakExtra[];
   readonly type: SoakType;
   readonly lockType: LockType;

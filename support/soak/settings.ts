@@ -9,9 +9,10 @@ export type SoakType = (typeof SOAK_TYPES)[number];
 
 /**
  * What a soak does beside all else when it is asked to: one worker is half deaf while all are busy; one listens at a replica
- * from the beginning; callers of `once` leave while others have joined them.
+ * from the beginning; callers of `once` leave while others have joined them; shared locks move between the nodes of a
+ * cluster, key by key, and nothing else happens to them.
  */
-export const SOAK_EXTRAS = ['half open', 'listens at a replica', 'callers of once leave'] as const;
+export const SOAK_EXTRAS = ['half open', 'listens at a replica', 'callers of once leave', 'slot moves'] as const;
 export type SoakExtra = (typeof SOAK_EXTRAS)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */
@@ -20,6 +21,11 @@ const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
 /** Shared locks do not depend on the lock type. */
 function isShared(type: SoakType): type is 'semaphore' | 'read-write' {
   return type === 'semaphore' || type === 'read-write';
+}
+
+/** Whether the locks of the type move: those of other types are tried elsewhere, and have one key to move. */
+export function movesSlots(type: SoakType, extras: readonly SoakExtra[]): boolean {
+  return isShared(type) && extras.includes('slot moves');
 }
 
 /** How often a call takes several keys together: shared locks are not. */

@@ -6,13 +6,15 @@ import { AwakeClock, sharedNow } from './awake-clock';
 import { FaultJournal } from './faults/fault-journal';
 import { FaultLanes } from './faults/fault-lanes';
 import type { ServerTarget } from './faults/server-faults';
+import { AS_NODE, SlotMover } from './faults/slot-mover';
 import { Judge } from './judge/judge';
 import { Leftovers } from './leftovers';
 import { RecordFolder } from './record-folder';
 import type { AdminClient } from './redis-content';
 import { type SoakResult, Tally } from './results';
 import { leftoversAfter, runRound } from './round';
-import { SOAK_TYPES, type SoakExtra, type SoakType } from './settings';
+import { movesSlots, SOAK_TYPES, type SoakExtra, type SoakType } from './settings';
+import type { SocketAddress } from './worker/session';
 import { WorkerSlot } from './worker-slot';
 
 export interface TypeSoakOptions {
@@ -33,21 +35,30 @@ export interface TypeSoakOptions {
 export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
   const isReplicated = options.type === 'replicated';
   const hasReplica = isReplicated || options.extras.includes('listens at a replica');
-  const server = await startRedis({ port: hasReplica, args: ['--repl-diskless-sync-delay', '0'] });
+  const isCluster = movesSlots(options.type, options.extras);
+  const server = await startRedis({
+    port: hasReplica || isCluster,
+    args: ['--repl-diskless-sync-delay', '0', ...(isCluster ? AS_NODE : [])],
+  });
+  const second = isCluster ? await startRedis({ port: true, args: AS_NODE }) : undefined;
+  const secondAdmin = second && (await connect(second));
   const replica = hasReplica ? await startReplica(server) : undefined;
   const admin = await connect(server);
   const clock = new AwakeClock();
   const slots: WorkerSlot[] = [];
   try {
+    const mover =
+      second && secondAdmin && (await SlotMover.start({ server, admin }, { server: second, admin: secondAdmin }));
+    const node = isCluster ? (server.address as SocketAddress) : undefined;
     const leftovers = new Leftovers(admin);
     for (let index = 0; index < options.workers; index++) {
       const listensAt = index === 0 && options.extras.includes('listens at a replica') ? replica?.address : undefined;
-      const slotSettings = { ...options, index, listensAt, clock, leftovers, random: options.random.fork() };
+      const slotSettings = { ...options, index, listensAt, node, clock, leftovers, random: options.random.fork() };
       slots.push(await WorkerSlot.open(server.address, slotSettings));
     }
     return await new TypeSoak(
       options,
-      { server, replica: isReplicated ? replica : undefined, admin },
+      { server, replica: isReplicated ? replica : undefined, admin, mover },
       slots,
       leftovers,
       clock,
@@ -59,7 +70,8 @@ export async function soakType(options: TypeSoakOptions): Promise<SoakResult> {
     }
     clock.stop();
     admin.destroy();
-    await Promise.all([server, replica].map((one) => one?.stop()));
+    secondAdmin?.destroy();
+    await Promise.all([server, replica, second].map((one) => one?.stop()));
   }
 }
 

@@ -8,6 +8,7 @@ import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
 import { HEALTHY, lockTypeOf, type SoakExtra, type SoakType } from './settings';
 import { unfinishedKeys } from './unfinished-keys';
+import type { SocketAddress } from './worker/session';
 import { WorkerProcess } from './worker-process';
 
 export interface SlotSettings {
@@ -16,6 +17,8 @@ export interface SlotSettings {
   readonly extras: readonly SoakExtra[];
   /** Where its registry gets messages from; `undefined`: over its client. */
   readonly listensAt: RedisAddress | undefined;
+  /** A node of a cluster, which names its own address to clients: they find it without the proxy. */
+  readonly node: SocketAddress | undefined;
   readonly bundle: string;
   readonly folder: string;
   readonly random: Random;
@@ -60,13 +63,14 @@ export class WorkerSlot {
   }
 
   async #start(): Promise<void> {
-    const { type, index, extras, listensAt, bundle, folder, random, clock } = this.#settings;
+    const { type, index, extras, listensAt, node, bundle, folder, random, clock } = this.#settings;
     const name = `${this.name}.${this.#generation++}`;
     const settings = {
       name,
-      address: this.proxy.address,
+      address: node ?? this.proxy.address,
       extras,
       ...(listensAt === undefined ? {} : { listensAt }),
+      isCluster: node !== undefined,
       type,
       lockType: lockTypeOf(type, index),
       seed: random.whole(0, 2 ** 31 - 1),

@@ -6,6 +6,7 @@ import { Bag } from '../bag';
 import type { WorkerSlot } from '../worker-slot';
 import type { FaultJournal } from './fault-journal';
 import { SERVER_FAULTS, type ServerTarget, serverFaults } from './server-faults';
+import type { SlotMover } from './slot-mover';
 import { WORKER_FAULTS, type WorkerFaultKind, workerFaults } from './worker-faults';
 
 interface Gap {
@@ -65,6 +66,9 @@ export class FaultLanes {
 
   /** Until `end` on the shared clock; resolves when the last fault is over. One worker is killed at the beginning. */
   async inflict(end: number): Promise<void> {
+    const { mover } = this.#server;
+    // Nothing else happens then, so that nothing else can explain a loss.
+    if (mover !== undefined) return this.#moveSlots(mover, end);
     const victim = this.#random.whole(0, this.#slots.length - 1);
     await Promise.all([
       this.#follow(this.#serverLane, end, (kind) => this.#strikeServer(kind as keyof typeof serverFaults)),
@@ -84,6 +88,16 @@ export class FaultLanes {
       await sleep(random.whole(gap.least, gap.most));
       if (sharedNow() >= end) return;
       await strike(bag.draw());
+    }
+  }
+
+  async #moveSlots(mover: SlotMover, end: number): Promise<void> {
+    for (;;) {
+      await sleep(this.#random.whole(WORKER_GAP.least, WORKER_GAP.most));
+      if (sharedNow() >= end) return;
+      const entry = this.#journal.begin('slot move', 'server');
+      await mover.move(this.#random);
+      this.#journal.end(entry);
     }
   }
 

@@ -2,12 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../../random';
 import type { RedisServer } from '../../redis';
 import { type AdminClient, COMPANION } from '../redis-content';
+import type { SlotMover } from './slot-mover';
 
 export interface ServerTarget {
   readonly server: RedisServer;
   /** Acquisitions wait for it. */
   readonly replica: RedisServer | undefined;
   readonly admin: AdminClient;
+  /** The server is a node of a cluster. */
+  readonly mover: SlotMover | undefined;
 }
 
 type ServerFault = (target: ServerTarget, random: Random) => Promise<void>;

@@ -134,8 +134,9 @@ export class Caller {
     }
     const lease = await steps.bounded(`${call} ${what}`, request.bound, lock[request.method](options), signal);
     if (lease === null) return 'refused';
-    await this.#hold(call, request, lease);
-    await steps.bounded(`${call} unlock`, registryOptions.commandTimeout, lease.unlock());
+    const promisedUntil = await this.#hold(call, request, lease);
+    const unlocking = this.#judgeLoss(call, key, lease.unlock(), () => promisedUntil);
+    await steps.bounded(`${call} unlock`, registryOptions.commandTimeout, unlocking);
     return 'unlocked';
   }
 
@@ -150,17 +151,34 @@ export class Caller {
     const { steps } = this.#services;
     const begun = new Signal();
     const worked = new Signal();
+    let promisedUntil = 0;
     const running = run(async (lease) => {
       begun.send();
-      await this.#hold(call, request, lease);
+      promisedUntil = await this.#hold(call, request, lease);
       worked.send();
     });
-    await steps.bounded(`${call} ${what}`, request.bound, Promise.race([begun.sent, running]), signal);
-    await Promise.race([worked.sent, running]);
-    await steps.bounded(`${call} the release of run`, registryOptions.commandTimeout, running);
+    const judged = this.#judgeLoss(call, request.key, running, () => promisedUntil);
+    await steps.bounded(`${call} ${what}`, request.bound, Promise.race([begun.sent, judged]), signal);
+    await Promise.race([worked.sent, judged]);
+    await steps.bounded(`${call} the release of run`, registryOptions.commandTimeout, judged);
   }
 
-  async #hold(call: string, request: Request, lease: Lease): Promise<void> {
+  /** Rejects as `released` does. Until the end of its ttl nobody but its holder ends a lease: a release finds it. */
+  async #judgeLoss(call: string, key: string, released: Promise<void>, promisedUntil: () => number): Promise<void> {
+    const { records } = this.#services;
+    try {
+      await released;
+    } catch (error) {
+      const at = sharedNow();
+      const isOfRedis = error instanceof LockLostError && (error.reason === 'expired' || error.reason === 'stolen');
+      if (isOfRedis && at < promisedUntil())
+        records.violation('lost too early', `${call} unlocked "${key}", and is told that it was ${error.reason}`);
+      throw error;
+    }
+  }
+
+  /** Resolves to when the lease would end that is about to be unlocked; 0: it is lost. */
+  async #hold(call: string, request: Request, lease: Lease): Promise<number> {
     const { gate, held, steps } = this.#services;
     held.granted(call, request, lease);
     await gate.hold(request.hold);
@@ -168,6 +186,7 @@ export class Caller {
       await steps.bounded(`${call} renew`, registryOptions.commandTimeout, lease.renew().catch(ignoreLoss));
     }
     held.unlocking(lease);
+    return lease.signal.aborted ? 0 : sharedNow() + lease.remaining;
   }
 }
 

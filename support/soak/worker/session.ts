@@ -1,4 +1,4 @@
-import { createClient } from 'redis';
+import { createClient, createCluster } from 'redis';
 import { RedisLockRegistry } from '../../../lib';
 import type { WorkerSettings } from '../messages';
 import { REPLICATED, registryOptions } from '../settings';
@@ -19,7 +19,8 @@ export class Session {
   static async open(settings: WorkerSettings): Promise<Session> {
     let session: Session | undefined;
     const reconnectStrategy = () => (session?.givesUp ? false : 20);
-    const client = createClient({ socket: { ...settings.address, reconnectStrategy } });
+    const socket = { ...settings.address, reconnectStrategy };
+    const client = settings.isCluster ? createCluster({ rootNodes: [{ socket }] }) : createClient({ socket });
     client.on('error', () => {}); // the faults of the soak
     await client.connect();
     const subscriber = settings.listensAt && createClient({ socket: { ...settings.listensAt, reconnectStrategy: 20 } });
@@ -27,7 +28,7 @@ export class Session {
     await subscriber?.connect();
     session = new Session(
       settings,
-      client as ReturnType<typeof createClient>,
+      client as unknown as ReturnType<typeof createClient>,
       subscriber as ReturnType<typeof createClient> | undefined,
     );
     return session;
