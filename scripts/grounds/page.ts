@@ -129,7 +129,7 @@ function proof(all: readonly Result[]): string {
     ...new Set(good.filter((one) => one.ground === ground).map(({ title }) => title)),
   ];
   const [nodes, others] = [titles('runtime').filter(isNode), titles('runtime').filter((title) => !isNode(title))];
-  const lines = nodes.map((title) => /\d+/.exec(title)?.[0]);
+  const lines = [...new Set(nodes.map((title) => /\d+/.exec(title)?.[0]))];
   const runtimes = [
     `Node ${lines.join(', ')}`,
     ...others,

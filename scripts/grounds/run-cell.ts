@@ -23,7 +23,7 @@ export async function runCell(cell: Cell): Promise<Outcome> {
   let title: string | undefined;
   let notHad: string | undefined;
   try {
-    await within(
+    title = await within(
       cell.limit,
       'the whole of it',
       cell.run((check) => void checks.push(check)),

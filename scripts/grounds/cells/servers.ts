@@ -124,7 +124,7 @@ export const serverCells: readonly Cell[] = SERVERS.map(({ name, title, isBinary
     await runPair(newest, 'redis-6', report, words);
     if (!isBinary) return undefined;
     const [binary = ''] = words(0, '');
-    const found = identifyRedis(binary);
-    return `${found.name} ${found.version}`;
+    const { name: server, version } = identifyRedis(binary);
+    return `${server.charAt(0).toUpperCase()}${server.slice(1).replace(/-server$/, '')} ${version}`;
   },
 }));
