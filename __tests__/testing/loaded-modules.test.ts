@@ -32,6 +32,7 @@ it('Locks in memory load no Redis client, no script, and of lib/redis only outco
   ]);
   expect(loaded.filter((file) => file.startsWith('lib/kinds/'))).toEqual([
     'lib/kinds/shared/locks.ts',
+    'lib/kinds/shared/permits.ts',
     'lib/kinds/shared/rules.ts',
   ]);
   const packages = loaded.flatMap((file) => /^node_modules\/([^/]+)/.exec(file)?.[1] ?? []);

@@ -5,7 +5,7 @@ import { simulate } from './simulate';
 const FOUND = [
   ['unreachable-not-noticed', 'half open', 'fair', '12', 'starved'],
   ['not-tried-again', 'slot moves', 'semaphore', '9', 'failed though calm'],
-  ['mark-not-read', 'half open', 'pub-sub', '74', 'starved'],
+  ['mark-not-read', 'half open', 'pub-sub', '109', 'starved'],
   ['late-message-not-noticed', 'half open', 'fair', '104', 'free lock left alone'],
   ['granted-where-nobody-is-counted', 'listens at a replica', 'fair', '13', 'lease without key'],
   ['deaf-though-proved', 'half open', 'read-write', '101', 'starved'],
