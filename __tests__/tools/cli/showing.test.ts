@@ -139,7 +139,7 @@ describePrivate('What redis-locks shows', () => {
     const database = /\nSearched on 127\.0\.0\.1:\d+, database 0\.\n$/;
     expect([long.stdout, awaitedLong.stdout]).toEqual([
       expect.stringMatching(
-        /^No lock of this library or of Java is known to be held for longer than 1h\. .*--registry-key KEY only\.\n/,
+        /^No lock of this library or of Java is known to be held for longer than 1h\. .*--registry-key KEY finds others too\.\n/,
       ),
       expect.stringMatching(
         /^No lock that matches key:\* of this library or of Java is held for longer than 1h and waited for\. .*\n/,

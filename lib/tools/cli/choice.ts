@@ -84,13 +84,15 @@ function searched(values: Values, anywhere = ' in any registry'): string {
 /** Where no registryKey is asked for, other programs may have locks too. */
 const OF_OURS = ' of this library or of Java';
 export const OTHERS = 'Strings of other programs are looked at with --registry-key KEY only.';
+/** The same on the line that says that nothing is held. */
+const FINDS_OTHERS = '--registry-key KEY finds others too.';
 
 /** `isKnown`: of each lock that was found, it is known that it is not among those that were asked for. */
 export function noneHeld(values: Values, isKnown: boolean): string {
   const least = values['longer-than'];
   const held = `${isKnown ? 'is' : 'is known to be'} held${least === undefined ? '' : ` for longer than ${least}`}${values.waiting ? ' and waited for' : ''}`;
   if (registryKeyOf(values)) return printable(`No lock${searched(values)} ${held}.`);
-  return printable(`No lock${searched(values, OF_OURS)} ${held}. ${OTHERS}`);
+  return printable(`No lock${searched(values, OF_OURS)} ${held}. ${FINDS_OTHERS}`);
 }
 
 export function noneNamed(key: string, { missing }: Found, values: Values, connection: Connection): string {
