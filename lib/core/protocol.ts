@@ -72,7 +72,7 @@ export interface Confirmation {
   readonly timeout: number;
   /** When the clock was read last. */
   readonly now: number;
-  /** How many wait here: tokens are taken for so many. */
+  /** How many wait here: as many tokens are taken. */
   readonly callers: number;
 }
 

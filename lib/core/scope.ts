@@ -89,7 +89,7 @@ export class Scope {
     return keys;
   }
 
-  /** The locks of `heldKeys`, without semaphores of which others may have permits: who waits for one waits for this task. */
+  /** The locks of `heldKeys`, without semaphores of which others may have permits: to wait for one is to wait for this task. */
   get heldAlone(): QueuedLock[] {
     const locks = new Set<QueuedLock>();
     for (let scope: Scope | undefined = this; scope !== undefined; scope = scope.#parent) {

@@ -74,7 +74,7 @@ export interface Look {
   isBeside?(name: string): boolean;
   /** `undefined`: the key is none of its locks. */
   held(names: LockNames, reader: Reader): Promise<Seen | undefined>;
-  /** Nobody has the lock: who waits for it. */
+  /** Nobody has the lock: its waiters. */
   waitedFor?(names: LockNames, reader: Reader): Promise<Seen | undefined>;
 }
 

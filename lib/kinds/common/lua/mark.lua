@@ -2,7 +2,7 @@
 -- replace that of a process which they do not reach.
 --
 -- KEYS[1]  the mark
--- ARGV[1]  who waits
+-- ARGV[1]  the waiter
 -- ARGV[2]  ms between two polls where no message arrives, else 0
 -- ARGV[3]  ms for which the mark is kept
 -- Returns  1; 0: the mark is that of another process

@@ -43,7 +43,7 @@ local entersFor = tonumber(ARGV[12])
 earlier = kind .. ':' .. ARGV[13]
 local ending = ARGV[14]
 
--- First, who has the lock, and who waits for it. ZADD has no effect here: for a key of another type, or without memory, it fails
+-- First, who has the lock, and its waiters. ZADD has no effect here: for a key of another type, or without memory, it fails
 -- before anything was written.
 redis.call('ZADD', lock, 'XX', 0, '')
 local ended = readHolders()
