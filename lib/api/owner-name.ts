@@ -43,7 +43,7 @@ const FORMS: readonly (readonly [form: RegExp, name: string, libraries: string])
 
 /** The form of a value that is not of this library, and who writes such; `undefined`: none that is known. */
 export function formOf(value: string): { readonly name: string; readonly libraries: string } | undefined {
-  if (nameIn(value) !== undefined) return undefined;
+  if (isOfLibrary(value)) return undefined;
   const [, name, libraries] = FORMS.find(([form]) => form.test(value)) ?? [];
   return name === undefined || libraries === undefined ? undefined : { name, libraries };
 }

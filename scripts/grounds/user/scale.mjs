@@ -53,7 +53,7 @@ async function caller() {
         async ({ fencingToken, signal }) => {
           seen.longest = Math.max(seen.longest, performance.now() - asked);
           const [inside, isAscending] = await check(ENTER, key, String(fencingToken));
-          // Whoever was told of a loss has no section any more.
+          // A task whose lease is lost has no section any more.
           if (inside !== 1 && !signal.aborted) seen.overlaps++;
           if (isAscending !== 1 && !signal.aborted) seen.disorder++;
           await check(LEAVE, key);
