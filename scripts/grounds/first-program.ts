@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { check, type Report } from './cell';
+import { check, type Report } from '../../support/grounds/cell';
 import { blockOf, promised, runProgram, withAddress } from './program';
 import type { User } from './suite';
 

@@ -5,7 +5,7 @@ import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { NotToBeHad } from './cell';
+import { NotToBeHad } from '../../support/grounds/cell';
 
 export const ROOT = join(__dirname, '../..');
 

@@ -4,12 +4,12 @@
  */
 
 import { parseArgs } from 'node:util';
+import { isChosen } from '../../support/grounds/cell';
+import { runCell } from '../../support/grounds/run-cell';
 import { runMain } from '../../support/run-main';
-import { isChosen } from './cell';
 import { CELLS } from './cells';
 import { writePages } from './page';
 import { keep, kept } from './results';
-import { runCell } from './run-cell';
 import { runScale } from './scale/main';
 
 const USAGE = `npm run grounds -- [options] [WORD ...]

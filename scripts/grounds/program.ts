@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { track } from './children';
+import { track } from '../../support/grounds/children';
 import { ROOT } from './folder';
 
 const run = promisify(execFile);

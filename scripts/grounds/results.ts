@@ -1,10 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import type { Outcome } from '../../support/grounds/run-cell';
+import type { Result } from '../../support/grounds/tables';
 import { ROOT } from './folder';
-import type { Outcome } from './run-cell';
-
-/** An outcome, and the day of it: `2026-11-28`. */
-export type Result = Outcome & { readonly date: string };
 
 /** Results of earlier runs: a run may be about a few cells only. */
 const KEPT = join(ROOT, 'node_modules/.cache/grounds.json');

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { NotToBeHad } from './cell';
+import { NotToBeHad } from '../../support/grounds/cell';
 import { installTools } from './folder';
 import { BUN, type ClientName, DENO, NODES } from './versions';
 

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../support/free-port';
+import { NotToBeHad } from '../../support/grounds/cell';
+import { track } from '../../support/grounds/children';
 import { findRedisBinary, howToGetRedis } from '../../support/redis-binary';
-import { NotToBeHad } from './cell';
-import { track } from './children';
 
 /** ms until a server answers. */
 const START = 20_000;

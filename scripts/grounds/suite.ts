@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { check, type Report } from './cell';
+import { check, type Report } from '../../support/grounds/cell';
 import type { Server } from './server';
 import { UserProcess } from './user-process';
 

@@ -1,7 +1,8 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { track } from './children';
+import { track } from '../../support/grounds/children';
+import { within } from '../../support/grounds/within';
 
 /** ms, for one answer of a process on a busy machine. */
 const ANSWER = 30_000;
@@ -11,15 +12,6 @@ interface Reply {
   readonly event?: string;
   readonly result?: unknown;
   readonly error?: string;
-}
-
-/** Rejects when the promise takes longer. */
-export async function within<T>(ms: number, what: string, promise: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: no answer within ${ms / 1_000} s`)), ms);
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
 /** A process that runs user/worker.mjs: it does what it is asked for. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Cell, check } from '../cell';
+import { type Cell, check } from '../../../support/grounds/cell';
 import { installUser } from '../folder';
 import { runProgram } from '../program';
 import { bunBinary, nodeBinary } from '../runtimes';

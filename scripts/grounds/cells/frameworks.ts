@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { freePort } from '../../../support/free-port';
-import { type Cell, check, type Report } from '../cell';
+import { type Cell, check, type Report } from '../../../support/grounds/cell';
 import { installUser, ROOT } from '../folder';
 import { runProgram } from '../program';
 import { nodeBinary } from '../runtimes';

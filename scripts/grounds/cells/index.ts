@@ -1,4 +1,4 @@
-import type { Cell } from '../cell';
+import type { Cell } from '../../../support/grounds/cell';
 import { bundlerCells } from './bundlers';
 import { frameworkCells } from './frameworks';
 import { runnerCells } from './runners';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { transform } from 'esbuild';
-import { type Cell, check, type Report } from '../cell';
+import { type Cell, check, type Report } from '../../../support/grounds/cell';
 import { installUser } from '../folder';
 import { blockOf, runProgram } from '../program';
 import { bunBinary, denoBinary, nodeBinary } from '../runtimes';

@@ -1,6 +1,6 @@
 import { createClient } from 'redis';
+import type { Cell, Report } from '../../../support/grounds/cell';
 import { startUpstashServer, upstashOptions } from '../../../support/upstash-server';
-import type { Cell, Report } from '../cell';
 import { firstProgram } from '../first-program';
 import { installUser } from '../folder';
 import { RUNTIMES, type Runtime } from '../runtimes';

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Cell, check } from '../cell';
+import { type Cell, check } from '../../../support/grounds/cell';
 import { installUser } from '../folder';
 import { runProgram } from '../program';
 import { CLIENTS, NESTS, NODE_CRON, NODE_TYPES, OPENTELEMETRY, REFLECT_METADATA, RXJS, TYPESCRIPTS } from '../versions';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createClient } from 'redis';
+import { type Cell, check, type Report } from '../../../support/grounds/cell';
 import { startUpstashServer, upstashOptions } from '../../../support/upstash-server';
 import { startWorkerd } from '../../../support/workerd/start';
 import { allOverTcp, bundleWorker, HTTP_WORKER, OVER_HTTP, tcpWorker } from '../../../support/workerd/workers';
-import { type Cell, check, type Report } from '../cell';
 import { installUser } from '../folder';
 import { ownServer, Server } from '../server';
 import { CLIENTS, titleOf, WORKERD } from '../versions';

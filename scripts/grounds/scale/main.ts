@@ -1,11 +1,11 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { track } from '../../../support/grounds/children';
+import { within } from '../../../support/grounds/within';
 import { figure, markdownTable } from '../../../support/tables';
-import { track } from '../children';
 import { installUser } from '../folder';
-import { replacePart } from '../part';
-import { within } from '../user-process';
+import { replacePart } from '../page';
 import { CLIENTS, titleOf } from '../versions';
 import { Masters } from './cluster';
 

@@ -1,6 +1,6 @@
 import { type Cell, type Check, type Ground, NotToBeHad } from './cell';
 import { endAll } from './children';
-import { within } from './user-process';
+import { within } from './within';
 
 /** What a cell showed. */
 export interface Outcome {
