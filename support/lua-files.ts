@@ -15,9 +15,10 @@ export function luaFiles(): string[] {
 }
 
 /** A module with the texts of all .lua files in the place of that one. `changed`: changes a text first. */
-export function luaTable(changed = (text: string) => text): string {
+export function luaTable(changed = (_path: string, text: string) => text): string {
   const entries = luaFiles().map((file) => {
-    const text = luaMarked(changed(readFileSync(join(LIB, file), 'utf8'))).trimEnd();
+    const path = join(LIB, file);
+    const text = luaMarked(changed(path, readFileSync(path, 'utf8'))).trimEnd();
     return `  '${nameOf(file)}': \`${text.replaceAll(/[\\`]|\$\{/g, '\\$&')}\`,`;
   });
   return `const FILES = {\n${entries.join('\n')}\n};\n\nexport const luaText = (name) => FILES[name];\n`;

@@ -1,11 +1,15 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the texts are source code
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, sep } from 'node:path';
+import { readFileSync } from 'node:fs';
 import type { Plugin } from 'esbuild';
 import { luaTable, READS_LUA } from './lua-files';
+import { findCode, placesNamed } from './places';
 import type { Extra } from './simulation/plan-extras';
 
-const LIB = join(__dirname, '..', 'lib') + sep;
+/**
+ * Code that is in this place of `lib` exactly once, and what replaces it. How it is broken into lines is of no account. See
+ * `places.ts` for the names of places.
+ */
+type Change = readonly [place: string, code: string, by: string];
 
 /** A mistake that is put into the library, to show that a judge finds it. */
 export interface Mutation {
@@ -19,8 +23,7 @@ export interface Mutation {
   readonly soak?: { readonly types: readonly string[]; readonly kinds: readonly string[] };
   /** The test that finds it, where no seed of the simulation does: `npx jest PATH`. */
   readonly test?: string;
-  /** Texts of `lib`, each of which is there exactly once, and what replaces them. */
-  readonly replacements: readonly (readonly [text: string, by: string])[];
+  readonly changes: readonly Change[];
 }
 
 /** What a soak may see first when the key of a holder is deleted for another acquisition. */
@@ -33,20 +36,17 @@ export const MUTATIONS = {
     finding: 'a late release deletes the key of the next holder',
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: KINDS_OF_A_LOST_KEY },
-    replacements: [
-      // spin, pub-sub and redisson
+    changes: [
+      ['common/release', '-- @include common/return-unless-held', "if state == 'expired' then return 0 end"],
       [
-        '-- @include common/return-unless-held\n-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=KEYS[1]\n-- @include THIS_KIND/publish FIRST_WORD',
-        "if state == 'expired' then return 0 end\n-- @include common/delete DELETE_COMMAND=ARGV[2] DELETED_KEYS=KEYS[1]\n-- @include THIS_KIND/publish FIRST_WORD",
+        'fair/release',
+        "holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
+        'holder and true',
       ],
       [
-        "local isOwners = holder == owner or (type(holder) == 'string' and string.match(holder, '^(.*)@') == owner)",
-        'local isOwners = holder and true',
-      ],
-      // redisson-fair
-      [
-        "if state == 'stolen' then return -1 end\nlocal reply = 0\nif not state then\n  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]\n  reply",
-        'local reply = 0\ndo\n  -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]\n  reply',
+        'redisson-fair/release',
+        "if state == 'stolen' then return -1 end local reply = 0 if not state then",
+        'local reply = 0 do',
       ],
     ],
   },
@@ -54,125 +54,129 @@ export const MUTATIONS = {
     finding: 'every acquisition of a process has the same owner value',
     simulation: ['spin'],
     soak: { types: ['fair', 'pub-sub'], kinds: KINDS_OF_A_LOST_KEY },
-    replacements: [['return begin + micros;', 'return `${id}:1`;']],
+    changes: [['ownersOf', 'begin + micros', '`${id}:1`']],
   },
   'min-hold-ignored': {
     finding: 'a lock is free as soon as it is unlocked, whatever its minHold',
     simulation: ['spin'],
-    replacements: [
-      ['if (this.#minHoldUntil === 0) return undefined;', 'if (this.#minHoldUntil >= 0) return undefined;'],
-    ],
+    changes: [['Hold.keep', 'this.#minHoldUntil === 0', 'this.#minHoldUntil >= 0']],
   },
   'kept-for-ever': {
     finding: 'a server up to 7.0 deletes a lock that it is to keep for 1 ms, and it is written anew without an expiry',
     simulation: ['redisson', 'redisson-fair'],
-    replacements: [
-      ["redis.call('HDEL', lock, '')", "redis.call('PEXPIRE', lock, left)"],
-      [
-        "redis.call('HDEL', lock, owner)\n-- Last: see script-parts.ts.\nredis.call('PEXPIRE', lock, left)",
-        "redis.call('HDEL', lock, owner)",
-      ],
+    changes: [
+      ['redisson/give', "redis.call('HDEL', lock, '')", "redis.call('PEXPIRE', lock, left)"],
+      ['redisson/give', "redis.call('PEXPIRE', lock, left)", ''],
     ],
   },
   'kept-under-its-owner': {
     finding: 'a late release or renewal finds a lock that is kept for its minHold',
     simulation: ['pub-sub'],
-    replacements: [["const KEPT = 'kept@';", "const KEPT = '';"]],
+    changes: [['KEPT', 'kept@', '']],
   },
   'deadline-from-the-reply': {
     finding: 'a lease is counted from the reply, and not from before its request',
     simulation: ['spin'],
-    replacements: [['return sentAt + ttl - (ttl * 0.001 + 1);', 'return clock.now() + ttl - (ttl * 0.001 + 1);']],
+    changes: [['reliableUntil', 'return sentAt + ttl', 'return clock.now() + ttl']],
   },
   'suspension-not-noticed': {
     finding: 'the monotonic clock stands still while the machine is suspended: a lease outlives its key',
     simulation: ['spin'],
-    replacements: [['const SUSPENDED = 100;', 'const SUSPENDED = Infinity;']],
+    changes: [['SUSPENDED', '100', 'Infinity']],
   },
   'unread-answers': {
     finding: 'a lease is called lost at its deadline though the answer of a renewal lies unread',
     simulation: ['fair'],
-    replacements: [['if (this.unread > 0) this.reading ??= this.#readThenLose();', 'if (this.unread < 0) return;']],
+    changes: [
+      ['Hold.loseIfDue', '(this.unread > 0) this.reading ??= this.#readThenLose();', '(this.unread < 0) return;'],
+    ],
   },
   'renewal-counted-twice': {
     finding: 'a renewal fails at its deadline after its answer was read: the lease is never renewed again',
     simulation: ['spin', 'semaphore'],
-    replacements: [['if (this.#isSettled) return;\n    this.#isSettled = true;', 'this.#isSettled = true;']],
+    changes: [['ScriptCommand.#fail', 'if (this.#isSettled) return;', '']],
   },
   'no-question-after-reconnect': {
     finding: 'a server that was restarted without its data: holders learn it at the next renewal only',
     simulation: ['spin'],
-    replacements: [['backend.onReconnect(() => watchdog.askAboutAll())', 'backend.onReconnect(() => undefined)']],
+    changes: [['BackedLockRegistry.constructor', '(() => watchdog.askAboutAll())', '(() => undefined)']],
   },
   'loss-in-foreign-context': {
     finding: 'abort listeners run in the async context of the code that finds the loss',
     simulation: ['spin'],
-    replacements: [['this.runInAsyncScope(() => this.#controller.abort(reason))', 'this.#controller.abort(reason)']],
+    changes: [
+      [
+        'LossSignal.abort',
+        'this.runInAsyncScope(() => this.#controller.abort(reason))',
+        'this.#controller.abort(reason)',
+      ],
+    ],
   },
 
   'adopt-without-compare': {
     finding: 'a lease is adopted whoever has its key by now',
     simulation: ['spin', 'fair'],
-    replacements: [['if not isGiven then\n  -- @include common/return-unless-held\nend', 'isGiven = isGiven']],
+    changes: [
+      ['common/examine-to-give', 'if not isGiven then -- @include common/return-unless-held end', 'isGiven = isGiven'],
+    ],
   },
   'renewed-after-detach': {
     finding: 'the process that has detached a lease goes on renewing it, and is told that it is lost',
     simulation: ['spin'],
-    replacements: [['    hold.unlocked();\n    const endsAt', '    const endsAt']],
+    changes: [['RedisLease.detach', 'hold.unlocked();', '']],
   },
   'entered-before-adopted': {
     finding: 'a process relies on a lease that it adopts before Redis has answered',
     simulation: ['spin'],
-    replacements: [
+    changes: [
       [
-        'const answer = await travel.adopt(from, hold, timeout);',
-        'const asked = travel.adopt(from, hold, timeout);\n      void asked.catch(() => undefined);\n      const { owner, ttl, sentAt, drift } = hold;\n      const answer: Grant | NotHeld = { granted: true, owner, until: sentAt + ttl, fencingToken: undefined, drift };',
+        'adopting',
+        'answer = await travel.adopt(from, hold, timeout)',
+        `asked = travel.adopt(from, hold, timeout);
+      void asked.catch(() => undefined);
+      const { owner, ttl, sentAt, drift } = hold;
+      const answer: Grant | NotHeld = { granted: true, owner, until: sentAt + ttl, fencingToken: undefined, drift }`,
       ],
     ],
   },
   'adopted-anew': {
     finding: 'an adoption without an answer is repeated with another owner value: the lease is lost to itself',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['this.#unanswered.set(from, adoption);', '']],
+    changes: [['Adoptions.#adoptionOf', 'this.#unanswered.set(from, adoption);', '']],
   },
 
   // once
   'task-run-though-done': {
     finding: 'a caller of once that has waited for the lock runs the task, though its result is there',
     simulation: ['spin', 'pub-sub'],
-    replacements: [
-      ['    if (there !== undefined) return there;\n    // Its caller', '    void there;\n    // Its caller'],
-    ],
+    changes: [['Once.#perform', 'if (there !== undefined) return there;', '']],
   },
   'task-of-nobody': {
     finding: 'a caller of once has left when the lock is there, and its task runs',
     simulation: ['spin', 'fair'],
-    replacements: [
-      [
-        '    attempt?.waiting.abort();\n    // Those that leave at the same time',
-        '    // Those that leave at the same time',
-      ],
-    ],
+    changes: [['Once.#leave', 'attempt?.waiting.abort();', '']],
   },
   'error-of-a-caller-that-left': {
     finding: 'a task of once fails after its caller has left, and rejects the callers that wait',
     simulation: ['spin', 'fair'],
     extra: 'callers of once leave',
-    replacements: [['if (!hasLeft && isOfAll(', 'if (isOfAll(']],
+    changes: [['Once.#failed', '!hasLeft && isOfAll', 'isOfAll']],
   },
   'forgotten-result-kept': {
     finding: 'a result of once is kept whose task began before forget()',
     simulation: ['spin', 'redisson'],
-    replacements: [['if mark and mark ~= ARGV[3] then return 0 end\n', '']],
+    changes: [['once/keep-result', 'if mark and mark ~= ARGV[3] then return 0 end', '']],
   },
   'left-with-the-first': {
     finding: 'one caller of once leaves, and those that have joined it are rejected',
     simulation: ['spin', 'pub-sub'],
     extra: 'callers of once leave',
-    replacements: [
+    changes: [
       [
-        'void clock.immediate().then(() => this.#handOver(lock, flight));',
-        'this.#over(lock, flight);\n    for (const other of flight.callers) other.fail(attempt?.waiting.signal.reason);',
+        'Once.#leave',
+        'void clock.immediate().then(() => this.#handOver(lock, flight))',
+        `this.#over(lock, flight);
+    for (const other of flight.callers) other.fail(attempt?.waiting.signal.reason)`,
       ],
     ],
   },
@@ -180,10 +184,12 @@ export const MUTATIONS = {
     finding: 'the first caller of once leaves, and its task runs for those that have joined it',
     simulation: ['spin', 'pub-sub'],
     extra: 'callers of once leave',
-    replacements: [
+    changes: [
       [
-        'const attempt = new Attempt(caller);',
-        'const { task } = ((flight as { first?: Caller }).first ??= caller);\n    const attempt = new Attempt(Object.assign(caller, { task }));',
+        'Once.#lead',
+        'attempt = new Attempt(caller)',
+        `{ task } = ((flight as { first?: Caller }).first ??= caller);
+    const attempt = new Attempt(Object.assign(caller, { task }))`,
       ],
     ],
   },
@@ -191,113 +197,113 @@ export const MUTATIONS = {
     finding: 'a connection breaks while once looks for the result, and its callers are rejected that have time to wait',
     simulation: ['spin', 'pub-sub'],
     extra: 'once in trouble',
-    replacements: [
+    changes: [
       [
-        'const there = await this.#asked(lock, flight, attempt, (timeout) => this.#results.read(result, timeout));',
-        "const there = await this.#results.read(result, this.#timeout).catch((error: unknown) => {\n      throw mayNotBe('read', key, error);\n    });",
+        'Once.#fly',
+        '#asked(lock, flight, attempt, (timeout) => this.#results.read(result, timeout))',
+        `#results.read(result, this.#timeout).catch((error: unknown) => {
+      throw mayNotBe('read', key, error);
+    })`,
       ],
     ],
   },
   'forgotten-result-given': {
     finding: 'a caller of once gets a result that its process has forgotten before it called',
     test: '__tests__/unit/once.test.ts',
-    replacements: [['    this.#flights.delete(lock.key);\n    return wasThere;', '    return wasThere;']],
+    changes: [['Once.forget', 'this.#flights.delete(lock.key);', '']],
   },
 
   // Contention
   'late-grant-not-released': {
     finding: 'an attempt whose reply was lost, or came too late, leaves its key for the whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [['if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);', '']],
+    changes: [['Attempts.failed', 'if (!isAnswer || mayHaveWritten(error)) this.doubt(attempt);', '']],
   },
   'close-does-not-wait': {
     finding: 'close() settles before attempts in flight are followed up: keys are left for their whole ttl',
     simulation: ['spin', 'pub-sub'],
-    replacements: [
-      ['await within(limit, Promise.all([waits.none(), free]));', 'void free;'],
-      ['givingBack.removeNow(limit), ', ''],
+    changes: [
+      ['BackedLockRegistry.#close', 'await within(limit, Promise.all([waits.none(), free]))', 'void free'],
+      ['BackedLockRegistry.#close', 'givingBack.removeNow(limit),', ''],
     ],
   },
   'reason-taken-for-an-answer': {
     finding: 'a caller aborts with an error that reads like an answer of Redis, and its attempt is not followed up',
     simulation: ['spin', 'pub-sub', 'semaphore'],
-    replacements: [['    if (wait.isInterrupted) {\n', '    if (wait.isInterrupted && !isServerAnswer(error)) {\n']],
+    changes: [['Call.#failed', 'if (wait.isInterrupted)', 'if (wait.isInterrupted && !isServerAnswer(error))']],
   },
   'given-up-with-the-client': {
     finding: 'a client is closed and connected again: what was to be removed stays until its ttl ends',
     simulation: ['spin', 'redisson-fair', 'semaphore'],
-    replacements: [
-      ["if (isClientClosed(error)) return 'client is closed';", "if (isClientClosed(error)) return 'gone';"],
-    ],
+    changes: [['FollowUp.#remove', 'client is closed', 'gone']],
   },
   'asked-for-nobody': {
     finding: 'a closed client turns a caller away, and its ticket is polled for ever',
     simulation: ['fair'],
-    replacements: [['error instanceof NotSentError || isClientClosed(error) ||', 'error instanceof NotSentError ||']],
+    changes: [['isWithoutEffect', 'isClientClosed(error) ||', '']],
   },
   'deaf-after-a-closed-client': {
     finding: 'a client gives up, and is connected again: no process of its registry listens any more',
     test: '__tests__/unit/subscriptions.test.ts',
-    replacements: [['void destroy(own);\n      if (isCurrent()) this.#lost();', 'void destroy(own);']],
+    changes: [['Subscriber.#duplicate', 'if (isCurrent()) this.#lost();', '']],
   },
   'listens-again-at-once': {
     finding: 'a SUBSCRIBE that is refused is tried again every 10 ms',
     simulation: ['pub-sub', 'redisson'],
-    replacements: [['const RETRY_AFTER = 10_000;', 'const RETRY_AFTER = 10;']],
+    changes: [['RETRY_AFTER', '10_000', '10']],
   },
   'removals-queued-again': {
     finding: 'while Redis is away, each acquisition that was given up queues another removal every 6 s',
     simulation: ['pub-sub', 'fair'],
-    replacements: [['await answerOf(hold.release(', 'await (hold.release(']],
+    changes: [['FollowUp.#remove', 'answerOf(', '(']],
   },
   'removed-again-and-again': {
     finding:
       'after one lost connection, each acquisition is removed again every few ms for as long as its key may live',
     simulation: ['spin'],
     soak: { types: ['pub-sub', 'spin'], kinds: ['too many commands'] },
-    replacements: [
-      ['const AGAIN_AFTER = [1_000, 10_000];', 'const AGAIN_AFTER: number[] = new Array(10_000).fill(5);'],
-    ],
+    changes: [['AGAIN_AFTER', '= [1_000, 10_000]', ': number[] = new Array(10_000).fill(5)']],
   },
   'stand-back-without-any-limit': {
     finding: 'one slow reply long ago makes every later wait stand back',
     simulation: ['pub-sub'],
-    replacements: [
-      ['const LONGEST_STEP = 20;', 'const LONGEST_STEP = Infinity;'],
-      ['const LONGEST_STAND_BACK = 200;', 'const LONGEST_STAND_BACK = Infinity;'],
-      ['const MEMORY = 1_000;', 'const MEMORY = Infinity;'],
+    changes: [
+      ['LONGEST_STEP', '20', 'Infinity'],
+      ['LONGEST_STAND_BACK', '200', 'Infinity'],
+      ['MEMORY', '1_000', 'Infinity'],
     ],
   },
   'mark-not-read': {
     finding: 'a busy process keeps the lock while one waits whose connection for messages the server does not count',
     simulation: ['pub-sub', 'redisson'],
     extra: 'half open',
-    replacements: [
-      ['if heard < 0 or heard > ownListeners or isWanted then', 'if heard < 0 or heard > ownListeners then'],
-    ],
+    changes: [['common/confirm-or-release', 'or isWanted', '']],
   },
   'no-mark-left': {
     finding: 'a waiter whose connection for messages the server does not count leaves no mark, and is never found',
     simulation: ['pub-sub', 'redisson'],
     extra: 'half open',
-    replacements: [["const key = this.#subscriber && names.companionOrNone('wanted');", 'const key = undefined;']],
+    changes: [['ContendedProtocol.#newWaiting', "this.#subscriber && names.companionOrNone('wanted')", 'undefined']],
   },
   'silence-is-contention': {
     finding: 'null and LockTimeoutError where Redis has been silent',
     simulation: ['fair', 'pub-sub'],
-    replacements: [
-      ['if (refusal === undefined || isSilent || isServerAnswer(availability.failure))', 'if (refusal === undefined)'],
-    ],
+    changes: [['Call.#assertContended', '|| isSilent || isServerAnswer(availability.failure)', '']],
   },
   'behind-a-short-attempt': {
     finding: 'a call behind another one fails where the last attempt of that had too little time',
     simulation: ['mixed', 'pub-sub', 'spin'],
-    replacements: [
+    changes: [
       [
-        'if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;',
-        'await this.#isAttemptAnswered(left);',
+        'Patience.withoutTurn',
+        'if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined',
+        'await this.#isAttemptAnswered(left)',
       ],
-      ['if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;', ''],
+      [
+        'Patience.#besideTurn',
+        'if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;',
+        '',
+      ],
     ],
   },
 
@@ -305,115 +311,110 @@ export const MUTATIONS = {
   'final-answers-retried': {
     finding: 'a call that Redis refuses for good goes on until its wait is over',
     simulation: ['spin', 'pub-sub', 'fair', 'semaphore'],
-    replacements: [['if (answer !== undefined) return !answer.passes;', 'if (answer !== undefined) return false;']],
+    changes: [['isFinal', '!answer.passes', 'false']],
   },
   'renewal-without-limit': {
     finding: 'renew() of an application goes on when its lease is over',
     simulation: ['spin', 'redisson'],
-    replacements: [['settings.commandTimeout, this.#until - now, limit)', 'settings.commandTimeout, limit)']],
+    changes: [['RedisLease.renew', 'this.#until - now,', '']],
   },
   'release-retried': {
     finding: 'an unlock that Redis refuses for good is tried again until its time is over',
     simulation: ['spin', 'fair'],
-    replacements: [
-      [
-        'if (isFinal(error) || clock.now() + interval >= endsAt()) throw error;',
-        'if (clock.now() + interval >= endsAt()) throw error;',
-      ],
-    ],
+    changes: [['repeated', 'isFinal(error) ||', '']],
   },
 
   // Passing on within a process
   'passed-on-without-confirmation': {
     finding: 'a hold is passed on long after Redis confirmed it, though its key is gone',
     simulation: ['pub-sub', 'fair'],
-    replacements: [
+    changes: [
       [
-        'return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated;',
-        'return true;',
+        'Hold.isFreshFor',
+        'isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated',
+        'true',
       ],
     ],
   },
   'lease-outlasts-its-hold': {
     finding: 'a fixed lease is passed on that ends after the key of its hold',
     simulation: ['pub-sub', 'fair'],
-    replacements: [
-      ['return Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold);', 'return 0;'],
+    changes: [
+      ['neededFor', 'Math.max(renew ? ttl / 3 : reliableUntil(0, ttl), minHold)', '0'],
       [
-        'return Math.min(this.keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY);',
-        'return Number.isFinite(this.lease?.endsAt) ? (this.lease?.endsAt as number) : this.keyUntil;',
+        'Hold.until',
+        'Math.min(this.keyUntil, this.lease?.endsAt ?? Number.POSITIVE_INFINITY)',
+        'Number.isFinite(this.lease?.endsAt) ? (this.lease?.endsAt as number) : this.keyUntil',
       ],
     ],
   },
   'script-in-the-lease-of-another': {
     finding: 'a hold is passed on while a script of the application runs under it',
     simulation: ['pub-sub', 'redisson'],
-    replacements: [['const isUnused = hold.evals === 0;', 'const isUnused = true;']],
+    changes: [['Passing.passOn', 'isUnused = hold.evals === 0', 'isUnused = true']],
   },
   'script-holds-up-the-queue': {
     finding: 'a lease is released past the next local caller, since a script ran under it',
     simulation: ['fair'],
-    replacements: [
+    changes: [
       [
-        'if (protocol.exchange !== undefined) {',
-        'if (!isUnused) return undefined; if (protocol.exchange !== undefined) {',
+        'Passing.passOn',
+        'if (protocol.exchange !== undefined)',
+        'if (!isUnused) return undefined; if (protocol.exchange !== undefined)',
       ],
     ],
   },
   'used-after-its-release': {
     finding: 'the end of a slice releases a hold, and the next caller has a lease of it',
     simulation: ['pub-sub', 'spin'],
-    replacements: [
-      [
-        "if (typeof answer === 'string') return answer;",
-        "if (typeof answer === 'string') answer = { until: hold.keyUntil, fencingToken: ended.fencingToken };",
-      ],
+    changes: [
+      ['Passing.passOn', 'return answer', 'answer = { until: hold.keyUntil, fencingToken: ended.fencingToken }'],
     ],
   },
   'min-hold-passed-on': {
     finding: 'a hold is passed on before the minHold of its lease ends',
     simulation: ['pub-sub'],
-    replacements: [
-      ['keep === undefined && isUnused && protocol.mayPassOn(now, hold)', 'isUnused && protocol.mayPassOn(now, hold)'],
-    ],
+    changes: [['Passing.passOn', 'keep === undefined &&', '']],
   },
   'others-not-counted': {
     finding: 'a fair hold is passed on though others waited when it was handed over',
     simulation: ['fair'],
-    replacements: [['said.isAlone = reply === 1 || moreTokens > 0;', 'said.isAlone = true;']],
+    changes: [['FairFormat.read', 'said.isAlone = reply === 1 || moreTokens > 0', 'said.isAlone = true']],
   },
   'token-used-twice': {
     finding: 'two leases of a hold get the same token of its block',
     simulation: ['spin', 'redisson'],
-    replacements: [['this.#nextToken = token + 1;', 'this.#nextToken = token;']],
+    changes: [['Hold.takeToken', 'this.#nextToken = token + 1;', 'this.#nextToken = token;']],
   },
   'block-not-kept-in-the-counter': {
     finding: 'the counter is the first token of a block: the next holder gets the others too if the clock was set back',
     test: '__tests__/kinds/fencing/blocks.test.ts',
-    replacements: [["string.format('%.0f', first + count - 1)", "string.format('%.0f', first)"]],
+    changes: [['common/mint-block', '+ count - 1', '']],
   },
   'block-used-to-its-end': {
     finding: 'a hold is passed on with more tokens than it has',
     simulation: ['redisson'],
-    replacements: [
+    changes: [
       [
-        'if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;',
-        'this.#tokensLeft = Math.max(1, this.#tokensLeft);',
+        'Hold.isFreshFor',
+        'if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false',
+        'this.#tokensLeft = Math.max(1, this.#tokensLeft)',
       ],
     ],
   },
   'rest-of-a-block-used-later': {
     finding: 'what is left of a block when its hold ends goes to leases of the next hold',
     simulation: ['pub-sub', 'fair'],
-    replacements: [
+    changes: [
       [
-        'this.#nextToken = fencingToken;\n    this.#tokensLeft = 1 + moreTokens;',
+        'Hold.receive',
+        'this.#nextToken =',
         `const rest = (this.protocol as { rest?: { next: number; left: number } });
     if (rest.rest?.left) moreTokens = rest.rest.left - 1;
-    this.#nextToken = rest.rest?.left ? rest.rest.next : fencingToken;
-    this.#tokensLeft = 1 + moreTokens;`,
+    this.#nextToken = rest.rest?.left ? rest.rest.next :`,
       ],
       [
+        'Hold.takeToken',
         'this.#nextToken = token + 1;',
         `this.#nextToken = token + 1;
     Object.assign(this.protocol, { rest: { next: token + 1, left: this.#tokensLeft } });`,
@@ -423,20 +424,16 @@ export const MUTATIONS = {
   'block-of-nobody': {
     finding: 'a script mints tokens for a process that is not the holder, which passes its lost hold on',
     simulation: ['spin', 'pub-sub'],
-    replacements: [
-      [
-        "if state then return { state == 'expired' and 0 or -1, 0 } end\nlocal ttl",
-        "if state and not KEYS[2] then return { state == 'expired' and 0 or -1, 0 } end\nlocal ttl",
-      ],
-    ],
+    changes: [['common/confirm-or-release', 'state then', 'state and not KEYS[2] then']],
   },
   'slow-hand-over': {
     finding: 'a call settles late, since its first attempt has the time of the unlock before it',
     simulation: ['fair'],
-    replacements: [
+    changes: [
       [
-        'release of that hold.\n    question.reply = answered(attempt, Math.min(this.#firstTimeout(), this.#patience.leftOfSilence(hold.sentAt)));',
-        'release of that hold.\n    question.reply = attempt;',
+        'Call.exchange',
+        'answered(attempt, Math.min(this.#firstTimeout(), this.#patience.leftOfSilence(hold.sentAt)))',
+        'attempt',
       ],
     ],
   },
@@ -445,35 +442,34 @@ export const MUTATIONS = {
   'grant-without-own-owner': {
     finding: 'a grant by hand-over has the ticket itself as its owner',
     simulation: ['fair'],
-    replacements: [["local owner = ticket .. '@' .. digits(now)", 'local owner = ticket']],
+    changes: [['fair/functions', ".. '@' .. digits(now)", '']],
   },
   'entered-grant-forgotten': {
     finding: 'a message that comes again releases the lease that runs',
     simulation: ['fair'],
-    replacements: [['owner === undefined || owner === this.#entered', 'owner === undefined']],
+    changes: [['FairProtocol.take', '|| owner === this.#entered', '']],
   },
   'grants-for-the-full-ttl': {
     finding: 'a grant by hand-over that nobody takes keeps the lock for the full ttl',
     simulation: ['fair'],
-    replacements: [
-      ["if redis.pcall('SET', lock, owner, 'PX', window).err", "if redis.pcall('SET', lock, owner, 'PX', ttl).err"],
-    ],
+    changes: [['fair/functions', "owner, 'PX', window).err", "owner, 'PX', ttl).err"]],
   },
   'positions-from-the-end-of-the-local-wait': {
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     simulation: ['fair', 'semaphore', 'read-write'],
-    replacements: [['Math.round(1_000 * (now - this.since))', '0 * (now - this.since)']],
+    changes: [['Hold.waited', '1_000 * (now - this.since)', '0 * (now - this.since)']],
   },
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',
     simulation: ['fair'],
-    replacements: [['now - age < firstAt and firstAt <= now + SET_BACK', 'true']],
+    changes: [['fair/pass-on', 'now - age < firstAt and firstAt <= now + SET_BACK', 'true']],
   },
   'polls-create-tickets': {
     finding: 'a poll that is executed late leaves a ticket',
     simulation: ['fair'],
-    replacements: [
+    changes: [
       [
+        'fair/poll',
         "local score = ttl and redis.call('ZSCORE', queue, ticket)",
         `ttl = ttl or '30000'
 local score = redis.call('ZSCORE', queue, ticket) or digits(now)
@@ -484,45 +480,41 @@ redis.call('ZADD', queue, score, ticket)`,
   'entry-without-proof': {
     finding: 'a grant is counted from the arrival of its message',
     simulation: ['fair'],
-    replacements: [['? reliableUntil(ticket.sentAt, life)', '? reliableUntil(now, life)']],
+    changes: [['FairProtocol.onMessage', 'ticket.sentAt', 'now']],
   },
   'suspension-of-a-waiter-not-noticed': {
     finding: 'a message was made long before it arrived, since the machine was suspended',
     test: '__tests__/unit/fair-protocol.test.ts',
-    replacements: [['ticket !== undefined && !wasSuspended(ticket.drift, driftNow);', 'ticket !== undefined;']],
+    changes: [['FairProtocol.onMessage', '&& !wasSuspended(ticket.drift, driftNow)', '']],
   },
   'no-polls': {
     finding: 'a waiter that is not notified waits for ever',
     simulation: ['fair'],
-    replacements: [['pollTimer.schedule(this.#pollNow, clock.now() +', 'void (clock.now() +']],
+    changes: [['Presence.schedulePoll', 'pollTimer.schedule(this.#pollNow, clock.now() +', 'void (clock.now() +']],
   },
   'pause-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and a free lock is left to pollers until it has caught up',
     simulation: ['fair'],
-    replacements: [['return at and at - now <= LONGEST_PAUSE_MICROS and', 'return at and']],
+    changes: [['fair/functions', 'at - now <= LONGEST_PAUSE_MICROS and', '']],
   },
   'token-of-nobody': {
     finding: 'a lease without a token where another process without fencing granted it',
     simulation: ['fair'],
-    replacements: [["if (this.#format.isFencing && grant.token === '')", 'if (this.#format.isClosed)']],
+    changes: [['FairProtocol.offer', "isFencing && grant.token === ''", 'isClosed']],
   },
   'token-of-an-earlier-grant': {
     finding: 'a lease gets the token of an earlier grant',
     simulation: ['fair', 'mixed'],
-    replacements: [
-      [
-        "return tonumber(last) and (not grantedAt or last == grantedAt) and last or ''",
-        "return tonumber(last) and last or ''",
-      ],
-    ],
+    changes: [['fair/functions', '(not grantedAt or last == grantedAt) and', '']],
   },
   'kept-grant-forgotten': {
     finding: 'a repeated message about a grant releases its lock before it is kept for its minHold',
     test: '__tests__/unit/fair-ends.test.ts',
-    replacements: [
+    changes: [
       [
-        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined);',
-        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket);',
+        'FairProtocol.end',
+        'return this.ask(script, args, next, now, timeout, answered, keep === undefined ? ownerOrTicket : undefined)',
+        'if (keep !== undefined) this.#entered = undefined; return this.ask(script, args, next, now, timeout, answered, ownerOrTicket)',
       ],
     ],
   },
@@ -530,44 +522,42 @@ redis.call('ZADD', queue, score, ticket)`,
     finding: 'no message reaches a process, which goes on waiting for one: it is passed over until its connection ends',
     simulation: ['fair'],
     extra: 'half open',
-    replacements: [
-      [
-        "local isUnreachable = how == 'message' and notify(process, 'poll') == 0 and not refused",
-        'local isUnreachable = false',
-      ],
-    ],
+    changes: [['fair/poll', "how == 'message' and notify(process, 'poll') == 0 and not refused", 'false']],
   },
   'late-message-not-noticed': {
     finding:
       'polls find the grants of a process that no message reaches, each of which lies there for most of its window',
     simulation: ['fair'],
     extra: 'half open',
-    replacements: [
-      [
-        "isUnreachable = isUnreachable or isLate and how == 'message' and notedHow == how",
-        'isUnreachable = isUnreachable',
-      ],
-    ],
+    changes: [['fair/poll', "or isLate and how == 'message' and notedHow == how", '']],
   },
   'granted-where-nobody-is-counted': {
     finding: 'a process that listens at a replica enters by the message about a grant that went to the next one',
     simulation: ['fair'],
     extra: 'listens at a replica',
-    replacements: [['  if tonumber(counted[2]) == 0 then return 0 end\n', '']],
+    changes: [['fair/functions', 'if tonumber(counted[2]) == 0 then return 0 end', '']],
   },
   'evicted-lock-hears-on': {
     finding: 'a lock that was evicted releases the grants of the waiters of the one that was made anew',
     simulation: ['fair'],
-    replacements: [['owner === this.#entered || this.#isRetired)', 'owner === this.#entered)']],
+    changes: [['FairProtocol.take', '|| this.#isRetired', '']],
   },
 
   // redisson-fair
   'place-by-its-timeout': {
     finding: 'a waiter whose queue was deleted is never entered again, since it still has a timeout',
     simulation: ['redisson-fair'],
-    replacements: [
-      ["not (isQueued and redis.call('ZSCORE', timeouts, owner))", "not redis.call('ZSCORE', timeouts, owner)"],
-      ["if not head then\n  -- @include common/delete DELETE_COMMAND='UNLINK' DELETED_KEYS=timeouts\nend", ''],
+    changes: [
+      [
+        'redisson-fair/acquire',
+        "(isQueued and redis.call('ZSCORE', timeouts, owner))",
+        "redis.call('ZSCORE', timeouts, owner)",
+      ],
+      [
+        'redisson-fair/remove-stale',
+        "if not head then -- @include common/delete DELETE_COMMAND='UNLINK' DELETED_KEYS=timeouts end",
+        '',
+      ],
     ],
   },
 
@@ -575,8 +565,9 @@ redis.call('ZADD', queue, score, ticket)`,
   'queue-without-an-expiry': {
     finding: 'the queue of a shared lock stays in Redis when its processes have died',
     simulation: ['semaphore', 'read-write'],
-    replacements: [
+    changes: [
       [
+        'shared/keep-queue',
         "if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end",
         'local _ = keptFor',
       ],
@@ -586,196 +577,191 @@ redis.call('ZADD', queue, score, ticket)`,
     finding: 'one more than the permits of a semaphore enter',
     simulation: ['semaphore'],
     soak: { types: ['semaphore'], kinds: ['too many holders'] },
-    replacements: [['permitsOf(waiter.ticket) <= (permits or 1)', 'permitsOf(waiter.ticket) <= (permits or 1) + 1']],
+    changes: [['shared/queue', '(permits or 1)', '(permits or 1) + 1']],
   },
   'tickets-not-counted': {
     finding: 'a caller takes the permit of one that waits in front of it',
     simulation: ['semaphore'],
-    replacements: [['holders = holders + permitsOf(waiter.ticket)\n', '\n']],
+    changes: [['shared/queue', 'holders = holders + permitsOf(waiter.ticket)', '']],
   },
   'permits-counted-once': {
     finding: 'a caller that has several permits counts as one that has one',
     simulation: ['semaphore'],
-    replacements: [
-      ['held = held + permitsOf(holder) end', 'held = held + 1 end'],
-      ['held + sign * permitsOf(owner)', 'held + sign'],
+    changes: [
+      ['shared/queue', 'held + permitsOf(holder) end', 'held + 1 end'],
+      ['shared/queue', 'held + sign * permitsOf(owner)', 'held + sign'],
     ],
   },
   'permits-counted-twice': {
     finding: 'one permit more is counted for each holder: others wait though there are enough',
     simulation: ['semaphore'],
-    replacements: [
-      ['held = held + permitsOf(holder) end', 'held = held + permitsOf(holder) + 1 end'],
-      ['held + sign * permitsOf(owner)', 'held + sign * (permitsOf(owner) + 1)'],
+    changes: [
+      ['shared/queue', 'held + permitsOf(holder) end', 'held + permitsOf(holder) + 1 end'],
+      ['shared/queue', 'permitsOf(owner)', '(permitsOf(owner) + 1)'],
     ],
   },
   'permits-passed-on-as-they-are': {
     finding: 'the hold of a caller with one permit goes to one that asks for several',
     simulation: ['semaphore'],
-    replacements: [[' && this.permits === request.permits;', ';']],
+    changes: [['Hold.isFreshFor', '&& this.permits === request.permits', '']],
   },
   'latest-permits-ignored': {
     finding: 'while somebody waits, the number of a later call does not count',
     simulation: ['semaphore'],
-    replacements: [['local isGiven = not stored or laterBy and', 'local isGiven = not stored or false and']],
+    changes: [['shared/take-permits', 'laterBy and', 'false and']],
   },
   'deaf-though-proved': {
     finding:
       'no message of a process to itself arrives, and it goes on waiting for one: each of its turns takes a poll',
     simulation: ['read-write'],
     extra: 'half open',
-    replacements: [
-      ['this.isDeaf = true;', 'this.isDeaf = false;'],
+    changes: [
+      ['Proof.#judge', 'this.isDeaf = true', 'this.isDeaf = false'],
       // A turn that came without a message would show it, too.
-      ['this.#last = { holder: undefined, hints: this.hints, isDeaf: true };', 'return;'],
+      ['Waiting.missedItsTurn', 'this.#last = { holder: undefined, hints: this.hints, isDeaf: true }', 'return'],
     ],
   },
   'half-released-is-lost': {
     finding: 'a release stops half-way while a slot moves, and the next try is told of a lease that was lost',
     simulation: ['read-write'],
     extra: 'slot moves',
-    replacements: [
-      [
-        'hold.attempts.giveBackFailed(error);\n        throw error;',
-        'if (!isErrorReply(error)) hold.attempts.giveBackFailed(error);\n        throw error;',
-      ],
+    changes: [
+      ['GivingBack.within', 'hold.attempts.giveBackFailed', 'if (!isErrorReply(error)) hold.attempts.giveBackFailed'],
     ],
   },
   'half-passed-on-is-lost': {
     finding: 'what passes a hold on stops half-way while a slot moves, and the release after it is told of a loss',
     simulation: ['semaphore', 'read-write'],
     extra: 'slot moves',
-    replacements: [
-      [
-        'hold.attempts.giveBackFailed(error);\n  if (!isServerAnswer(error)) throw error;',
-        'if (!isServerAnswer(error)) throw error;',
-      ],
-    ],
+    changes: [['releaseAfter', 'hold.attempts.giveBackFailed(error);', '']],
   },
   'refused-while-a-slot-moves': {
     finding: 'a slot moves to another node, and calls and releases are rejected that could be repeated',
     simulation: ['read-write', 'semaphore'],
     extra: 'slot moves',
-    replacements: [['text: /\\battempted to access a non local key/i', 'text: /\\battempted in vain/i']],
+    changes: [['ERRORS', 'to access a non local key', 'in vain']],
   },
   'not-tried-again': {
     finding: 'a slot moves to another node, and a refusal that ends with that counts as final',
     simulation: ['semaphore', 'read-write'],
     extra: 'slot moves',
-    replacements: [["tryAgain: { code: 'TRYAGAIN', passes: true },", "tryAgain: { code: 'TRYAGAIN' },"]],
+    changes: [['ERRORS', "{ code: 'TRYAGAIN', passes: true },", "{ code: 'TRYAGAIN' },"]],
   },
   'reader-beside-writer': {
     finding: 'a reader enters while a writer is inside',
     simulation: ['read-write'],
     soak: { types: ['read-write'], kinds: ['too many holders'] },
-    replacements: [['return not isWritten end', 'return true end']],
+    changes: [['shared/queue', 'return not isWritten end', 'return true end']],
   },
   'writer-beside-reader': {
     finding: 'a writer enters while readers are inside',
     simulation: ['read-write'],
-    replacements: [['return holders == 0\nend', 'return not isWritten\nend']],
+    changes: [['shared/queue', 'return holders == 0 end', 'return not isWritten end']],
   },
   'reader-before-waiting-writer': {
     finding: 'readers that come later enter before a writer that waits',
     simulation: ['read-write'],
-    replacements: [['isOpen = isOpen and mayEnter(waiter)', 'isOpen = mayEnter(waiter)']],
+    changes: [['shared/queue', 'isOpen and mayEnter', 'mayEnter']],
   },
   'reader-joins-before-waiting-writer': {
     finding: 'a reader enters beside others of its process though a writer waits',
     simulation: ['read-write'],
-    replacements: [['aloneAt: token === 1 ? wanted : undefined', 'aloneAt: wanted']],
+    changes: [['SharedProtocol.#enter', 'token === 1 ? wanted : undefined', 'wanted']],
   },
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',
     simulation: ['semaphore'],
-    replacements: [['this.#received(lease, isHandedOn ? undefined : claim);', 'this.#received(lease, claim);']],
+    changes: [['Call.receive', 'isHandedOn ? undefined :', '']],
   },
   'group-never-closes': {
     finding: 'the readers of a process take in others for as long as their hold is renewed',
     simulation: ['read-write'],
-    replacements: [['return isOpen && now - hold.acquiredAt <= FRESH;', 'return isOpen;']],
+    changes: [['SharedProtocol.mayPassOn', '&& now - hold.acquiredAt <= FRESH', '']],
   },
   'writers-follow-each-other': {
     finding: 'readers that wait while a writer leaves wait for the next one too',
     simulation: ['read-write'],
-    replacements: [["if wasWritten and holders == 0 and waiter.kind == 'read' then", 'if false then']],
+    changes: [['shared/queue', "wasWritten and holders == 0 and waiter.kind == 'read'", 'false']],
   },
   'let-in-before-min-hold': {
     finding: 'waiters are let in while a permit, or a lock, stays taken until its minHold ends',
     simulation: ['read-write'],
-    replacements: [['letIn(nil, channel, not keeps)', 'letIn(nil, channel, true)']],
+    changes: [['shared/release', 'letIn(nil, channel, not keeps)', 'letIn(nil, channel, true)']],
   },
   'ended-leases-counted': {
     finding: 'the permit of a process that died is never free again while others hold the rest',
     simulation: ['semaphore'],
-    replacements: [['while first and tonumber(firstEnd) <= now do', 'while false do']],
+    changes: [['shared/queue', 'first and tonumber(firstEnd) <= now', 'false']],
   },
   'kept-permit-free': {
     finding: 'a permit is free before the minHold of its caller ends',
     simulation: ['semaphore'],
-    replacements: [
-      ["redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)", ''],
+    changes: [
+      [
+        'shared/release',
+        "redis.call('ZADD', lock, digits(now + math.max(1, math.ceil(math.min(left, minHold - age)))), kept)",
+        '',
+      ],
     ],
   },
   'silence-behind-others': {
     finding: 'a caller behind another one of its process gets null though Redis has been silent',
     simulation: ['semaphore', 'read-write'],
-    replacements: [
-      ['availability.isRefused(now) && !availability.isSilent(now) && ', 'availability.isRefused(now) && '],
-    ],
+    changes: [['Call.#withoutTurn', '!availability.isSilent(now) &&', '']],
   },
   'let-in-by-a-replaced-server': {
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    replacements: [['if (this.#mayBeOutdated(sentAt, names.lock)) {', 'if (this.#repetitions < 0) {']],
+    changes: [['Call.#attempts', '#mayBeOutdated(sentAt, names.lock)', '#repetitions < 0']],
   },
   'asked-once-in-a-call': {
     finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',
     simulation: ['spin'],
-    replacements: [['return this.#repetitions < MOST_REPETITIONS &&', 'return this.#repetitions < 1 &&']],
+    changes: [['Call.#mayBeOutdated', 'this.#repetitions < MOST_REPETITIONS', 'this.#repetitions < 1']],
   },
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['if (!this.#mayBeOutdated(hold.sentAt)) return this.#state;', 'return this.#state;']],
+    changes: [['Call.#attempts', 'if (!this.#mayBeOutdated(hold.sentAt))', '']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['elseif ticket == member or tonumber(second) > now and not isAhead then', 'elseif second then']],
+    changes: [['shared/queue', 'ticket == member or tonumber(second) > now and not isAhead', 'second']],
   },
   'ticket-by-the-clock-of-the-server': {
     finding: 'the clock of the server goes back, and the ticket of a process that died holds up all others until then',
     simulation: ['semaphore', 'read-write'],
-    replacements: [['local isAhead = enterUntil and enterUntil - now > SET_BACK', 'local isAhead = false']],
+    changes: [['shared/queue', 'enterUntil and enterUntil - now > SET_BACK', 'false']],
   },
 
   // minReplicas
   'wait-over-another-connection': {
     finding: 'the connection is lost between a write and its WAIT, which counts replicas that have not got the lock',
     simulation: ['spin', 'pub-sub', 'semaphore'],
-    replacements: [['if (this.#epoch !== before) throw new', 'if (this.#epoch < before) throw new']],
+    changes: [['ReplicatingConnection.replicated', 'this.#epoch !== before', 'this.#epoch < before']],
   },
   'ticket-used-again': {
     finding: 'a give-back without an answer comes late, and removes the next grant of the same owner value',
     simulation: ['spin', 'redisson', 'semaphore'],
-    replacements: [['() => this.#asleep(undefined)', '() => undefined']],
+    changes: [['Call.#failed', 'this.#asleep(undefined)', 'undefined']],
   },
   'kept-without-replicas': {
     finding: 'a grant that too few replicas acknowledged stays in Redis, though its caller did not get it',
     simulation: ['spin', 'pub-sub', 'fair'],
-    replacements: [
+    changes: [
       [
-        'question.reply = givingBack.within(limit, hold);',
-        "question.reply = Promise.resolve({ outcome: 'released', isRepeated: false });",
+        'Unreplicated.giveBack',
+        'givingBack.within(limit, hold)',
+        "Promise.resolve({ outcome: 'released', isRepeated: false })",
       ],
     ],
   },
   'too-few-replicas': {
     finding: 'a grant counts though fewer replicas than minReplicas acknowledged it',
     simulation: ['spin', 'fair', 'semaphore'],
-    replacements: [['if (replicas >= minReplicas) return', 'if (replicas >= 0) return']],
+    changes: [['ReplicatingConnection.replicated', 'replicas >= minReplicas', 'replicas >= 0']],
   },
 
   // Several keys, force, scripts
@@ -783,29 +769,36 @@ redis.call('ZADD', queue, score, ticket)`,
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],
     soak: { types: ['multi'], kinds: ['left in Redis', 'no progress'] },
-    replacements: [['Promise.all([this.#release(0), ...late])', 'Promise.all(late)']],
+    changes: [['MultiAcquisition.#giveUp', '[this.#release(0), ...late]', 'late']],
   },
   'late-answer-is-the-last': {
     finding: 'a client repeats an attempt whose caller has left, and the first copy takes the lock after the removal',
     test: '__tests__/unit/follow-ups.test.ts',
-    replacements: [['const isCopy = this.#connection.disruptions !== disruptions;', 'const isCopy = false;']],
+    changes: [['Attempts.doubt', 'this.#connection.disruptions !== disruptions', 'false']],
   },
   'forced-whoever-holds-it': {
     finding: 'a client repeats a forced unlock, which ends the lease of the next holder',
     simulation: ['spin'],
-    replacements: [
+    changes: [
       [
+        'common/force-unlock',
         "if string.gsub(string.gsub(holder, '^KEPT_PREFIX', ''), '@%d+$', '') ~= string.gsub(string.gsub(ARGV[1], '^KEPT_PREFIX', ''), '@%d+$', '') then return -1 end",
         '',
       ],
       // The mark of the first run would hold the second one up, too.
-      ["if mark and redis.call('GET', mark) then return 1 end", ''],
+      ['common/return-if-forced', "if mark and redis.call('GET', mark) then return 1 end", ''],
     ],
   },
   'script-runs-again': {
     finding: 'a client repeats a script of the application, which runs twice',
     simulation: ['spin'],
-    replacements: [["tonumber(number) < tonumber(least) or string.find(ran, ' ' .. number .. ' ', 1, true)", 'false']],
+    changes: [
+      [
+        'RETURN_IF_RUN',
+        "tonumber(number) < tonumber(least) or string.find(ran, ' ' .. number .. ' ', 1, true)",
+        'false',
+      ],
+    ],
   },
 } as const satisfies Record<string, Mutation>;
 
@@ -821,30 +814,53 @@ export function mutationNamed(name: string): Mutation {
   throw new RangeError(`Unknown mutation "${name}": one of ${mutations.map((one) => one.name).join(', ')}`);
 }
 
-/** The texts that are not in `lib` exactly once: so a change of the library cannot make a mutation right unnoticed. */
-export function staleTexts(): string[] {
-  const files = readdirSync(LIB, { recursive: true, encoding: 'utf8' }).filter((name) => /\.(lua|ts)$/.test(name));
-  const source = files.map((name) => readFileSync(join(LIB, name), 'utf8')).join('\n');
-  return mutations.flatMap(({ name, replacements }) =>
-    replacements.flatMap(([text]) => {
-      const count = source.split(text).length - 1;
-      return count === 1 ? [] : [`${name}: in lib ${count} times, not once: ${text}`];
+/** What is not in its place exactly once: so a change of the library cannot make a mutation right unnoticed. */
+export function misplaced(): string[] {
+  return mutations.flatMap(({ name, changes }) =>
+    changes.flatMap((change) => {
+      const [place, code] = change;
+      const count = spotsOf(change).length;
+      return count === 1 ? [] : [`${name}: in ${place} ${count} times, not once: ${code}`];
     }),
+  );
+}
+
+interface Spot {
+  readonly path: string;
+  readonly start: number;
+  readonly end: number;
+  readonly by: string;
+}
+
+function spotsOf([name, code, by]: Change): Spot[] {
+  return placesNamed(name).flatMap(({ path, start, end }) =>
+    findCode(code, readFileSync(path, 'utf8').slice(start, end)).map((found) => ({
+      path,
+      start: start + found.start,
+      end: start + found.end,
+      by,
+    })),
   );
 }
 
 /** Puts mutations into the library while it is bundled. */
 export function mutating(names: readonly string[]): Plugin {
-  const replacements = names.flatMap((name) => mutationNamed(name).replacements);
+  const spots = names.flatMap((name) => mutationNamed(name).changes.flatMap(spotsOf));
+  // From the end, since each one moves what is behind it.
+  spots.sort((a, b) => b.start - a.start);
+  const mutated = (path: string, source: string): string =>
+    spots
+      .filter((spot) => spot.path === path)
+      .reduce((text, { start, end, by }) => text.slice(0, start) + by + text.slice(end), source);
   return {
     name: 'mutations',
     setup: ({ onLoad }) => {
-      const mutated = (source: string) => replacements.reduce((text, [one, by]) => text.replace(one, () => by), source);
       onLoad({ filter: READS_LUA }, () => ({ contents: luaTable(mutated), loader: 'js' }));
-      onLoad({ filter: /\.ts$/ }, ({ path }) => {
-        if (replacements.length === 0 || !path.startsWith(LIB)) return undefined;
-        return { contents: mutated(readFileSync(path, 'utf8')), loader: 'ts' };
-      });
+      onLoad({ filter: /\.ts$/ }, ({ path }) =>
+        spots.some((spot) => spot.path === path)
+          ? { contents: mutated(path, readFileSync(path, 'utf8')), loader: 'ts' }
+          : undefined,
+      );
     },
   };
 }
