@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
-import { isIn, readReport, survivorsOf } from '../../support/mutants';
+import { isIn, readReport, survivorsOf, withoutMutant } from '../../support/mutants';
 
 it('`npm run mutate` lists the mutants that no test found, apart from those that have a reason for what they replace', () => {
-  const source = 'const a = 1;\n  if (b &&\n  c) d();';
+  const source = 'function a() {\n  if (b &&\n  c) d();\n}';
   const location = { start: { line: 2, column: 7 }, end: { line: 3, column: 4 } };
   const mutants = [
     { status: 'Killed', replacement: 'true', location },
@@ -19,11 +19,23 @@ it('`npm run mutate` lists the mutants that no test found, apart from those that
   const judged = readReport(path);
   expect(judged.map(({ isFound }) => isFound)).toEqual([true, true, false, false]);
   const left = judged.filter(({ isFound }) => !isFound);
-  expect(left[0]).toMatchObject({ span: 'lib/a.ts:2:6-3:3', original: 'b &&\n  c' });
-  const within = (part: string) =>
-    survivorsOf(left, { 'lib/a.ts': { 'd does nothing': [['b &&\n  c', 'false', part]] } });
+  expect(left[0]).toMatchObject({ span: 'lib/a.ts:2:6-3:3', place: 'a', original: 'b &&\n  c' });
+  const within = (part: string, place = 'a') =>
+    survivorsOf(left, { [place]: { 'd does nothing': [['b &&\n  c', 'false', part]] } });
   expect(within('if (b')).toEqual({ harmless: [left[0]], survivors: [left[1]] });
   expect(within('while (b')).toEqual({ harmless: [], survivors: left });
+  expect(within('if (b', 'd')).toEqual({ harmless: [], survivors: left });
+});
+
+it('`npm run mutate -- --reasons` lists what no mutant is any more', () => {
+  const mutant = { span: '', file: '', place: 'A', original: 'b?.c', replacement: 'b.c', line: 'if (b?.c) {' };
+  const listed = (place: string, ...one: [string, string, string?]) =>
+    withoutMutant({ [place]: { 'b is there': [one] } }, [mutant]);
+  expect(listed('A', 'b?.c', 'b.c')).toEqual([]);
+  expect(listed('A', 'b?.c', 'b.c', 'if (b')).toEqual([]);
+  expect(listed('A', 'b?.c', 'b.c', 'return b')).toEqual(['A: ["b?.c","b.c","return b"]']);
+  expect(listed('A', 'b?.d', 'b.d')).toEqual(['A: ["b?.d","b.d"]']);
+  expect(listed('B', 'b?.c', 'b.c')).toEqual(['B: ["b?.c","b.c"]']);
 });
 
 it.each([

@@ -3,18 +3,21 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Config } from '@jest/types';
-import { isIn, type Mutant, type Reasons, readReport, survivorsOf } from '../../support/mutants';
+import { isIn, type Judged, type Reasons, readReport, survivorsOf, withoutMutant } from '../../support/mutants';
 import { runMain } from '../../support/run-main';
 import setup from '../jest-global-setup';
 import teardown from '../jest-global-teardown';
+import { allMutants } from './all-mutants';
 
 const USAGE = `npm run mutate -- [options] FILE or FOLDER…
   Puts small mistakes into the files, one at a time, and looks whether a test fails for each.
   --changed       the lines of lib that differ from the last commit
   --tests A,B     the folders of __tests__ that judge, or files, as unit,kinds/waiting/shares (default: unit, the quickest)
-  --at-once N     how many mutants run at a time (default 1)`;
+  --at-once N     how many mutants run at a time (default 1)
+  --reasons       only look whether each reason of harmless.json has a mutant`;
 
 const ROOT = join(__dirname, '../..');
+const REASONS: Reasons = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
 
 /** `file:first-last` for each run of lines of lib that differ from the last commit. */
 function changedLines(): string[] {
@@ -33,7 +36,7 @@ function changedLines(): string[] {
 const LEFT_OUT = join(ROOT, 'coverage/mutate/left-out.txt');
 
 /** The mutants of these places, and whether a test of these folders found each of them. */
-function judge(places: readonly string[], tests: string, atOnce: string): Mutant[] {
+function judge(places: readonly string[], tests: string, atOnce: string): Judged[] {
   rmSync(LEFT_OUT, { force: true });
   const { status } = spawnSync('npx', ['stryker', 'run', 'scripts/mutate/stryker.config.mjs', '-m', places.join(',')], {
     cwd: ROOT,
@@ -50,13 +53,12 @@ function judge(places: readonly string[], tests: string, atOnce: string): Mutant
 function report(places: readonly string[], tests: string, atOnce: string): number {
   const judged = judge(places, tests, atOnce);
   const left = judged.filter(({ isFound }) => !isFound);
-  const reasons: Reasons = JSON.parse(readFileSync(join(__dirname, 'harmless.json'), 'utf8'));
-  const { harmless, survivors } = survivorsOf(left, reasons);
+  const { harmless, survivors } = survivorsOf(left, REASONS);
   for (const { span, original, replacement } of survivors) {
     console.log(`\n${span}\n  - ${original}\n  + ${replacement}`);
   }
   const table = [...new Set(judged.map(({ file }) => file))].map((file) => {
-    const ofFile = (mutant: Mutant): boolean => mutant.file === file;
+    const ofFile = (mutant: Judged): boolean => mutant.file === file;
     const counted = judged.filter(ofFile).length - harmless.filter(ofFile).length;
     const found = counted - survivors.filter(ofFile).length;
     return { file, harmless: harmless.filter(ofFile).length, others: counted, found, '%': percent(found, counted) };
@@ -87,8 +89,14 @@ void runMain(async () => {
       changed: { type: 'boolean', default: false },
       tests: { type: 'string', default: 'unit' },
       'at-once': { type: 'string', default: '1' },
+      reasons: { type: 'boolean', default: false },
     },
   });
+  if (values.reasons) {
+    const stale = withoutMutant(REASONS, await allMutants());
+    for (const one of stale) console.log(`No mutant is so any more: ${one}`);
+    return stale.length === 0 ? 0 : 1;
+  }
   const named = positionals.map((place) => (place.includes('.ts') ? place : `${place.replace(/\/$/, '')}/**/*.ts`));
   const places = [...named, ...(values.changed ? changedLines() : [])];
   if (places.length === 0) {
