@@ -1,6 +1,9 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import type { LockFormat } from '../../lib/api/lock-types';
 import type { Owner, Seen } from '../../lib/kinds/common/look';
+import { LOOKS } from '../../lib/kinds/looks';
+import { LockNames } from '../../lib/redis/names';
 import { CANDIDATES, candidates } from '../../lib/tools/inspection/candidates';
 import { type FoundLock, foundLock, hasOtherOwner } from '../../lib/tools/inspection/found-lock';
 import { type Asked, serversOf, UNNAMED } from '../../lib/tools/inspection/servers';
@@ -376,20 +379,32 @@ it.each<[lock: string, FoundLock['format'], given: string | undefined, expected:
   expect([registryKey, key]).toEqual(expected);
 });
 
-it.each<[owner: string | undefined, FoundLock['format'], FoundLock['type'], name: string]>([
-  [OURS, 'spring', 'fair', 'fair'],
-  [OURS, 'redisson', null, 'redisson or redisson-fair'],
-  [OURS, 'shared', null, ''],
-  [undefined, 'redisson', 'redisson-fair', 'redisson-fair'],
-  [JAVA, 'spring', null, 'others (UUID)'],
-  ['0f'.repeat(16), 'spring', null, 'others (32 hex digits)'],
-  ['a\ufffd', 'spring', null, 'others (bytes that are no text)'],
-  ['p4ssw0rd', 'spring', null, 'others'],
-  [`${JAVA}:7`, 'redisson', null, 'Redisson (Java)'],
-  [`${JAVA}:7`, 'redisson', 'redisson', 'Redisson (Java)'],
-  [`${JAVA}:7`, 'redisson', 'redisson-fair', 'Redisson, fair (Java)'],
-  ['by hand', 'spring', null, 'others'],
-])('A lock has the name of its type, or of whose it is: %s, %s, %s', (owner, format, type, name) => {
+it.each<[owner: string | undefined, Pick<Seen, 'type' | 'others'>, FoundLock['format'], name: string]>([
+  [OURS, { type: 'fair' }, 'spring', 'fair'],
+  [OURS, {}, 'redisson', 'redisson or redisson-fair'],
+  [OURS, { others: 'Java' }, 'redisson', 'redisson or redisson-fair'],
+  [OURS, {}, 'shared', ''],
+  [undefined, { type: 'redisson-fair' }, 'redisson', 'redisson-fair'],
+  [JAVA, {}, 'spring', 'others (UUID)'],
+  [JAVA, { others: 'Java' }, 'spring', 'Java'],
+  ['0f'.repeat(16), {}, 'spring', 'others (32 hex digits)'],
+  ['a\ufffd', {}, 'spring', 'others (bytes that are no text)'],
+  ['p4ssw0rd', {}, 'spring', 'others'],
+  ['by hand', {}, 'spring', 'others'],
+])('A lock has the name of its type, or of whose it is: %s, %j, %s', (owner, seen, format, name) => {
   const owners = owner === undefined ? [] : [by(owner)];
-  expect(lockOf('k', owners, { type, queue: [{ owner: OURS }] }, format)?.typeName).toBe(name);
+  expect(lockOf('k', owners, { ...seen, queue: [{ owner: OURS }] }, format)?.typeName).toBe(name);
+});
+
+it.each<[LockFormat, owner: string, queue: string[], others: string | undefined]>([
+  ['spring', OURS, [], undefined],
+  ['spring', JAVA, [], undefined],
+  ['redisson', OURS, [], undefined],
+  ['redisson', `${JAVA}:7`, [], 'Redisson (Java)'],
+  ['redisson', `${JAVA}:7`, [`${JAVA}:8`], 'Redisson, fair (Java)'],
+])('The look of a format says whose lock it is: %s, %s, %j', async (format, owner, queue, others) => {
+  const answers: Record<string, unknown> = { HLEN: 1, HKEYS: [owner], GETRANGE: owner, PTTL: 9_000, LRANGE: queue };
+  const heard = { of: () => null, has: () => false, below: () => false };
+  const reader = { heard, isOfRegistry: true, now: () => NOW, ask: async (name = '') => answers[name] ?? null };
+  expect((await LOOKS[format].held(new LockNames('', 'r:k'), reader))?.others).toBe(others);
 });

@@ -18,6 +18,8 @@ interface LockTypeTraits {
   readonly format: LockFormat;
   /** As TYPE answers about the key of a lock. */
   readonly keyType: string;
+  /** Data of an application may look like such a key: only an owner value of this library proves that it is a lock. */
+  readonly needsProof?: true;
   /** ms; the default of the option. */
   readonly expireAfter: number;
   /** False: the name of a lock may be its key alone, as other programs have it. */
@@ -33,9 +35,10 @@ interface LockTypeTraits {
   readonly keepsCounter?: true;
 }
 
+/** `needsProof`: the owner values of Spring are UUIDs, and a string of an application may be one too. */
 const SPRING: LockTypeTraits = {
   ...{ format: 'spring', keyType: 'string', expireAfter: 60_000, needsRegistryKey: false, nameSeparator: ':' },
-  companions: ['fence'],
+  ...{ companions: ['fence'], needsProof: true },
 };
 /** `expireAfter`: Redisson's lockWatchdogTimeout. Its keys have names of their own. */
 const REDISSON: LockTypeTraits = {

@@ -182,8 +182,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   list(options: ListOptions = {}): AsyncIterableIterator<ListedLock> {
     const { match = '*', count: keys = 1_000 } = checkedOptions<ListOptions>({ match: nonEmptyString, count }, options);
     const { lockType, registryKey } = this.settings;
-    // A string of an application may be a UUID too, as the owner values of Spring are.
-    const isProof = traitsOf(lockType as LockType).format === 'spring' ? isOfLibrary : undefined;
+    const isProof = traitsOf(lockType as LockType).needsProof ? isOfLibrary : undefined;
     return this.#services.inspection.list(registryKey, match, keys, isProof);
   }
 

@@ -32,6 +32,8 @@ export interface Seen {
   /** As in `FoundLock`. */
   readonly isSure?: boolean;
   readonly isCertain?: boolean;
+  /** Whose lock it is, where that is another library; absent: the form of the owner value says it. */
+  readonly others?: string | undefined;
   readonly permits?: number | null;
   readonly fencingToken?: number | null;
   /** The connections that listen for its release; `undefined`: the waiters are in the queue. */
@@ -92,6 +94,8 @@ export interface QueueLook extends KeyOfQueue {
   readonly type: LockType;
   readonly channels: readonly string[];
   read(names: LockNames, reader: Reader): Promise<Queue>;
+  /** As in `OneOwner`, of locks with this queue. */
+  readonly othersName?: string;
   /** Nobody waits, and yet it is this type. */
   isSeen?(names: LockNames, owner: string, reader: Reader): boolean;
 }
@@ -102,6 +106,8 @@ export interface OneOwner extends Pick<Look, 'mayBeLock' | 'channels' | 'sharded
   owner(names: LockNames, reader: Reader): Promise<string | undefined>;
   /** The owner values of other libraries. Data of an application may have this form. */
   readonly others: RegExp;
+  /** What the only other library with such owner values is called. */
+  readonly othersName?: string;
   /** Under a registryKey that is asked for, a key with any value keeps everybody out, and is shown. */
   readonly showsAll?: true;
   /** A key without an expiry is shown if there is a key that belongs to it. */
@@ -147,6 +153,7 @@ export function oneOwner(name: LockFormat, format: OneOwner, queue?: QueueLook):
         owners: [{ owner, remaining }],
         isSure: isOurs || (hasForm && (isProven || isOfRegistry)),
         isCertain: isOurs || (hasForm && isProven),
+        others: isOthers ? (isQueued && queue?.othersName) || format.othersName : undefined,
         type: isQueued ? (queue?.type ?? null) : listeners ? (format.notified ?? null) : null,
         listeners: isQueued ? undefined : listeners,
         queue: waiters,

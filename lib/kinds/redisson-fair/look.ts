@@ -9,6 +9,7 @@ export const REDISSON_FAIR_LOOK: QueueLook = {
   keyType: 'list',
   pattern: `^${QUEUE}:`,
   channels: [],
+  othersName: 'Redisson, fair (Java)',
   lockOf: lockOfRedissonQueue,
   async read(names, { ask, now }) {
     const owners = listOf(await ask('LRANGE', redissonName(names, QUEUE), '0', '-1'));

@@ -13,6 +13,7 @@ export const REDISSON_LOOK: OneOwner = {
     return Number(await ask('HLEN', names.lock)) === 1 ? listOf(await ask('HKEYS', names.lock))[0] : undefined;
   },
   others: REDISSONS,
+  othersName: 'Redisson (Java)',
   mayLast: true,
   counter: (names) => redissonName(names, TOKEN),
   channel: (names) => redissonName(names, CHANNEL),

@@ -1,5 +1,5 @@
 import { type LockFormat, type LockType, listed, type SharedKind, traitsOf, typesOf } from '../../api/lock-types';
-import { acquiredAtIn, formOf, holderOf, isKept, nameIn, permitsIn, REDISSONS } from '../../api/owner-name';
+import { acquiredAtIn, formOf, holderOf, isKept, isOfLibrary, nameIn, permitsIn } from '../../api/owner-name';
 import type { Queue, Seen } from '../../kinds/common/look';
 
 /** Stands for the value of a key that may be data of an application. Nothing of it is shown: it may be a secret. */
@@ -136,7 +136,7 @@ export function foundLock(
   lock: string,
   format: FoundLock['format'],
   registryKey: string | undefined,
-  { owners, listeners, queue = [], isSure = true, isCertain = isSure, ...known }: Seen,
+  { owners, listeners, queue = [], isSure = true, isCertain = isSure, others, ...known }: Seen,
   now: number,
 ): FoundLock | undefined {
   if (owners.some(({ remaining }) => remaining === null || remaining === -2)) return undefined;
@@ -154,8 +154,8 @@ export function foundLock(
   const [first] = holders;
   if (first === undefined && queue.length === 0) return undefined;
   const types = known.type ? [known.type] : typesOf(format);
-  const typeName =
-    owners[0] === undefined || nameIn(owners[0].owner) ? listed(types) : othersType(owners[0].owner, types);
+  const owner = owners[0]?.owner;
+  const typeName = owner === undefined || isOfLibrary(owner) ? listed(types) : (others ?? othersType(owner));
   const prefix = registryKey ?? onlyRegistryKeyIn(lock, format) ?? null;
   return {
     lock,
@@ -206,11 +206,8 @@ function onlyRegistryKeyIn(lock: string, format: FoundLock['format']): string | 
   return parts === null ? undefined : (parts[1] ?? '');
 }
 
-/** What is known of a lock whose owner value is not of this library: the library of Java, or a form that several have. */
-function othersType(owner: string, types: readonly LockType[]): string {
-  if (!REDISSONS.test(owner)) {
-    const form = formOf(owner);
-    return form === undefined ? 'others' : `others (${form.name})`;
-  }
-  return types[0] === 'redisson-fair' ? 'Redisson, fair (Java)' : 'Redisson (Java)';
+/** What is known of a lock whose owner value is not of this library, but has a form that several others have. */
+function othersType(owner: string): string {
+  const form = formOf(owner);
+  return form === undefined ? 'others' : `others (${form.name})`;
 }
