@@ -14,6 +14,7 @@ export type {
 export {
   CannotAcquireLockError,
   LeaseEvalError,
+  LockAskedError,
   LockError,
   type LockErrorCode,
   LockInspectionError,

@@ -176,7 +176,7 @@ describe('An inspection', () => {
     [['a', 5, '', -1, 2, 'a b'], 'a b'],
   ])('An unlock by force that finds %j', async (reply, owners) => {
     const { redis, inspector } = start();
-    const unlocking = inspector.forceUnlock(names, 200);
+    const unlocking = inspector.forceUnlock(names, 200, 'by:0');
     time.now += 30;
     redis.last.reply(reply);
     await time.advance(0);
@@ -184,16 +184,16 @@ describe('An inspection', () => {
     expect(redis.sent).toHaveLength(owners === undefined ? 1 : 2);
     if (second !== undefined) {
       const mark = expect.stringMatching(/^\{r:k\}:evals:forced:/);
-      const args = [owners, '60000', '', 'r-channel'];
+      const args = [owners, '60000', '0', 'r-channel'];
       expect(second).toMatchObject({ keys: ['r:k', '{r:k}:fence', mark], args, timeout: 170 });
-      second.reply(1);
+      second.reply([1, 0]);
     }
     expect(await unlocking).toMatchObject({ owner: reply[0] || undefined });
   });
 
   it('An unlock by force that is answered with nonsense is an error', async () => {
     const { redis, inspector } = start();
-    const unlocking = inspector.forceUnlock(names, 200);
+    const unlocking = inspector.forceUnlock(names, 200, 'by:0');
     redis.last.reply(['a', 5, '', -1]);
     await time.advance(0);
     redis.last.reply('PONG');

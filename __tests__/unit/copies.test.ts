@@ -18,6 +18,7 @@ const otherTesting = copyOf(() => require('../../lib/testing') as typeof testing
 const ERRORS = {
   CannotAcquireLockError: new library.CannotAcquireLockError('text', 'key'),
   LeaseEvalError: new library.LeaseEvalError('text', 'key'),
+  LockAskedError: new library.LockAskedError('key', 'me', 'why'),
   LockInspectionError: new library.LockInspectionError('text', 'key'),
   LockLostError: new library.LockLostError('key', 'stolen'),
   LockQueueFullError: new library.LockQueueFullError('key', 1),

@@ -179,12 +179,12 @@ describe('What is sent', () => {
   it('It is made for a registry: with its inspection, and its names', async () => {
     const { parts, redis, names } = start();
     const protocols = FAIR(parts);
-    const unlocking = protocols.inspector.forceUnlock(names, 200);
+    const unlocking = protocols.inspector.forceUnlock(names, 200, 'by:0');
     expect(redis.last).toMatchObject({ keys: ['r:k', '{r:k}:queue', '{r:k}:tickets'] });
     redis.last.reply(['a', 5, '', 2]);
     await time.advance(0);
-    expect(redis.last.args).toEqual(['a', '60000', '', 'PUBLISH', '{r:k}:grants', 'r-channel']);
-    redis.last.reply(1);
+    expect(redis.last.args).toEqual(['a', '60000', '0', 'PUBLISH', '{r:k}:grants', 'r-channel']);
+    redis.last.reply([1, 0]);
     expect(await unlocking).toMatchObject({ waiting: 2 });
     expect(() => protocols.open(new LockNames('r', 'a{b'))).toThrow(RangeError);
     const own = protocols.open(names);

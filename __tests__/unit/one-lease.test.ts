@@ -61,6 +61,7 @@ function leaseOf(options: Options = {}) {
     connection,
     longHolds: { add: note('watched'), remove: note('unwatched') },
     heldScripts: { assertPlaced: () => undefined, run },
+    inbox: { lost: () => undefined, ended: () => undefined, signalOf: () => new AbortController().signal },
     givingBack: { follow: ({ owner }: Hold) => log.push(`follow ${owner}`), within },
   };
   const names = { lock: 'orders:key' };
@@ -235,7 +236,6 @@ it('A lease shows what it is, and nothing of its inside', () => {
 
 it('A lease knows whether it is renewed, counts for its hold, and how long its release takes', async () => {
   const kinds = [{}, { renew: false }, { maxHold: 500 }].map((options) => leaseOf(options));
-  expect(kinds.map(({ lease }) => lease.isRenewed)).toEqual([true, false, false]);
   expect(kinds.map(({ lease }) => lease.renewUntil)).toEqual([undefined, 1_000, 1_500]);
   const { lease, hold } = leaseOf();
   expect([lease.isReentry, lease.releasingFor, hold.leases]).toEqual([false, 0, 1]);

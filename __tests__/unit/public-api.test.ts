@@ -6,6 +6,7 @@ it('The library exports these names, and no other', () => {
   expect(Object.keys(api).sort()).toEqual([
     'CannotAcquireLockError',
     'LeaseEvalError',
+    'LockAskedError',
     'LockError',
     'LockInspectionError',
     'LockLostError',

@@ -491,14 +491,14 @@ it.each([
   const inspected = inspector.inspect(names, 50);
   reply(held);
   expect(await inspected).toMatchObject({ owner: 'me:1', holders: 1 });
-  const forced = inspector.forceUnlock(names, 50);
+  const forced = inspector.forceUnlock(names, 50, 'by:0');
   reply(held);
   await time.advance(0);
-  reply(1);
+  reply([1, 0]);
   await forced;
   const mark = expect.stringMatching(/^\{r:key\}:evals:forced:/);
   expect(sent().map((one) => one.keys)).toEqual([keys, keys, [...keys, mark]]);
-  expect(fake.redis.last.args).toEqual(['read:me:1', '60000', '', CHANNEL]);
+  expect(fake.redis.last.args).toEqual(['read:me:1', '60000', '0', CHANNEL]);
 });
 
 it('A lock whose queue would be in another hash slot is not opened', () => {

@@ -71,6 +71,13 @@ export interface Lease extends AsyncDisposable {
    */
   readonly signal: AbortSignal;
   /**
+   * Aborts when somebody would like this task to end early: `DistributedLock.ask`. The reason is a `LockAskedError`, which says
+   * who, and why. The lease stays held: it is no loss. To read it opens the inbox of the registry.
+   * @example
+   * if (lease.asked.aborted) break;
+   */
+  readonly asked: AbortSignal;
+  /**
    * ms for which the lease is still held, computed when it is read. 0 when it is over, or Redis has to confirm it
    * first.
    */
@@ -209,6 +216,11 @@ export interface LockState {
    * together count as one. The lease of `owner` lasts longest.
    */
   readonly holders?: number;
+  /**
+   * Only from `forceUnlock`, where somebody had the lock: whether its process heard of it at once, and aborts the signal. One
+   * without an inbox (see the option `inbox`) finds out by its next renewal. `undefined` on a cluster where it is not known.
+   */
+  readonly told?: boolean;
 }
 
 /** A lock that `RedisLockRegistry.list` found. */
@@ -292,14 +304,25 @@ export interface DistributedLock {
   inspect(): Promise<LockState>;
   /**
    * Takes the lock by force from the owner that has it, and notifies the waiters: two scripts. For people on call: the
-   * holder learns of it at once where its process listens for releases (not of a semaphore or a read/write lock), and by
-   * its next renewal otherwise, and until then two tasks may run. Resolves to what `inspect` would have said before. If
+   * holder learns of it at once where its registry has an inbox (`told`), or listens for releases (not of a semaphore or a
+   * read/write lock), and by its next renewal otherwise, and until then two tasks may run. Resolves to what `inspect` would have said before. If
    * that owner had lost the lock or given it back meanwhile, nothing is done: it resolves to a lock that is not held, or
    * rejects where another owner has it, which keeps it.
    * @throws LockInspectionError when Redis failed or was silent: the lock may be unlocked, or not; without a `cause` when
    *   another owner has it by now.
    */
   forceUnlock(): Promise<LockState>;
+  /**
+   * Asks the holder to end early: its `lease.asked` aborts. Nothing is taken. Resolves to whether its process heard it: its
+   * registry has an inbox (see the option `inbox`), which a first read of `lease.asked` opens. A semaphore or a read/write lock:
+   * all that hold it are asked.
+   * @param why what the holder reads, up to 200 characters
+   * @throws LockInspectionError when Redis failed or was silent.
+   * @throws TypeError when `why` is no string.
+   * @example
+   * await registry.obtain('index').ask('deploy of 12:00');
+   */
+  ask(why?: string): Promise<boolean>;
   /** Whether this registry holds the lock, as far as it knows: no command is sent. */
   readonly isAcquiredInThisProcess: boolean;
 }

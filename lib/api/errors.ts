@@ -9,6 +9,7 @@ export type LockErrorCode =
   | 'ERR_LOCK_TIMEOUT'
   | 'ERR_LOCK_QUEUE_FULL'
   | 'ERR_LOCK_LOST'
+  | 'ERR_LOCK_ASKED'
   | 'ERR_LOCK_RELEASE'
   | 'ERR_NOT_LOCK_OWNER'
   | 'ERR_NOT_REPLICATED'
@@ -126,6 +127,11 @@ const EXPLANATIONS: Record<LockLostReason, string> = {
   closed: 'its registry was closed',
 };
 
+function explained(reason: LockLostReason, by: string | undefined): string {
+  if (by === undefined) return EXPLANATIONS[reason];
+  return reason === 'stolen' ? `${by} has taken it` : `${by} has unlocked it by force`;
+}
+
 /**
  * The lease ended before `unlock()`: what it protected may already be in use by another holder. From `run` its `cause` is
  * what the task threw because of that: the signal's reason, or an `AbortError`.
@@ -135,17 +141,39 @@ export class LockLostError extends LockError {
   readonly reason: LockLostReason;
   /** From `run`: what the task had returned. The work is done, but it was not protected to its end. */
   readonly result: unknown;
+  /** Who took the lock by force or by `replace`: the name of that registry. `undefined`: this process was not told. */
+  readonly by: string | undefined;
 
   /** `why`: what is known of it, in place of what the reason alone says. */
   constructor(
     key: string,
     reason: LockLostReason,
     result?: unknown,
-    { why = EXPLANATIONS[reason], ...options }: ErrorOptions & { readonly why?: string } = {},
+    {
+      by,
+      why = explained(reason, by),
+      ...options
+    }: ErrorOptions & { readonly why?: string; readonly by?: string | undefined } = {},
   ) {
     super(`Lock "${key}" was lost (${reason}): ${why}`, key, options);
     this.reason = reason;
     this.result = result;
+    this.by = by;
+  }
+}
+
+/** The reason of `lease.asked`: somebody would like the task to end early. Nothing was taken from it. */
+export class LockAskedError extends LockError {
+  readonly code = 'ERR_LOCK_ASKED';
+  /** The name of the registry that asks; `undefined`: it did not say. */
+  readonly by: string | undefined;
+  /** What was given to `ask`; it may be empty. */
+  readonly why: string;
+
+  constructor(key: string, by: string | undefined, why: string) {
+    super(`Lock "${key}" is asked for${by === undefined ? '' : ` by ${by}`}${why === '' ? '' : `: ${why}`}`, key);
+    this.by = by;
+    this.why = why;
   }
 }
 
@@ -227,6 +255,7 @@ const NAMED = {
   LockTimeoutError,
   LockQueueFullError,
   LockLostError,
+  LockAskedError,
   LockReleaseError,
   NotLockOwnerError,
   LockInspectionError,

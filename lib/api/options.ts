@@ -36,6 +36,13 @@ export interface RegistryOptions {
    */
   fencing?: boolean | undefined;
   /**
+   * Whether this registry opens its inbox with its first lease: a forced unlock is then heard at once, and `replace` of another
+   * process can take its locks. `replace`, and the first read of `lease.asked`, open it too. For `spin` it is one more
+   * connection.
+   * @default false
+   */
+  inbox?: boolean | undefined;
+  /**
    * The maximum number of cached locks. Beyond it, the least recently used lock that is not in use is removed.
    * @default 100_000
    */

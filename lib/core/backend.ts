@@ -8,10 +8,14 @@ import type { LockProtocol, NotHeld } from './protocol';
 export interface Inspected extends Omit<LockState, 'held' | 'name' | 'isOurs' | 'acquiredAt'> {
   /** Where the owner value does not say it. */
   readonly acquiredAt?: number;
+  /** All that hold a shared lock, each after its kind and a colon, with spaces between them. */
+  readonly owners?: string;
 }
 
 /** What a forced unlock found. */
 export interface Forced extends Inspected {
+  /** How many heard that it was taken from them; `undefined`: nobody did, as far as a node of a cluster knows. */
+  readonly heard?: number | undefined;
   /** Nothing was done: the owner that was found had lost the lock before it was taken, and another one has it. */
   readonly isOthersNow?: true;
 }
@@ -21,9 +25,10 @@ export interface LockInspector {
   inspect(names: LockNames, timeout: number): Promise<Inspected>;
   /**
    * Ends the hold of the owner that it finds, and of nobody who comes after it, though the client repeats a command.
-   * Resolves to what was found before; to a free lock where nothing was done, as that owner had left it.
+   * Resolves to what was found before; to a free lock where nothing was done, as that owner had left it. `by`: an owner value
+   * of the registry that does it, which the holder is told.
    */
-  forceUnlock(names: LockNames, timeout: number): Promise<Forced>;
+  forceUnlock(names: LockNames, timeout: number, by: string): Promise<Forced>;
   /** Whether a caller of the registry with this id stands in the queue. Absent: there is no queue that would say it. */
   isAwaitedBy?(id: string, names: LockNames, timeout: number): Promise<boolean>;
 }
@@ -84,6 +89,22 @@ export interface SharedBackend {
 }
 
 /**
+ * How registries tell each other of their locks. A message is a hint: it may be lost, come late, or be of a stranger. Timeouts
+ * are in ms.
+ */
+export interface Inboxes {
+  /** All who hear a message are counted: not on a cluster. */
+  readonly countsAll: boolean;
+  /**
+   * Opens that of the registry that has this owner value: messages come until the registry is closed. Calls `missed` where
+   * some may not have come. Resolves when it is open, or cannot be opened now.
+   */
+  open(owner: string, receive: (message: string) => void, missed: () => void): Promise<void>;
+  /** To the registry of an owner value. Resolves to how many heard it. */
+  send(owner: string, message: string, names: LockNames, timeout: number): Promise<number>;
+}
+
+/**
  * Where the locks of one registry are: in Redis, or in memory. Everything else (the cache, leases and their renewal,
  * scopes, local queues, closing) is the same for all.
  */
@@ -93,6 +114,7 @@ export interface LockBackend {
   readonly heldScripts: ScriptRunner;
   readonly shared: SharedBackend;
   readonly results: Results;
+  readonly inboxes: Inboxes;
   /**
    * The protocol of one lock. Throws `RangeError` if the keys that belong to the lock could not share its hash slot.
    */

@@ -2,6 +2,17 @@ import { inspect } from 'node:util';
 import type { Lease } from '../api/distributed-lock';
 import type { LockLostError } from '../api/errors';
 import { inOneLine } from '../internal/validation';
+import type { LockNames } from '../redis/names';
+
+/** What the leases of a registry need of its inbox. */
+export interface InboxOfLease {
+  /** Aborts when somebody asks for the lease. */
+  signalOf(lease: object): AbortSignal;
+  /** It was lost. Its task may run until `ended`, unless it was unlocked before. */
+  lost(lease: object, names: LockNames): void;
+  /** It was lost, and its caller has given it back. */
+  ended(lease: object, names: LockNames): void;
+}
 
 /** Publishes the end of a section whose start was published. Called once. */
 export type EndOfHold = (loss?: LockLostError) => void;

@@ -5,6 +5,12 @@ import { causeOf, isOfScript, isRightRefused, reasonOf, says } from '../redis/fa
 import { LockNames, lockPrefix } from '../redis/names';
 import type { Forced, Inspected, LockBackend, LockInspector } from './backend';
 
+/** The owner values of all that hold a lock. */
+export function ownersIn({ owner, owners }: Inspected): string[] {
+  if (owners === undefined) return owner === undefined ? [] : [owner];
+  return owners.split(' ').map((member) => member.slice(member.indexOf(':') + 1));
+}
+
 /** What a registry reports about the locks of all processes. */
 export class Inspection {
   readonly #backend: LockBackend;
@@ -42,10 +48,19 @@ export class Inspection {
     }
   }
 
+  /** The owner values of those that have it. */
+  async ownersOf(key: string, names: LockNames): Promise<string[]> {
+    try {
+      return ownersIn(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
+    } catch (error) {
+      throw this.#notInspected(key, await this.#withType(error, names));
+    }
+  }
+
   async forceUnlock(key: string, names: LockNames): Promise<LockState> {
     let found: Forced;
     try {
-      found = await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout));
+      found = await this.#ask((inspector) => inspector.forceUnlock(names, this.#timeout, `${this.#registryId}:0`));
     } catch (failure) {
       const error = await this.#withType(failure, names);
       const { cause, reason } = this.#explain(error);
@@ -134,7 +149,7 @@ export class Inspection {
     }
   }
 
-  #stateOf({ owner, acquiredAt, remaining, fencingToken, waiting, holders }: Inspected): LockState {
+  #stateOf({ owner, acquiredAt, remaining, fencingToken, waiting, holders, heard }: Forced): LockState {
     return {
       held: owner !== undefined,
       owner,
@@ -145,6 +160,7 @@ export class Inspection {
       fencingToken,
       waiting,
       ...(holders === undefined ? {} : { holders }),
+      ...(heard === undefined ? {} : { told: heard > 0 }),
     };
   }
 }

@@ -16,7 +16,7 @@ import type { LockNames } from '../redis/names';
 import type { ScriptRunner } from './backend';
 import { type GivingBack, repeated } from './give-back';
 import { heldCall, heldCallError } from './held-call';
-import { type EndOfHold, type HeldLease, leaseText } from './held-lease';
+import { type EndOfHold, type HeldLease, type InboxOfLease, leaseText } from './held-lease';
 import { endOfLease, type Hold } from './hold';
 import type { LongHolds } from './long-holds';
 import { type LossDetails, LossSignal, lossError } from './loss';
@@ -30,6 +30,7 @@ export interface LeaseServices {
   readonly connection: Connection;
   readonly givingBack: GivingBack;
   readonly heldScripts: ScriptRunner;
+  readonly inbox: InboxOfLease;
   /** With `warnHeldAfter`. */
   readonly longHolds: LongHolds | undefined;
 }
@@ -158,6 +159,10 @@ export class RedisLease implements HeldLease {
     return this.#lossSignal.signal;
   }
 
+  get asked(): AbortSignal {
+    return this.#lock.services.inbox.signalOf(this);
+  }
+
   get remaining(): number {
     // Computed from the clock at every read: after a pause of the process this runs before any timer does.
     if (this.#state !== 'held') return 0;
@@ -215,8 +220,8 @@ export class RedisLease implements HeldLease {
     this.#hold.loseIfDue();
     await this.#hold.reading;
     this.#assertNotOver();
-    const { heldScripts, settings } = this.#lock.services;
-    const { names } = this.#lock;
+    const { names, services } = this.#lock;
+    const { heldScripts, settings } = services;
     heldScripts.assertPlaced(names, call);
     // Until it is answered the hold goes to nobody else: it would run in the next caller's lease.
     this.#hold.evals++;
@@ -239,10 +244,6 @@ export class RedisLease implements HeldLease {
 
   endMinHold(): void {
     this.#hold.endMinHold();
-  }
-
-  get isRenewed(): boolean {
-    return this.renewUntil === undefined;
   }
 
   endRenewal(): void {
@@ -307,9 +308,8 @@ export class RedisLease implements HeldLease {
     this.#assertNotOver();
     const hold = this.#hold;
     const { names, services } = this.#lock;
-    const { connection, givingBack } = services;
-    const { lockType } = services.settings;
-    const travel = assertTravels(hold.protocol.travel, lockType);
+    const { connection, givingBack, settings } = services;
+    const travel = assertTravels(hold.protocol.travel, settings.lockType);
     const now = clock.now();
     const minHold = hold.keep?.left ?? 0;
     const ttl = Math.max(this.ttl, minHold);
@@ -339,7 +339,7 @@ export class RedisLease implements HeldLease {
       }
     };
     await (isTraced(releaseChannel) ? this.#traced('detached', detaching) : detaching());
-    const { format } = traitsOf(lockType as LockType);
+    const { format } = traitsOf(settings.lockType as LockType);
     return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });
   }
 
@@ -393,8 +393,7 @@ export class RedisLease implements HeldLease {
 
   /** ms in which Redis has to confirm the end of the lease. */
   #timeToGiveBack(now: number): number {
-    const { commandTimeout } = this.#lock.services.settings;
-    return Math.min(commandTimeout, Math.max(this.#hold.keyUntil - now, RELEASE_AT_LEAST));
+    return Math.min(this.#lock.services.settings.commandTimeout, Math.max(this.#hold.keyUntil - now, RELEASE_AT_LEAST));
   }
 
   #unlockLost(): Promise<void> {
@@ -405,6 +404,7 @@ export class RedisLease implements HeldLease {
 
   #reportLoss(): Promise<void> {
     this.#unlocking = Promise.reject(this.lossError());
+    this.#lock.services.inbox.ended(this, this.#lock.names);
     // The key may still be there. Others that had the hold too may still run: the last one sees to it.
     if (this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
     return this.#unlocking;
@@ -480,6 +480,7 @@ export class RedisLease implements HeldLease {
   }
 
   #publishLoss(reason: LockLostReason): void {
+    this.#lock.services.inbox.lost(this, this.#lock.names);
     if (lostChannel.hasSubscribers) {
       const { owner, fencingToken, heldFor } = this;
       const about = { ...this.#labels, lease: this, owner, fencingToken };

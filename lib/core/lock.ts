@@ -3,11 +3,12 @@ import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, trace
 import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } from '../api/distributed-lock';
 import { LockTimeoutError, NotLockOwnerError, notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import { callback, inOneLine } from '../internal/validation';
+import { callback, inOneLine, string } from '../internal/validation';
 import type { LockNames } from '../redis/names';
 import { Call } from './acquire';
 import { hintAfter } from './deadlocks';
 import type { HeldLease } from './held-lease';
+import type { Inbox } from './inbox';
 import type { Inspection } from './inspection';
 import type { LockCache } from './lock-cache';
 import { Passing, type PassingServices } from './passing';
@@ -19,6 +20,7 @@ import { Wait } from './wait';
 /** @internal What the locks of a registry share. */
 export interface LockServices extends PassingServices {
   readonly inspection: Inspection;
+  readonly inbox: Inbox;
   readonly cache: LockCache<RedisLock>;
 }
 
@@ -110,6 +112,13 @@ export class RedisLock implements DistributedLock {
 
   inspect(): Promise<LockState> {
     return this.services.inspection.inspect(this.key, this.names);
+  }
+
+  async ask(why = ''): Promise<boolean> {
+    const text = string('why', why);
+    const { inbox, inspection } = this.services;
+    const owners = await inspection.ownersOf(this.key, this.names);
+    return inbox.ask(owners, text, this.names);
   }
 
   async forceUnlock(): Promise<LockState> {

@@ -9,7 +9,7 @@ const LOOK_AGAIN = 250;
 /** What is looked at, and said, of a lease that is held for long. */
 interface LongLease extends Pick<HeldLease, 'key' | 'owner' | 'remaining' | 'checkLost'> {
   /** It is renewed as long as it is held. */
-  readonly isRenewed: boolean;
+  readonly renewUntil: number | undefined;
   readonly hold: { readonly failure: unknown };
 }
 
@@ -75,10 +75,10 @@ export class LongHolds {
     }
   }
 
-  #warn({ hold, key, owner, isRenewed }: LongLease, held: string, stack: string | undefined): void {
+  #warn({ hold, key, owner, renewUntil }: LongLease, held: string, stack: string | undefined): void {
     const renewed =
       hold.failure === undefined ? 'and it is renewed until it is unlocked' : 'and its last renewal failed';
-    const end = isRenewed ? renewed : 'and it ends with its ttl';
+    const end = renewUntil === undefined ? renewed : 'and it ends with its ttl';
     const message = `This process has held lock "${key}" for ${held}, ${end} (owner ${owner})`;
     warn(this.#onWarning, { code: 'LONG_HOLD', message, key, ...(stack === undefined ? {} : { stack }) });
   }

@@ -1,5 +1,6 @@
 import type { LockLostReason } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
+import { nameIn } from '../api/owner-name';
 import { CapturedContext } from '../internal/clock';
 import { causeOf, reasonOf } from '../redis/failure';
 
@@ -15,6 +16,9 @@ export interface LossDetails {
   readonly cause?: unknown;
 }
 
+/** By whom holds were taken, where their process was told: an owner value of who did it. */
+export const takers = new WeakMap<object, string>();
+
 /** ms; a ttl below is said in the error. */
 const SHORT = 1_000;
 
@@ -23,18 +27,20 @@ interface Lost {
   readonly key: string;
   /** ms */
   readonly ttl: number;
+  readonly hold: object;
 }
 
 /** The error of a loss. `connection`: where it was lost for want of an answer, its last error may say why. */
 export function lossError(
-  { key, ttl }: Lost,
+  { key, ttl, hold }: Lost,
   reason: LockLostReason,
   details: LossDetails | undefined,
   connection: { readonly lastError: unknown },
   result: unknown,
   options: ErrorOptions = {},
 ): LockLostError {
-  if (details === undefined) return new LockLostError(key, reason, result, options);
+  const taker = takers.get(hold);
+  if (details === undefined) return new LockLostError(key, reason, result, { by: taker && nameIn(taker), ...options });
   const cause = details.how === 'not confirmed' ? causeOf(details.cause, connection) : undefined;
   const own = cause === undefined ? {} : { cause };
   return new LockLostError(key, reason, result, { ...own, ...options, why: explained(details.how, ttl, cause) });

@@ -251,6 +251,10 @@ class ReentrantLease implements HeldLease {
     return this.#outer.signal;
   }
 
+  get asked(): AbortSignal {
+    return this.#outer.asked;
+  }
+
   get remaining(): number {
     return this.isUnlocked ? 0 : this.#outer.remaining;
   }

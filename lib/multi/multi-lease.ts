@@ -14,6 +14,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   endHold: EndOfHold | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
+  #asked: AbortSignal | undefined;
   /** Listens for the loss of each part. */
   #onLoss: (() => void) | undefined;
 
@@ -49,6 +50,19 @@ export class HeldMultiLease implements MultiLease, HeldLease {
       }
     }
     return this.#lossSignal.signal;
+  }
+
+  get asked(): AbortSignal {
+    if (this.#asked === undefined) {
+      const asked = new LossSignal();
+      this.#asked = asked.signal;
+      for (const { asked: one } of this.leases) {
+        const abort = (): void => asked.abort(one.reason);
+        if (one.aborted) abort();
+        else one.addEventListener('abort', abort, { once: true });
+      }
+    }
+    return this.#asked;
   }
 
   get remaining(): number {

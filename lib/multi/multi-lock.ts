@@ -87,6 +87,11 @@ export class MultiLock implements DistributedLock {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.inspect())));
   }
 
+  /** Asks the holders of all keys. Resolves to whether one of them heard it. */
+  async ask(why?: string): Promise<boolean> {
+    return (await Promise.all(this.#parts.map((part) => part.ask(why)))).includes(true);
+  }
+
   /** Unlocks every key by force, from any holder. Resolves to what `inspect` would have said before. */
   async forceUnlock(): Promise<LockState> {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.forceUnlock())));

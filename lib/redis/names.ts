@@ -12,11 +12,11 @@ export function lockPrefix(registryKey: string): string {
 export class LockNames {
   /** The key of the lock. */
   readonly lock: string;
-  readonly #registryKey: string;
+  readonly registryKey: string;
 
   constructor(registryKey: string, key: string) {
     this.lock = lockPrefix(registryKey) + key;
-    this.#registryKey = registryKey;
+    this.registryKey = registryKey;
     if (COMPANION_NAME.test(this.lock)) {
       const what = 'not to be the name of a key that belongs to another lock';
       throw new RangeError(inOneLine(`Expected "${this.lock}" ${what}`));
@@ -25,7 +25,7 @@ export class LockNames {
 
   /** The channel of the lock's releases, as Spring Integration's RedisLockRegistry names it. */
   get channel(): string {
-    return `${legacyChannel(this.#registryKey)}:${this.lock}`;
+    return `${legacyChannel(this.registryKey)}:${this.lock}`;
   }
 
   /**

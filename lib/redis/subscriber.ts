@@ -10,7 +10,7 @@ import { Proof } from './proof';
 import { Channel, Subscription } from './subscription';
 
 /** ms until a connection that failed is tried again. */
-const RETRY_AFTER = 10_000;
+export const RETRY_AFTER = 10_000;
 
 /** ms; a connection is made anew at most this often; and one that leads to another server again and again, in the end. */
 const RENEWED_AT_MOST = 5_000;
@@ -21,6 +21,19 @@ const CLOSING = 1_000;
 
 /** Our own connection is pinged this many times per `socketTimeout` of the client. */
 const PINGS = 3;
+
+const WAITING = 'Waiting for locks falls back to polling';
+
+/** What follows where no messages come, in words. */
+const CONSEQUENCES = {
+  waiting: WAITING,
+  proof: WAITING,
+  inbox: 'Leases of this registry can be neither told that they are taken, nor asked, nor replaced',
+  elsewhere: 'Messages of the option "subscriber" come late or not at all',
+} as const;
+
+/** What a subscription is for. */
+export type Use = 'waiting' | 'inbox' | 'proof';
 
 /** A connection of our own that listens. */
 interface OwnSubscriber extends OwnConnection, Omit<RedisSubscriber, 'on'> {
@@ -127,20 +140,20 @@ export class Subscriber {
 
   /**
    * Subscribes to the channels of one lock; `undefined` while there is no connection, and while the client is closed: the
-   * next waiter may find it open again. Always for a client that gets no messages. `isProof`: of one that fails, nothing
-   * follows for others.
+   * next waiter may find it open again. Always for a client that gets no messages. `use`: nothing follows for waiters where an
+   * inbox fails, and nothing at all where a proof does.
    */
   subscribe(
     channels: readonly string[],
     onMessage: (message: string) => void,
-    isProof = false,
+    use: Use = 'waiting',
   ): Subscription | undefined {
     const { isOpen, pollInterval } = this.#client;
     if (pollInterval !== undefined && this.#options.connection === undefined) return undefined;
     if (this.#isClosed || isOpen === false || clock.now() < this.#unavailableUntil) return undefined;
     const subscription = new Subscription(channels, onMessage, (idle) => void this.#end(idle));
     this.#subscriptions.add(subscription);
-    void inBackground(() => this.#open(subscription, isProof));
+    void inBackground(() => this.#open(subscription, use));
     return subscription;
   }
 
@@ -155,7 +168,7 @@ export class Subscriber {
     const own = `${channel}:@${this.#options.id}`;
     const proof = new Proof({
       isConnected: () => this.#connection?.hasConfirmed === true,
-      subscribe: (onMessage) => this.subscribe([own], onMessage, true),
+      subscribe: (onMessage) => this.subscribe([own], onMessage, 'proof'),
       publish: async (message) => {
         const count = await this.#options.publish(this.#isSharded, own, message, lock);
         return this.#options.isCountable ? count : -1;
@@ -182,7 +195,7 @@ export class Subscriber {
     }
     if (this.#options.connection !== undefined) {
       const where = 'it is connected to another server than the client, perhaps to a replica';
-      this.#warn(new Error(where), 'Messages of the option "subscriber" come late or not at all');
+      this.#warn(new Error(where), 'elsewhere');
     }
     const now = clock.now();
     if (this.#connection?.isOwn !== true || now < this.#movesAfter) return;
@@ -218,9 +231,9 @@ export class Subscriber {
 
   // Channels
 
-  async #open(subscription: Subscription, isProof: boolean): Promise<void> {
+  async #open(subscription: Subscription, use: Use): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
-    subscription.waitsForAnswer(this.#options.timeout, () => this.#warn(new Error('no answer to SUBSCRIBE')));
+    subscription.waitsForAnswer(this.#options.timeout, () => this.#warn(new Error('no answer to SUBSCRIBE'), use));
     try {
       await Promise.all(
         subscription.channels.map((name) => {
@@ -235,7 +248,7 @@ export class Subscriber {
       // The subscription ended meanwhile, with its connection.
       if (subscription.isOver) return;
       // Nobody waits for the channel of a proof.
-      if (!isProof) this.#giveUp(error);
+      if (use !== 'proof') this.#giveUp(error, use);
       await this.#end(subscription);
       subscription.wake();
     }
@@ -419,14 +432,14 @@ export class Subscriber {
     this.#giveUp(new Error('the pub/sub connection is closed for good'));
   }
 
-  #giveUp(cause: unknown): void {
+  #giveUp(cause: unknown, use: Use = 'waiting'): void {
     const isUsed = [...this.#channels.values()].some(({ isSubscribed }) => isSubscribed);
     // A client that was given is listened to until `close`: other channels may be about to be confirmed on it.
     if (this.#connection?.isOwn && !isUsed) this.#closeConnection();
     // The application knows that it has closed its client. Nothing is wrong when that is open again.
     if (this.#client.isOpen === false) return;
-    this.#unavailableUntil = clock.now() + RETRY_AFTER;
-    this.#warn(cause);
+    if (use === 'waiting') this.#unavailableUntil = clock.now() + RETRY_AFTER;
+    this.#warn(cause, use);
   }
 
   /** No message arrives any more: every subscription ends. Waiters poll, and subscribe again where they wait on. */
@@ -452,10 +465,10 @@ export class Subscriber {
     connection?.close();
   }
 
-  #warn(cause: unknown, what = 'Waiting for locks falls back to polling'): void {
+  #warn(cause: unknown, about: keyof typeof CONSEQUENCES = 'waiting'): void {
     if (this.#hasWarned || this.#isClosed) return;
     this.#hasWarned = true;
-    const message = `${what}: ${messageOf(cause)}`;
+    const message = `${CONSEQUENCES[about]}: ${messageOf(cause)}`;
     warn(this.#options.onWarning, { code: 'SUBSCRIBER_UNAVAILABLE', message, cause });
   }
 }

@@ -16,6 +16,7 @@ import { type WarningListener, warn } from '../api/warnings';
 import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
 import { GivingBack } from '../core/give-back';
+import { Inbox } from '../core/inbox';
 import { Inspection } from '../core/inspection';
 import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
@@ -81,6 +82,18 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const silence = new SilenceWarning(connection, inUse, onWarning, () => watchdog.askAboutAll());
     const waits = new OpenWaits(warnAfter, onWarning, connection, () => this.#inUse);
     const watchdog = new Watchdog(settings.commandTimeout, () => silence.notice());
+    const prefix = lockPrefix(settings.registryKey);
+    const locksOf = (name: string): RedisLock[] => {
+      const key = name.startsWith(prefix) ? name.slice(prefix.length) : '';
+      const lock = this.#cache.get(key);
+      return [...(lock === undefined ? [] : [lock]), ...this.#shared.of(key)];
+    };
+    const inbox = new Inbox(backend.inboxes, this.id, settings.commandTimeout, locksOf, () => watchdog.askAboutAll());
+    const nextOwner = ownersOf(this.id);
+    const withInbox = (): string => {
+      void inbox.open();
+      return nextOwner();
+    };
     this.#silence = silence;
     this.#backend = backend;
     this.#cache = new LockCache(settings.cacheCapacity, settings.registryKey);
@@ -88,7 +101,9 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       settings,
       connection,
       inspection: new Inspection(backend, this.id, settings.commandTimeout, usedAs),
-      nextOwner: ownersOf(this.id),
+      inbox,
+      // The first attempt opens it: no other one looks.
+      nextOwner: settings.inbox ? withInbox : nextOwner,
       explainWrongType: (error, names, timeout) => backend.explainWrongType(error, names, usedAs, timeout),
       warnNotReplicated: notReplicatedWarning(onWarning),
       watchdog,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { LockState } from '../api/distributed-lock';
 import {
   DEFAULT_TYPE,
@@ -8,6 +9,7 @@ import {
   traitsOf,
 } from '../api/lock-types';
 import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, SegmentedLockOptions } from '../api/options';
+import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
 import { Inspection } from '../core/inspection';
@@ -23,6 +25,7 @@ import {
 } from '../internal/validation';
 import { LOCK_TYPE_DEFINITIONS } from '../kinds';
 import { heldScripts } from '../kinds/common/held-scripts';
+import { RedisInboxes } from '../kinds/common/inbox';
 import { RegistryParts } from '../kinds/common/registry-parts';
 import { resultsIn } from '../kinds/common/results';
 import { sharedBackend } from '../kinds/shared/kind';
@@ -107,12 +110,14 @@ function subscriber(name: string, value: unknown): RedisSubscriber {
 function redisBackend(client: RedisClient, settings: RegistrySettings): LockBackend {
   const redis = new Redis(client, settings.registryKey, settings.commandTimeout, settings);
   const parts = new RegistryParts(redis, settings);
+  const inboxes = new RedisInboxes(parts);
   const protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](parts);
   return {
     connection: redis,
     heldScripts: heldScripts(redis, protocols.held),
     inspector: protocols.inspector,
     shared: sharedBackend(parts),
+    inboxes,
     results: resultsIn(
       redis,
       traitsOf(settings.lockType).polls ? undefined : parts.subscriber(false, false),
@@ -129,6 +134,7 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
     endMessages: () => parts.close(),
     async close() {
       protocols.close?.();
+      inboxes.close();
       redis.close();
     },
   };
@@ -146,7 +152,8 @@ export async function forceUnlockOf(
   const settings = { ...registrySettings({ registryKey: names.lock, lockType, onWarning }, lockType), registryKey };
   const backend = redisBackend(client, settings);
   try {
-    return await new Inspection(backend, '', settings.commandTimeout, `a lock of type ${lockType}`).forceUnlock(
+    const id = registryId(settings.name, traitsOf(lockType).nameSeparator, randomUUID());
+    return await new Inspection(backend, id, settings.commandTimeout, `a lock of type ${lockType}`).forceUnlock(
       names.lock,
       names,
     );

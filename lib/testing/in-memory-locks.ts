@@ -5,6 +5,7 @@ import { nameIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import { ttlFor } from '../core/hold';
+import { messageTaken } from '../core/inbox';
 import type { Grant, LockProtocol, NotGranted, Ownership } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
@@ -17,6 +18,7 @@ import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
 import { WARNED_AFTER } from '../redis/silence-times';
 import { installFakeableClock } from './fakeable-clock';
+import { InMemoryInboxes } from './in-memory-inboxes';
 import { InMemoryResults } from './in-memory-results';
 import { StoredLock, type Use } from './stored-lock';
 
@@ -79,6 +81,8 @@ export class InMemoryLocks {
   isSilent = false;
   /** @internal */
   readonly results = new InMemoryResults();
+  /** @internal */
+  readonly inboxes = new InMemoryInboxes();
   /** @internal When the first request was sent that is not answered, on the monotonic clock. */
   silentSince: number | undefined;
   #lastToken = 0;
@@ -283,21 +287,32 @@ export function inMemoryBackend(
     lock.assertSeenAs(seenAs);
     const { kind = 'lock', fencingToken, holders, ...found } = lock.state;
     const token = isFencing && isExclusive(kind) ? fencingToken : undefined;
-    return { ...found, fencingToken: token, ...((seenAs.isShared || kind !== 'lock') && { holders }) };
+    return {
+      ...found,
+      fencingToken: token,
+      ...((seenAs.isShared || kind !== 'lock') && {
+        holders,
+        owners: lock.owners.map((one) => `${kind}:${one}`).join(' '),
+      }),
+    };
   };
   const inspectorOf = (seenAs: Use): LockInspector => ({
     inspect: (names, timeout) => send(() => state(names, seenAs), timeout),
-    forceUnlock(names, timeout) {
+    forceUnlock(names, timeout, by) {
       return send(() => {
         const before = state(names, seenAs);
-        locks.find(names.lock).free();
-        return before;
+        const lock = locks.find(names.lock);
+        const tell = (owner: string) => locks.inboxes.tell(owner, messageTaken(owner, by, names));
+        const heard = lock.owners.map(tell).filter(Boolean).length;
+        lock.free();
+        return before.owner === undefined ? before : { ...before, heard };
       }, timeout);
     },
     isAwaitedBy: (id, names, timeout) => send(() => locks.find(names.lock).isAwaitedBy(id), timeout),
   });
   const heldScripts = heldScriptsOf(locks, send);
   const { results } = locks;
+  let closeInbox = (): void => undefined;
   const anyShared = { ...useOf('semaphore'), as: 'a semaphore or a read/write lock' };
   return {
     connection,
@@ -311,6 +326,13 @@ export function inMemoryBackend(
       watch: (name) => results.watch(name),
     },
     shared: { inspector: inspectorOf(anyShared), open, heldScripts: () => heldScripts },
+    inboxes: {
+      countsAll: true,
+      async open(owner, receive) {
+        closeInbox = locks.inboxes.open(owner, receive);
+      },
+      send: (owner, message, _names, timeout) => send(() => Number(locks.inboxes.tell(owner, message)), timeout),
+    },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {
       const pattern = globPattern(match);
@@ -323,6 +345,7 @@ export function inMemoryBackend(
     onSilence: (listener) => locks.onSilence(listener),
     async close() {
       connection.isClosed = true;
+      closeInbox();
       cutOff();
     },
     /** `close` needs no timer then, which a test may have faked. */

@@ -89,6 +89,11 @@ export class StoredLock {
     return [...this.#queue.keys()].some((ticket) => isOfRegistry(ticket, id));
   }
 
+  /** All that hold it. */
+  get owners(): string[] {
+    return [...this.#leases.keys()];
+  }
+
   /** How many may hold it, as a semaphore. */
   get permits(): number {
     return this.#permits.count;

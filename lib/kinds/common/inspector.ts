@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Forced, Inspected, LockInspector } from '../../core/backend';
+import { messageTaken } from '../../core/inbox';
+import { ownersIn } from '../../core/inspection';
+import type { Released } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 import type { LuaValues } from '../../internal/lua';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { LockScript, type Script } from '../../redis/script';
+import { inboxOf } from './inbox';
 import { arrayIn, foundIn, numberIn, remainingIn, textIn } from './replies';
 import { kindLua } from './script-parts';
 
@@ -65,11 +69,11 @@ export function inspectorOf(
   format: InspectedFormat,
   { listeners, queue }: { listeners?: ((names: LockNames) => string[]) | undefined; queue?: Queue } = {},
 ): LockInspector {
-  const inspect = (names: LockNames, timeout: number): Promise<Found> => {
+  const inspect = (names: LockNames, timeout: number): Promise<Inspected> => {
     const args = listeners?.(names) ?? ['', ''];
     return redis.run(scripts.inspect, format.keys(names), args, timeout, (reply) => read(scripts.inspect, reply));
   };
-  const forceUnlock = async (names: LockNames, timeout: number): Promise<Forced> => {
+  const forceUnlock = async (names: LockNames, timeout: number, by: string): Promise<Forced> => {
     const { forceUnlock: script } = scripts;
     const until = clock.now() + timeout;
     const found = await inspect(names, timeout);
@@ -78,10 +82,14 @@ export function inspectorOf(
     // Where the lock can have a second key.
     const evals = names.companionOrNone('evals');
     const mark = evals === undefined ? [] : [`${evals}:forced:${randomUUID()}`];
-    const args = [owners, mark.length > 0 ? String(MARKED_FOR) : '', '', ...format.notification(names)];
+    const told = lettersTo(ownersIn(found), names, by);
+    const marked = [owners, mark.length > 0 ? String(MARKED_FOR) : ''];
+    const args = [...marked, String(told.length), ...told, ...format.notification(names)];
     const keys = [...format.keys(names), ...mark];
-    const ended = await redis.run(script, keys, args, until - clock.now(), (reply) => foundIn(script, reply, reply));
-    if (ended === 'released') return found;
+    const read = (reply: unknown): Released | number =>
+      Array.isArray(reply) ? numberIn(script, reply, arrayIn(script, reply, 2)[1]) : foundIn(script, reply, reply);
+    const ended = await redis.run(script, keys, args, until - clock.now(), read);
+    if (typeof ended === 'number') return { ...found, heard: ended > 0 || !redis.isCluster ? ended : undefined };
     return ended === 'stolen' ? { ...found, isOthersNow: true } : FREE;
   };
   if (queue === undefined) return { inspect, forceUnlock };
@@ -96,12 +104,15 @@ export function inspectorOf(
 /** The lock of nobody. */
 const FREE: Inspected = { owner: undefined, remaining: 0, fencingToken: undefined, waiting: undefined };
 
-interface Found extends Inspected {
-  /** All that hold a shared lock, with spaces between them. */
-  readonly owners?: string;
+/** An inbox and a message for each of the owners that one can be told. */
+function lettersTo(owners: readonly string[], names: LockNames, by: string): string[] {
+  return owners.flatMap((owner) => {
+    const inbox = inboxOf(names.registryKey, owner);
+    return inbox === undefined ? [] : [inbox, messageTaken(owner, by, names)];
+  });
 }
 
-function read(script: Script, reply: unknown): Found {
+function read(script: Script, reply: unknown): Inspected {
   const [holder, pttl, token, waiting, holders, owners] = arrayIn(script, reply, 4, 6);
   const owner = textIn(script, reply, holder);
   // Another program may have written an empty text: nobody gets the lock then. A key that is there has time left.

@@ -43,15 +43,20 @@ export class RegistryParts {
     const known = this.#subscribers.get(isSharded);
     if (known !== undefined) return known;
     const { subscriber: connection, commandTimeout: timeout, onWarning } = this.settings;
-    const publish: SubscriberOptions['publish'] = (sharded, channel, message, lock) => {
-      const read = (reply: unknown): number => numberIn(PUBLISH, reply, reply);
-      return this.redis.run(PUBLISH, [lock], [sharded ? 'SPUBLISH' : 'PUBLISH', channel, message], timeout, read);
-    };
+    const publish: SubscriberOptions['publish'] = (sharded, channel, message, lock) =>
+      this.publish(sharded ? 'SPUBLISH' : 'PUBLISH', channel, message, lock, timeout);
     const isCountable = isSharded || !this.redis.isCluster;
     const options = { connection, isSharded, orPlain, timeout, isCountable, id: this.id, publish, onWarning };
     const subscriber = new Subscriber(this.redis.client, options);
     this.#subscribers.set(isSharded, subscriber);
     return subscriber;
+  }
+
+  /** At the server of this lock. Resolves to the connections that got it, as far as that server knows. */
+  publish(command: string, channel: string, message: string, lock: string, timeout: number): Promise<number> {
+    return this.redis.run(PUBLISH, [lock], [command, channel, message], timeout, (reply) =>
+      numberIn(PUBLISH, reply, reply),
+    );
   }
 
   /** For one lock; `undefined`: nobody takes these locks by polling. */

@@ -14,7 +14,7 @@ export const CHANNEL = 'redisson_lock__channel';
 export const TOKEN = 'redisson_lock_token';
 
 /** A key or channel that belongs to the lock, named exactly as Redisson does: a name with a brace is not wrapped. */
-export function redissonName({ lock }: LockNames, prefix: string): string {
+export function redissonName({ lock }: Pick<LockNames, 'lock'>, prefix: string): string {
   return lock.includes('{') ? `${prefix}:${lock}` : `${prefix}:{${lock}}`;
 }
 

@@ -273,6 +273,11 @@ export class SharedLocks {
     return pair;
   }
 
+  /** Those of this key that are cached. */
+  of(key: string): RedisLock[] {
+    return this.#caches.flatMap((cache) => cache.get(key) ?? []);
+  }
+
   /** The number of cached locks. */
   get size(): number {
     return this.#caches.reduce((sum, { size }) => sum + size, 0);

@@ -16,5 +16,5 @@
 -- Returns  1: kept; 0: no key; -1: the key of another owner; where a waiter is notified { 1, listeners }
 -- @include redisson-fair/leave-queue
 -- @include common/keep-until-its-end KEEP_FOR=ARGV[6] MIN_HOLD=ARGV[7] GIVEN_TTL=ARGV[8]
--- @include redisson-fair/notify-first
+-- @include redisson-fair/notify-first FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]
 -- @include common/return-with-listeners FOUND_STATE=1 FOUND_LISTENERS=listeners

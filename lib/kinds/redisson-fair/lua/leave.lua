@@ -28,5 +28,5 @@ if not state then
   end
   reply = deleted
 end
--- @include redisson-fair/notify-first
+-- @include redisson-fair/notify-first FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]
 -- @include common/return-with-listeners FOUND_STATE=reply FOUND_LISTENERS=listeners

@@ -22,5 +22,5 @@ if not state then
   -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]
   reply = deleted
 end
--- @include redisson-fair/notify-first
+-- @include redisson-fair/notify-first FIRST_WORD=ARGV[4] SECOND_WORD=ARGV[5]
 -- @include common/return-with-listeners FOUND_STATE=reply FOUND_LISTENERS=listeners

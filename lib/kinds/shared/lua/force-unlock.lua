@@ -5,9 +5,8 @@
 -- KEYS[3]  and more: the fence, with fencing, and the mark
 -- ARGV[1]  the members
 -- ARGV[2]  ms for which the mark is kept, or '': there is none
--- ARGV[3]  ''
--- ARGV[4]  the channel
--- Returns  1; where there are none of them any more 0, or -1: others hold the lock
+-- ARGV[3]  and more: see tell; then the channel
+-- Returns  { 1, how many heard that it was taken }; where there are none of them any more 0, or -1: others hold the lock
 -- @include common/return-if-forced
 -- @include shared/lock
 -- @include shared/queue
@@ -21,8 +20,9 @@ for _, one in ipairs(redis.call('ZRANGE', lock, 0, -1)) do
   if inspected[shown] then ended = ended + removeLease(one) end
 end
 if ended == 0 then return leases > 0 and -1 or 0 end
+-- @include common/tell
 -- @include common/note-forced
 readQueue()
-letIn(nil, ARGV[4], true)
+letIn(nil, ARGV[words + 1], true)
 settle()
-return 1
+return { 1, told }

@@ -1,0 +1,246 @@
+import { LockAskedError } from '../api/errors';
+import { nameIn } from '../api/owner-name';
+import { clock, within } from '../internal/clock';
+import type { LockNames } from '../redis/names';
+import type { Inboxes } from './backend';
+import type { InboxOfLease } from './held-lease';
+import type { RedisLease } from './lease';
+import { LossSignal, takers } from './loss';
+import type { LockProtocol, Ownership } from './protocol';
+
+/*
+ * The messages between the registries of a lock, all of text, with spaces between their parts:
+ *
+ *   taken <owner> <by> <lock>         the lock was taken from the owner, by another owner, or by force
+ *   ended <owner> <lock>              the task of that owner has ended
+ *   asked <owner> <by> <why> <lock>   somebody waits, and would like the owner to end early
+ *   held? <owner> <by> <lock>         does the process of the owner hear messages? It answers:
+ *   held <owner> <lock>
+ *
+ * None of them ends a lease: a process that is told asks Redis. Unknown words are ignored: versions may differ.
+ */
+
+/** ms in which a process that hears messages answers. */
+const ANSWERS_WITHIN = 500;
+
+/** How many tasks under lost leases are known: a lease that is never unlocked would stay for good. */
+const MOST_RUNNING = 1_000;
+
+/** Characters of a reason. */
+const LONGEST_WHY = 200;
+
+/** The lock of this registry that a message is about. */
+interface LockOfMessage {
+  readonly names: LockNames;
+  readonly passing: { readonly leases: readonly RedisLease[]; openProtocol(): LockProtocol };
+}
+
+export function messageTaken(owner: string, by: string, { lock }: LockNames): string {
+  return `taken ${owner} ${by} ${lock}`;
+}
+
+/**
+ * Where a registry hears of its leases: that one was taken, and by whom; that somebody asks for it; that a task whose lock it
+ * has taken has ended. It is opened when one of these is needed first, and lasts until the registry is closed.
+ */
+export class Inbox implements InboxOfLease {
+  /** An owner value of this registry that no lease has: by it others find the inbox. */
+  readonly address: string;
+  /** The acquisitions that take a lock from an owner, by their owner value, until they have a lease. */
+  readonly taking = new Map<string, Promise<unknown>>();
+  readonly #inboxes: Inboxes;
+  /** ms */
+  readonly #timeout: number;
+  readonly #locksOf: (name: string) => readonly LockOfMessage[];
+  readonly #missed: () => void;
+  #opened: Promise<void> | undefined;
+  /** The tasks whose lease was lost, by owner: who is to hear of their end, if that is known. */
+  readonly #running = new Map<string, string | undefined>();
+  readonly #signals = new WeakMap<object, LossSignal>();
+  /** Who has asked for a lease first, and why. */
+  readonly #asked = new WeakMap<object, LockAskedError>();
+  /** Who waits for a word about an owner. */
+  readonly #watchers = new Map<string, Set<(word: string) => void>>();
+
+  /** `id`: of the registry. `timeout` in ms. `missed`: called where messages may have been missed. */
+  constructor(
+    inboxes: Inboxes,
+    id: string,
+    timeout: number,
+    locksOf: (name: string) => readonly LockOfMessage[],
+    missed: () => void,
+  ) {
+    this.address = `${id}:0`;
+    this.#inboxes = inboxes;
+    this.#timeout = timeout;
+    this.#locksOf = locksOf;
+    this.#missed = missed;
+  }
+
+  /** See `Inboxes`. */
+  get countsAll(): boolean {
+    return this.#inboxes.countsAll;
+  }
+
+  /** Resolves when messages come, or it is known that they do not. */
+  open(): Promise<void> {
+    this.#opened ??= this.#inboxes.open(this.address, (message) => void this.#received(message), this.#missed);
+    return this.#opened;
+  }
+
+  // For leases of this registry
+
+  /** Aborts when somebody asks for the lease. */
+  signalOf(lease: object): AbortSignal {
+    void this.open();
+    const known = this.#signals.get(lease);
+    if (known !== undefined) return known.signal;
+    const asked = new LossSignal();
+    this.#signals.set(lease, asked);
+    const before = this.#asked.get(lease);
+    if (before !== undefined) asked.abort(before);
+    return asked.signal;
+  }
+
+  /** It was lost. Its task may run until `ended`. */
+  lost(lease: RedisLease, names: LockNames): void {
+    if (lease.isUnlocked) this.ended(lease, names);
+    else if (this.#opened !== undefined) {
+      const [first] = this.#running.keys();
+      if (first !== undefined && this.#running.size >= MOST_RUNNING) this.#running.delete(first);
+      this.#running.set(lease.owner, takers.get(lease.hold));
+    }
+  }
+
+  /** It was lost, and its caller has given it back. */
+  ended(lease: RedisLease, names: LockNames): void {
+    const by = this.#running.get(lease.owner) ?? takers.get(lease.hold);
+    this.#running.delete(lease.owner);
+    if (by !== undefined) this.#send(by, `ended ${lease.owner} ${names.lock}`, names);
+  }
+
+  // For those that take a lock from its owner, or ask for it
+
+  /** Tells the process of `owner` once more that `by` has taken its lock: a message may have been lost. */
+  remind(owner: string, by: string, names: LockNames): void {
+    this.#send(owner, messageTaken(owner, by, names), names);
+  }
+
+  /** Calls back with each word about an owner: `held` or `ended`. Returns what stops it. */
+  watch(owner: string, heard: (word: string) => void): () => void {
+    const watchers = this.#watchers.get(owner) ?? new Set();
+    this.#watchers.set(owner, watchers.add(heard));
+    return () => {
+      if (watchers.delete(heard) && watchers.size === 0) this.#watchers.delete(owner);
+    };
+  }
+
+  /** Whether the process of this owner hears messages: it is asked. */
+  async isHeardBy(owner: string, names: LockNames): Promise<boolean> {
+    await within(ANSWERS_WITHIN, this.open());
+    let isHeard = false;
+    let stop = (): void => undefined;
+    const answer = new Promise<void>((resolve) => {
+      stop = this.watch(owner, (word) => {
+        isHeard ||= word === 'held';
+        resolve();
+      });
+    });
+    this.#send(owner, `held? ${owner} ${this.address} ${names.lock}`, names);
+    await within(ANSWERS_WITHIN, answer);
+    stop();
+    return isHeard;
+  }
+
+  /** Asks those that have a lock to end early. Resolves to whether one of them heard it. */
+  async ask(owners: readonly string[], why: string, names: LockNames): Promise<boolean> {
+    const text = encodeURIComponent([...why].slice(0, LONGEST_WHY).join(''));
+    const asked = owners.map(async (owner) => {
+      if (!this.countsAll && !(await this.isHeardBy(owner, names))) return false;
+      const message = `asked ${owner} ${this.address} ${text} ${names.lock}`;
+      return (await this.#inboxes.send(owner, message, names, this.#timeout)) > 0 || !this.countsAll;
+    });
+    return (await Promise.all(asked)).includes(true);
+  }
+
+  #send(owner: string, message: string, names: LockNames): void {
+    this.#inboxes.send(owner, message, names, this.#timeout).catch(() => undefined);
+  }
+
+  // What is heard
+
+  async #received(message: string): Promise<void> {
+    const [, word = '', owner = '', rest = ''] = /^(\S+) (\S+) (.*)$/s.exec(message) ?? [];
+    if (word === 'held' || word === 'ended') {
+      for (const heard of [...(this.#watchers.get(owner) ?? [])]) heard(word);
+      return;
+    }
+    const [, by = '', more = ''] = /^(\S+) (.*)$/s.exec(rest) ?? [];
+    if (word === 'taken') await this.#taken(owner, by, more);
+    if (word === 'held?') await this.#answer(owner, by, more);
+    if (word !== 'asked') return;
+    const [, why = '', name = ''] = /^(\S*) (.*)$/s.exec(more) ?? [];
+    const lease = await this.#leaseOf(owner, this.#locksOf(name));
+    if (lease === undefined || this.#asked.has(lease)) return;
+    const reason = new LockAskedError(lease.key, nameIn(by), decoded(why));
+    this.#asked.set(lease, reason);
+    this.#signals.get(lease)?.abort(reason);
+  }
+
+  async #answer(owner: string, by: string, name: string): Promise<void> {
+    const [lock] = this.#locksOf(name);
+    if (lock === undefined) return;
+    const isHere = this.#running.has(owner) || (await this.#leaseOf(owner, [lock])) !== undefined;
+    if (isHere) this.#send(by, `held ${owner} ${name}`, lock.names);
+  }
+
+  /** Its lease asks Redis. Where there is none any more, the task has ended. */
+  async #taken(owner: string, by: string, name: string): Promise<void> {
+    const locks = this.#locksOf(name);
+    const lease = this.#isRunning(owner, by) ? undefined : await this.#leaseOf(owner, locks);
+    if (lease !== undefined) {
+      const { hold } = lease;
+      takers.set(hold, by);
+      // A hold that is being released hears of it by that.
+      const { state } = hold.isHeld ? await hold.renew(1, this.#timeout) : { state: 'unknown' };
+      if (state === 'held') takers.delete(hold);
+      return;
+    }
+    const [lock] = locks;
+    if (lock === undefined || this.#isRunning(owner, by)) return;
+    const { state } = await new Promise<Ownership>((resolve) => {
+      lock.passing.openProtocol().renew(owner, 1, this.#timeout, resolve);
+    });
+    if (state === 'held' || state === 'unknown' || this.#isRunning(owner, by)) return;
+    // What was granted before is known here by now: Redis answered that first.
+    if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name);
+    else if (!this.#isRunning(owner, by)) this.#send(by, `ended ${owner} ${name}`, lock.names);
+  }
+
+  /** Its lease was lost, and its task may run. `by`: who is to hear of its end. */
+  #isRunning(owner: string, by: string): boolean {
+    return this.#running.has(owner) && this.#running.set(owner, by).has(owner);
+  }
+
+  /** The lease of an owner. The reply that grants it may be on its way: messages come over another connection. */
+  async #leaseOf(owner: string, locks: readonly LockOfMessage[]): Promise<RedisLease | undefined> {
+    const held = () => locks.flatMap(({ passing }) => passing.leases).find((lease) => lease.owner === owner);
+    const found = held();
+    if (found !== undefined) return found;
+    const inFlight = locks.map(({ passing }) => passing.openProtocol().availability.inFlight);
+    await Promise.allSettled([this.taking.get(owner), ...inFlight]);
+    // Its caller has the lease some jobs later.
+    await clock.immediate();
+    await clock.immediate();
+    return held();
+  }
+}
+
+/** A reason is encoded: a message has spaces between its parts. */
+function decoded(why: string): string {
+  try {
+    return decodeURIComponent(why);
+  } catch {
+    return '';
+  }
+}

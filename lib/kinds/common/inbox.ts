@@ -1,0 +1,79 @@
+import { holderOf, isOfLibrary } from '../../api/owner-name';
+import type { Inboxes } from '../../core/backend';
+import { clock } from '../../internal/clock';
+import { WakeTimer } from '../../internal/timers';
+import { type LockNames, legacyChannel, lockPrefix } from '../../redis/names';
+import { RETRY_AFTER } from '../../redis/subscriber';
+import { CHANNEL, redissonName } from '../redisson/keys';
+import type { RegistryParts } from './registry-parts';
+
+/**
+ * The channel on which the registry of an owner value hears of its leases; `undefined`: the value is of another library.
+ * It has the form of the channels of its locks, so that ACL rules for these cover it. No lock's channel has a `@` there.
+ */
+export function inboxOf(registryKey: string, owner: string): string | undefined {
+  const holder = holderOf(owner);
+  if (!isOfLibrary(holder)) return undefined;
+  const id = `@${holder.slice(0, holder.lastIndexOf(':'))}`;
+  // Only the Redisson types have this separator before the random part.
+  const isRedisson = id.at(-23) === '/';
+  return isRedisson
+    ? redissonName({ lock: lockPrefix(registryKey) + id }, CHANNEL)
+    : `${legacyChannel(registryKey)}:${id}`;
+}
+
+/** The inboxes of registries, as channels. */
+export class RedisInboxes implements Inboxes {
+  readonly #parts: RegistryParts;
+  #begin: () => void = () => undefined;
+  /** Until the inbox is opened again. */
+  readonly #retry = new WakeTimer(() => this.#begin(), false);
+
+  constructor(parts: RegistryParts) {
+    this.#parts = parts;
+  }
+
+  get countsAll(): boolean {
+    return !this.#parts.redis.isCluster;
+  }
+
+  open(owner: string, receive: (message: string) => void, missed: () => void): Promise<void> {
+    const subscriber = this.#parts.subscriber(false, false);
+    const channel = inboxOf(this.#parts.settings.registryKey, owner) as string;
+    return new Promise((resolve) => {
+      let wasOpen = false;
+      this.#begin = () => {
+        const subscription = subscriber.subscribe([channel], receive, 'inbox');
+        if (subscription === undefined) {
+          resolve();
+          if (subscriber.mayListen) this.#retry.by(clock.now() + RETRY_AFTER);
+          return;
+        }
+        let isOpen = false;
+        const stop = subscription.onWake(() => {
+          resolve();
+          if (subscription.isOver) {
+            stop();
+            if (subscriber.mayListen) this.#retry.by(clock.now() + (isOpen ? 0 : RETRY_AFTER));
+            return;
+          }
+          isOpen = true;
+          if (wasOpen) missed();
+          wasOpen = true;
+        });
+      };
+      this.#begin();
+    });
+  }
+
+  async send(owner: string, message: string, { lock, registryKey }: LockNames, timeout: number): Promise<number> {
+    const channel = inboxOf(registryKey, owner);
+    return channel === undefined ? 0 : this.#parts.publish('PUBLISH', channel, message, lock, timeout);
+  }
+
+  /** Leaves no timer behind. */
+  close(): void {
+    this.#begin = () => undefined;
+    this.#retry.close();
+  }
+}
