@@ -316,6 +316,35 @@ describe('What is answered', () => {
     expect(redis.last.args[3]).toBe('1'); // it is no other listener itself
   });
 
+  it('A process that polls has learnt nothing where it found no other one, and its next attempt was granted', async () => {
+    const { lock, attempt, release } = start({ polls: true });
+    await attempt(1);
+    lock.mayPassOn(time.now, holdOf(lock));
+    await release(1, time.now, false);
+    expect(lock.hasLearnt).toBe(false);
+    await release(1, time.now, true);
+    expect(lock.hasLearnt).toBe(true);
+    await attempt(1);
+    expect(lock.hasLearnt).toBe(false);
+    for (const owner of ['one:1', 'other:1', 'third:1']) await attempt([50_000, owner]);
+    await attempt(1);
+    expect(lock.hasLearnt).toBe(true);
+    expect(start({ more: { sharedWithPollers: true } }).lock.hasLearnt).toBe(true);
+  });
+
+  it('A process that listens has learnt something where others do, and once it has waited', async () => {
+    const { lock, attempt, release, listen } = start();
+    await attempt(1);
+    lock.mayPassOn(time.now, holdOf(lock));
+    await release(1);
+    expect(lock.hasLearnt).toBe(false);
+    await release([1, 3]);
+    expect(lock.hasLearnt).toBe(true);
+    await release(1);
+    await listen();
+    expect(lock.hasLearnt).toBe(true);
+  });
+
   it('A release at the end of a slice in place of a confirmation is followed by a pause', async () => {
     const { attempt, confirm, standsBack, subscriber } = start({ polls: true });
     await attempt(1);

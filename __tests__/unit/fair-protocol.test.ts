@@ -410,3 +410,16 @@ describe('A caller on its way', () => {
     expect(lock.ticket?.isAsked ?? false).toBe(false);
   });
 });
+
+it('A fair lock has learnt something once a caller of this process has waited, and while one may have the lock', async () => {
+  const { lock, attempt, queue, release } = start();
+  const known = [lock.hasLearnt];
+  await attempt(1);
+  known.push(lock.hasLearnt);
+  await release(table());
+  known.push(lock.hasLearnt);
+  await queue(holdOf(lock, 'me:2'));
+  await release(table(), 'me:2');
+  known.push(lock.hasLearnt);
+  expect(known).toEqual([false, true, false, true]);
+});

@@ -89,10 +89,29 @@ it('A lock that was evicted has another protocol when it is cached again, and kn
   const protocol = lock.passing.openProtocol();
   evict();
   expect(lock.lastHolder).toBeUndefined();
-  lock.retireProtocol();
+  lock.retire();
   await (await lock.lock()).unlock();
   expect(registry.obtain('key')).toBe(lock);
   expect(lock.passing.openProtocol()).not.toBe(protocol);
+});
+
+it('A lock that is not in use keeps who has it by the last answer, or whose loss is to be reported, and nothing else', async () => {
+  const before = lock.passing;
+  const lease = await lock.lock();
+  expect(lock.passing).toBe(before);
+  await lease.unlock();
+  const { passing } = lock;
+  expect(passing).not.toBe(before);
+  redis.evalSha.mockResolvedValueOnce(refused(20_000, 'they'));
+  expect(await lock.tryLock()).toBeNull();
+  expect([lock.lastHolder?.owner, lock.passing, lock.isInUse]).toEqual(['they', passing, false]);
+  const lost = await lock.lock();
+  redis.evalSha.mockResolvedValueOnce(-1);
+  await expect(lost.renew()).rejects.toMatchObject({ reason: 'stolen' });
+  expect([lock.passing, lock.isInUse]).toEqual([passing, false]);
+  await expect(lock.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+  await (await lock.lock()).unlock();
+  expect(lock.passing).not.toBe(passing);
 });
 
 it('A lock is renewed by its key while this process holds it', async () => {

@@ -61,6 +61,14 @@ describe('A redisson-fair lock', () => {
     });
   });
 
+  it('It has learnt something once it had a position in the queue', async () => {
+    const { lock, attempt } = start();
+    await attempt(1);
+    expect(lock.hasLearnt).toBe(false);
+    await attempt([500, 'they', 0]);
+    expect(lock.hasLearnt).toBe(true);
+  });
+
   it('Its releases, its renewal, and what may be left of it', async () => {
     const { lock, redis, release, standsBack } = start();
     expect(await release(2)).toBe('released');

@@ -58,7 +58,8 @@ export class Adoptions {
         () => this.#failed(adoption, passport, options),
       );
       const answer = await adopting;
-      if (typeof answer === 'string') throw notAdopted(lock.key, answer, this.#held.get(lock.key)?.from === from);
+      if (typeof answer === 'string')
+        throw notAdopted(lock.key, answer, this.#held.get(lock.key)?.adopted.from === from);
       return answer;
     } finally {
       lock.runs--;
@@ -85,8 +86,7 @@ export class Adoptions {
       adopted: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
-    const passing = new AdoptedPassing(lock.passing, from, services, protocol, this.#held);
-    const adopted = new RedisLock(lock.key, services, passing);
+    const adopted = new AdoptedLock(lock, from, services, this.#held);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 
@@ -111,46 +111,56 @@ export class Adoptions {
   }
 }
 
+/** What one lease is adopted by. */
+class AdoptedLock extends RedisLock {
+  /** The lock of its key. */
+  readonly original: RedisLock;
+  /** The value under which its lease was detached. */
+  readonly from: string;
+  /** Where it is while it has a lease. */
+  readonly held: Map<string, AdoptedPassing>;
+
+  constructor(original: RedisLock, from: string, services: LockServices, held: Map<string, AdoptedPassing>) {
+    super(original.key, services);
+    this.original = original;
+    this.from = from;
+    this.held = held;
+  }
+
+  protected override newPassing(): AdoptedPassing {
+    return new AdoptedPassing(this);
+  }
+}
+
 /**
  * An adopted lease: a hold of its own, beside the local turn. A caller of this process may have that turn, and wait in
  * Redis. So callers of this process wait for it there, as those of every other process do.
  */
 class AdoptedPassing extends Passing<LockServices> {
-  readonly #lock: Passing;
-  readonly #protocol: LockProtocol;
-  readonly #held: Map<string, AdoptedPassing>;
-  /** The value under which its lease was detached. */
-  readonly from: string;
+  readonly adopted: AdoptedLock;
 
-  /** `lock`: that of its key. `protocol`: that of its hold, once it is adopted. `held`: where it is while it has a lease. */
-  constructor(
-    lock: Passing,
-    from: string,
-    services: LockServices,
-    protocol: LockProtocol,
-    held: Map<string, AdoptedPassing>,
-  ) {
-    super(lock.key, services);
-    this.from = from;
-    this.#lock = lock;
-    this.#protocol = protocol;
-    this.#held = held;
+  constructor(adopted: AdoptedLock) {
+    super(adopted);
+    this.adopted = adopted;
   }
 
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
-    hold.protocol = this.#protocol;
+    const { held, original } = this.adopted;
+    const { passing } = original;
+    hold.protocol = passing.openProtocol();
     super.recordLease(lease, hold, turn);
-    const { leases } = this.#lock;
-    this.#held.set(this.key, this);
-    this.#lock.open++;
+    const { leases } = passing;
+    held.set(this.key, this);
+    passing.open++;
     // What this process had of the key was lost before: another one has detached what is adopted.
     for (const { hold: before } of leases) before.lose('stolen');
   }
 
   override leaseOver(lease: RedisLease): void {
     super.leaseOver(lease);
-    if (this.#held.get(this.key) === this) this.#held.delete(this.key);
-    this.#lock.leaseOver(lease);
+    const { held, original } = this.adopted;
+    if (held.get(this.key) === this) held.delete(this.key);
+    original.passing.leaseOver(lease);
   }
 }
 

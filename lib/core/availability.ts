@@ -26,6 +26,11 @@ export class Availability {
   /** By the last answer, if it said that: who holds the lock, until when unless it renews it. */
   #holder: { readonly owner: string; readonly until: number } | undefined;
 
+  /** Redis has answered all that it was asked, and the last answer named no other holder. */
+  get isBlank(): boolean {
+    return this.#unanswered === undefined && this.#heldUntil === undefined && this.#holder === undefined;
+  }
+
   /** A question is about to be sent, at this time. */
   ask<T>(sentAt: number): Question<T> {
     const question: Question<T> = { sentAt, reply: undefined };

@@ -11,8 +11,8 @@ interface CachedLock<Lock> extends Linked<Lock> {
   usedAt: number;
   /** It was removed. Its callers use the one that is cached. */
   evicted: boolean;
-  /** It was evicted: the next call makes another protocol. */
-  retireProtocol(): void;
+  /** It was evicted. */
+  retire(): void;
 }
 
 /** The locks of a registry by key, of which the least recently used ones are evicted. */
@@ -103,6 +103,6 @@ export class LockCache<Lock extends CachedLock<Lock>> {
     this.#locks.delete(lock.key);
     this.#byUse.remove(lock);
     lock.evicted = true;
-    lock.retireProtocol();
+    lock.retire();
   }
 }

@@ -4,12 +4,13 @@ import type { DistributedLock, Lease, LockOptions, LockState, TryRunResult } fro
 import { LockTimeoutError, NotLockOwnerError, notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { callback, inOneLine, string } from '../internal/validation';
-import type { LockNames } from '../redis/names';
+import { LockNames } from '../redis/names';
 import { Call } from './acquire';
 import { hintAfter } from './deadlocks';
 import type { HeldLease } from './held-lease';
 import type { Inbox } from './inbox';
 import type { Inspection } from './inspection';
+import type { RedisLease } from './lease';
 import type { LockCache } from './lock-cache';
 import { Passing, type PassingServices } from './passing';
 import { type LockRequest, lockRequest } from './request';
@@ -30,8 +31,10 @@ export interface LockServices extends PassingServices {
  */
 export class RedisLock implements DistributedLock {
   readonly key: string;
-  /** @internal Its callers in this process. */
-  readonly passing: Passing<LockServices>;
+  /** @internal */
+  readonly services: LockServices;
+  /** Its callers in this process; `undefined`: there are none, and nothing was learnt that the next one is to know. */
+  #passing: Passing<LockServices> | undefined;
   /** @internal As Linked, among the cached locks, in the order in which they were used. */
   previous: RedisLock | undefined;
   /** @internal */
@@ -44,23 +47,41 @@ export class RedisLock implements DistributedLock {
   runs = 0;
 
   /** @internal Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
-  constructor(key: string, services: LockServices, passing = new Passing(key, services)) {
+  constructor(key: string, services: LockServices) {
     this.key = key;
-    this.passing = passing;
+    this.services = services;
+    // For the error. What is not called yet is as small as what is not called any more.
+    services.openProtocol(this.names);
   }
 
   /** @internal */
   get names(): LockNames {
-    return this.passing.names;
+    return this.#passing?.names ?? new LockNames(this.services.settings.registryKey, this.key);
+  }
+
+  /** @internal Its callers in this process: for a call, or an adopted lease. */
+  get passing(): Passing<LockServices> {
+    this.#passing ??= this.newPassing();
+    return this.#passing;
   }
 
   /** @internal */
-  get services(): LockServices {
-    return this.passing.services;
+  protected newPassing(): Passing<LockServices> {
+    return new Passing<LockServices>(this);
+  }
+
+  /** @internal See `Passing.leases`. */
+  get leases(): readonly RedisLease[] {
+    return this.#passing?.leases ?? [];
+  }
+
+  /** @internal See `Passing`: a call or a lease has ended. */
+  mayRest(): void {
+    if (this.#passing?.isBlank) this.retire();
   }
 
   get isAcquiredInThisProcess(): boolean {
-    return this.cached().passing.leases.some((lease) => lease.remaining > 0);
+    return this.cached().leases.some((lease) => lease.remaining > 0);
   }
 
   lock(options?: LockOptions): Promise<Lease> {
@@ -99,7 +120,7 @@ export class RedisLock implements DistributedLock {
     const own = this.#orderOfCaller;
     // An evicted lock may still have unreported losses.
     const order = own?.isEmpty === false ? own : lock.#orderOfCaller;
-    if (lock.passing.leases.length > 1 && order?.isAmbiguous) {
+    if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
     if (!(await order?.unlockNext())) throw notHeld(this.key, 'here through lock() or tryLock()');
@@ -107,7 +128,7 @@ export class RedisLock implements DistributedLock {
 
   /** The leases that an `unlock` of the caller may end. */
   get #orderOfCaller(): UnlockOrder | undefined {
-    return Scope.unlockOrderFor(this) ?? this.passing.unlockOrder;
+    return Scope.unlockOrderFor(this) ?? this.#passing?.unlockOrder;
   }
 
   inspect(): Promise<LockState> {
@@ -123,7 +144,7 @@ export class RedisLock implements DistributedLock {
 
   async forceUnlock(): Promise<LockState> {
     const state = await this.services.inspection.forceUnlock(this.key, this.names);
-    for (const { hold } of this.cached().passing.leases) hold.confirmNow();
+    for (const { hold } of this.cached().leases) hold.confirmNow();
     return state;
   }
 
@@ -131,34 +152,35 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Held, waited for, or the lock of a `run` that has not ended. */
   get isInUse(): boolean {
-    return this.runs > 0 || this.passing.callers > 0 || this.passing.open > 0;
+    return this.runs > 0 || this.#passing?.isInUse === true;
   }
 
-  /** @internal The lock was evicted: the next call makes another protocol. */
-  retireProtocol(): void {
-    this.passing.retireProtocol();
+  /** @internal What was learnt of it is forgotten. Leases that were lost stay, until `unlock` has said so. */
+  retire(): void {
+    this.#passing?.retireProtocol();
+    if (this.#passing?.unlockOrder === undefined) this.#passing = undefined;
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
   async renew(ttl?: number): Promise<void> {
-    const lease = this.passing.held;
+    const lease = this.#passing?.held;
     if (lease === undefined) throw notHeld(this.key, 'in this process');
     await lease.renew(ttl);
   }
 
   /** @internal As WaitedLock. */
   get heldFor(): number | undefined {
-    return this.passing.held?.heldFor;
+    return this.#passing?.held?.heldFor;
   }
 
   /** @internal As WaitedLock. */
   get lastHolder(): { readonly owner: string; readonly remaining: number } | undefined {
-    return this.cached().passing.lastHolder;
+    return this.cached().#passing?.lastHolder;
   }
 
   /** @internal Redis does not answer about it: see `Availability`. */
   get isSilent(): boolean {
-    return this.cached().passing.isSilent;
+    return this.cached().#passing?.isSilent === true;
   }
 
   // For a lock of several keys
@@ -166,7 +188,8 @@ export class RedisLock implements DistributedLock {
   /** @internal Another caller of this process has it, or asks for it. */
   get isBusyHere(): boolean {
     const lock = this.cached();
-    return Scope.holding(lock) === undefined && (lock.passing.isHeldHere || lock.passing.isTaken);
+    const passing = lock.#passing;
+    return passing !== undefined && Scope.holding(lock) === undefined && (passing.isHeldHere || passing.isTaken);
   }
 
   /** @internal Rejects with the error of a wait that is over. */
@@ -175,7 +198,7 @@ export class RedisLock implements DistributedLock {
       this.key,
       waitTime,
       this.lastHolder,
-      await hintAfter(this, waitTime, !this.cached().passing.openProtocol().availability.isAsked),
+      await hintAfter(this, waitTime, this.cached().#passing?.isAnswered !== false),
     );
   }
 
@@ -307,7 +330,7 @@ export class RedisLock implements DistributedLock {
   /** What `console.log(lock)` prints. The state is that of its hold: see `Hold`. */
   [inspect.custom](): string {
     const lock = this.cached();
-    const state = lock.passing.leases[0]?.hold.state ?? (lock.passing.callers > 0 ? 'asked' : 'free here');
+    const state = lock.leases[0]?.hold.state ?? (lock.#passing?.callers ? 'asked' : 'free here');
     return lockText('Lock', this, `, lockType: '${this.services.settings.lockType}', state: '${state}'`);
   }
 

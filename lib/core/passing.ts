@@ -39,17 +39,24 @@ export interface PassingServices extends CallServices, LeaseServices {
   adopted(key: string): Passing | undefined;
 }
 
+/** The lock whose callers they are. */
+export interface PassedLock<Services> {
+  readonly key: string;
+  readonly services: Services;
+  /** A call or a lease has ended. */
+  mayRest(): void;
+}
+
 /**
  * The callers of one lock in this process: who has the turn, which leases they have, and how a hold goes from one to the
- * next. A lock that has no caller is as small as it can be: there may be many.
+ * next. A lock has it while it is in use. After that it stays only where something was learnt: there may be many locks.
  */
 export class Passing<Services extends PassingServices = PassingServices>
   extends LocalQueue<Call, RedisLease>
   implements LockOfCall<Call>, LockOfLease
 {
-  readonly key: string;
   readonly names: LockNames;
-  readonly services: Services;
+  readonly #lock: PassedLock<Services>;
   waiting = 0;
   open = 0;
   /** Calls that are still acquiring. */
@@ -64,13 +71,29 @@ export class Passing<Services extends PassingServices = PassingServices>
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
   unlockOrder: UnlockOrder | undefined;
 
-  /** Throws `RangeError` if the keys that belong to the lock could not share its hash slot. */
-  constructor(key: string, services: Services) {
+  constructor(lock: PassedLock<Services>) {
     super();
-    this.key = key;
-    this.names = new LockNames(services.settings.registryKey, key);
-    this.services = services;
-    this.#protocol = services.openProtocol(this.names);
+    this.#lock = lock;
+    this.names = new LockNames(lock.services.settings.registryKey, lock.key);
+  }
+
+  get key(): string {
+    return this.#lock.key;
+  }
+
+  get services(): Services {
+    return this.#lock.services;
+  }
+
+  /** A caller has a lease of it, or asks for one. */
+  get isInUse(): boolean {
+    return this.callers > 0 || this.open > 0;
+  }
+
+  /** It is not in use, and all that it knows is what it would know if it were made anew. */
+  get isBlank(): boolean {
+    if (this.isInUse || this.unlockOrder !== undefined) return false;
+    return this.#protocol === undefined || (this.#protocol.availability.isBlank && !this.#protocol.hasLearnt);
   }
 
   /** The protocol of the lock, also for what is to share it. */
@@ -79,7 +102,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     return this.#protocol;
   }
 
-  /** The lock was evicted: the next call makes another protocol. */
+  /** The next call makes another protocol. */
   retireProtocol(): void {
     this.#protocol?.retire?.();
     this.#protocol = undefined;
@@ -98,6 +121,11 @@ export class Passing<Services extends PassingServices = PassingServices>
   /** The lease of the turn, or an adopted one, which is held without the turn. */
   get held(): RedisLease | undefined {
     return this.lease ?? this.services.adopted(this.key)?.lease;
+  }
+
+  /** Redis has answered all that it was asked about the lock. */
+  get isAnswered(): boolean {
+    return this.#protocol?.availability.isAsked !== true;
   }
 
   /** Who has the lock, as far as is known here. */
@@ -137,7 +165,7 @@ export class Passing<Services extends PassingServices = PassingServices>
   }
 
   get isSilent(): boolean {
-    return this.releasingFor >= SILENT || this.openProtocol().availability.isSilent(clock.now());
+    return this.releasingFor >= SILENT || this.#protocol?.availability.isSilent(clock.now()) === true;
   }
 
   entryFor(_call: Call, protocol: LockProtocol): Entry | undefined {
@@ -175,9 +203,10 @@ export class Passing<Services extends PassingServices = PassingServices>
   left(wait: Wait): void {
     this.callers--;
     // The error would keep what its stack refers to, for every lock that is cached.
-    if (this.callers === 0) this.openProtocol().availability.failure = undefined;
+    if (this.callers === 0 && this.#protocol !== undefined) this.#protocol.availability.failure = undefined;
     this.services.waits.end(wait);
     wait.end();
+    this.#lock.mayRest();
   }
 
   nextLeaseOver(): Promise<void> {
@@ -280,6 +309,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     const whenOver = this.#whenOver;
     this.#whenOver = undefined;
     whenOver?.forEach((resolve) => void resolve());
+    this.#lock.mayRest();
   }
 }
 

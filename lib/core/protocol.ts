@@ -186,11 +186,13 @@ export interface LockSharing {
 }
 
 /**
- * One lock: how it is written, and how it is shared. There is one object for each lock that is cached, and it owns what is
- * remembered about the lock.
+ * One lock: how it is written, and how it is shared. There is one object for each lock that is in use. After that it stays
+ * only where it has learnt something.
  */
 export interface LockProtocol extends LockFormat, LockSharing {
   readonly availability: Availability;
+  /** It knows of the lock, or of those that share it, what the next caller is to know. Absent: it never does. */
+  readonly hasLearnt?: boolean;
   /** Another object replaces this one. From now on this one only gives back its own grants, and ignores all other messages. */
   retire?(): void;
   /** The hold of this process, set by its `Passing`: a message may be about it. */

@@ -43,7 +43,7 @@ export function checkedLockOptions(options: LockOptions): LockOptions {
 
 /** The lock that a call is for. */
 interface RequestedLock {
-  readonly passing: { readonly services: { readonly settings: KindSettings } };
+  readonly services: { readonly settings: KindSettings };
   readonly mostPermits: number;
 }
 
@@ -51,7 +51,7 @@ interface RequestedLock {
 const withoutOptions = new WeakMap<KindSettings, Map<number, LockRequest>>();
 
 export function lockRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
-  const { settings } = lock.passing.services;
+  const { settings } = lock.services;
   if (given !== undefined || settings.captureStack) return newRequest(given, lock, defaultWaitTime);
   const known = withoutOptions.get(settings)?.get(defaultWaitTime);
   if (known !== undefined) return known;
@@ -62,7 +62,7 @@ export function lockRequest(given: LockOptions | undefined, lock: RequestedLock,
 
 function newRequest(given: LockOptions | undefined, lock: RequestedLock, defaultWaitTime: number): LockRequest {
   const options = given === undefined ? undefined : checkedLockOptions(given);
-  const { settings } = lock.passing.services;
+  const { settings } = lock.services;
   const givenTtl = options?.ttl;
   const request = {
     ttl: givenTtl ?? settings.expireAfter,

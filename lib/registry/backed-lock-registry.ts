@@ -77,7 +77,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     this.id = registryId(settings.name, traitsOf(settings.lockType).nameSeparator, randomUUID());
     const { connection } = backend;
     const { onWarning, warnAfter, warnHeldAfter } = settings;
-    const inUse = () => ({ locks: this.#inUse.map(({ passing }) => passing), awaited: waits.awaited });
+    const inUse = () => ({ locks: this.#inUse, awaited: waits.awaited });
     const usedAs = `a lock of type ${settings.lockType}`;
     const silence = new SilenceWarning(connection, inUse, onWarning, () => watchdog.askAboutAll());
     const waits = new OpenWaits(warnAfter, onWarning, connection, () => this.#inUse);

@@ -78,6 +78,10 @@ class ContendedProtocol implements LockProtocol {
     this.#pollers = parts.pollers(subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
+  get hasLearnt(): boolean {
+    return (this.#pollers ?? this.#waiting) !== undefined || this.#lazySharing?.hasLearnt === true;
+  }
+
   /** Waiters listen for releases: so a process can find out whether there are any. */
   get #areHeard(): boolean {
     return this.#subscriber?.mayListen === true;

@@ -119,6 +119,11 @@ export class TimeSlice {
     return isShort ? Math.min(this.#usualSlice, shortSlice) : this.#usualSlice;
   }
 
+  /** The next slice is not as that of a process that knows of no others. */
+  get hasLearnt(): boolean {
+    return this.#holder !== undefined || this.#wereSeveral;
+  }
+
   isSliceOver(now: number): boolean {
     return now >= this.#sliceEndsAt;
   }
@@ -199,6 +204,10 @@ export class YieldToListeners {
   /** This process has the lock from Redis, or keeps it at the end of its slice: another slice begins. */
   acquired(sentAt: number): void {
     this.#sliceEndsAt = Math.ceil(sentAt + this.#slice);
+  }
+
+  get hasLearnt(): boolean {
+    return this.#release !== undefined;
   }
 
   isSliceOver(now: number): boolean {

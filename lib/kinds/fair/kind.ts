@@ -76,6 +76,10 @@ export class FairProtocol implements LockProtocol {
     this.#pollers = format.parts.pollers(USUAL_PACE_FOR);
   }
 
+  get hasLearnt(): boolean {
+    return (this.#pollers ?? this.#presence ?? this.ticket ?? this.#entered) !== undefined;
+  }
+
   /** From now on a grant to this process is for a caller of the other object, which learns of it by a poll at the latest. */
   retire(): void {
     this.#isRetired = true;

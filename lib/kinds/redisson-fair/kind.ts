@@ -99,6 +99,10 @@ export class RedissonFairProtocol implements LockProtocol {
     this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
   }
 
+  get hasLearnt(): boolean {
+    return this.#pollers !== undefined || this.#enqueued !== '';
+  }
+
   /** The queue serves every process in its order, but not pollers. */
   standBack(wait: Wait): Promise<void> | undefined {
     return wait.standBack(this.#pollers?.freeFor ?? 0);

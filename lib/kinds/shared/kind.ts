@@ -88,6 +88,10 @@ class SharedProtocol implements LockProtocol {
     this.#parts = parts;
   }
 
+  get hasLearnt(): boolean {
+    return this.#waiting !== undefined;
+  }
+
   /** A lease that is let in may begin later than its ttl, and readers come to a hold later than the first one. */
   ttlFor({ ttl, renew }: LockRequest): number {
     return renew ? ttl : ttl + LET_IN_WITHIN;

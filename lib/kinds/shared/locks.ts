@@ -75,9 +75,12 @@ class Semaphore extends RedisLock {
     const permits = new Permits();
     const openProtocol: LockServices['openProtocol'] = (names) =>
       Object.assign(services.openProtocol(names), { permits });
-    const own = { ...services, openProtocol };
-    super(key, own, new SharedPassing(key, own));
+    super(key, { ...services, openProtocol });
     this.permits = permits;
+  }
+
+  protected override newPassing(): Passing<LockServices> {
+    return new SharedPassing(this);
   }
 
   override get mostPermits(): number {
@@ -196,8 +199,12 @@ class ReadLock extends RedisLock {
   readonly #write: Counterpart;
 
   constructor(key: string, services: LockServices, write: Counterpart) {
-    super(key, services, new Readers(key, services));
+    super(key, services);
     this.#write = write;
+  }
+
+  protected override newPassing(): Passing<LockServices> {
+    return new Readers(this);
   }
 
   override get scopeLock(): RedisLock {
@@ -211,8 +218,12 @@ class WriteLock extends RedisLock {
   readonly #read: Counterpart;
 
   constructor(key: string, services: LockServices, read: Counterpart) {
-    super(key, services, new Writers(key, services));
+    super(key, services);
     this.#read = read;
+  }
+
+  protected override newPassing(): Passing<LockServices> {
+    return new Writers(this);
   }
 
   protected override assertMayEnter(): void {
