@@ -568,7 +568,7 @@ it.each<[string, Partial<FoundLock>, keys: string[], channel: string]>([
   ['a part with a line break', { registryKey: null, key: null, lock: 'a:b\nc' }, ['a:b\nc'], 'a-channel'],
 ])('A lock that was found is released by force: of which is known %s', async (_, known, keys, channel) => {
   const redis = mockRedis();
-  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce(1);
+  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce([1, 0]);
   const lock = { lock: 'a:b:c', format: 'spring', type: null, ...known } as FoundLock;
   expect(await forceUnlock(redis as never, lock)).toBe(true);
   const mark = expect.stringContaining('}:evals:forced:');
@@ -582,7 +582,7 @@ it.each<[Partial<FoundLock>, queue: string]>([
   [{ format: 'spring', type: 'fair' }, '{a:b}:queue'],
 ])('A lock is released by force as its type is: %j', async (known, name) => {
   const redis = mockRedis();
-  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce(1);
+  redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce([1, 0]);
   await forceUnlock(redis as never, { lock: 'a:b', registryKey: 'a', key: 'b', ...known } as FoundLock);
   const call = redis.calls[1];
   expect([...(call?.keys ?? []), ...(call?.arguments ?? [])]).toContain(name);

@@ -89,6 +89,7 @@ class NotedLease extends Hold {
       key: 'key',
       services: {
         connection: { lastError: undefined },
+        inbox: { lost: () => undefined },
         settings: { maxHold: renewFor, commandTimeout: COMMAND_TIMEOUT },
       },
       leaseOver: () => {
