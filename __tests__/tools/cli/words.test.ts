@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals';
-import { type Arguments, readArguments } from '../../../lib/tools/cli/arguments';
+import { type Arguments, helpOf, readArguments } from '../../../lib/tools/cli/arguments';
 import { completionOf, nextWords } from '../../../lib/tools/cli/completion';
 import { run } from '../../../lib/tools/cli/run';
-import { inspect, list, ui } from '../../../lib/tools/cli/show';
+import { inspect, list, ui, watch } from '../../../lib/tools/cli/show';
 import type { Signals } from '../../../lib/tools/cli/signals';
 import { describePrivate } from '../../support/private-redis';
 import type { Program } from '../../support/program';
@@ -19,6 +19,7 @@ async function begin(argv: readonly string[]): Promise<unknown> {
     ls: list,
     run,
     ui,
+    watch,
   };
   return commands[args.command ?? '']?.(args, {} as Signals);
 }
@@ -66,7 +67,9 @@ it.each([
   ['key of all locks', ['ui', 'order:42'], /takes no KEY/],
   ['short token', ['ui', '--token', 'short'], /--token takes at least 16 characters/],
   ['token that no header can have', ['ui', '--token', 'a token of 文字 characters'], /--token takes .* ASCII/],
-  ['page of no registryKey', ['ui', '--registry-key', ''], /takes no empty --registry-key/],
+  ['page of no registryKey', ['ui', '--registry-key', ''], /^ui takes no empty --registry-key: without one, it shows/],
+  ['list of no registryKey', ['ls', '--registry-key', ''], /^ls takes no empty --registry-key: without one, it shows/],
+  ['watch of no registryKey', ['watch', '--registry-key', ''], /^watch takes no empty --registry-key: without one,/],
   ['name of others without a token', ['ui', '--host', '127.example.org'], /Others can reach 127\.example\.org: give a/],
   ['address of others without a token', ['ui', '--host', '0.0.0.0'], /Others can reach 0\.0\.0\.0: give a --token/],
   ['escape that is none', ['ls', '--url', 'redis://:%zz@localhost'], /--url is not a URL such as[^%]*$/],
@@ -84,6 +87,11 @@ it.each([
   const refusal = await begin(args).catch((error: unknown) => error);
   expect(refusal).toMatchObject({ exitCode: 64, message: expect.stringMatching(line) });
   expect(String(refusal)).not.toContain('\n');
+});
+
+it('The help of release says how a key is named that may be data', async () => {
+  const help = helpOf('release').replaceAll(/\s+/g, ' ');
+  expect(help).toMatch(/ --may-be-data .* with --registry-key, or for a UUID its whole name as KEY /);
 });
 
 it('Commands, options and lock types are completed, as bash asks for them', async () => {

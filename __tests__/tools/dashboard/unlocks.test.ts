@@ -123,6 +123,23 @@ describePrivate('The page unlocks by force', () => {
     expect([isFree, tested.actions]).toEqual([true, []]);
   });
 
+  it('nothing that is held by another one since it was looked at, and says so', async () => {
+    const { lock, owner } = await tested.held('key');
+    const sendCommand = async (command: string[]) => {
+      // The script that unlocks leaves a mark.
+      if (command.some((word) => word.includes(':forced:'))) await tested.client.set(lock, 'another', { PX: 60_000 });
+      return tested.client.sendCommand(command);
+    };
+    const late = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
+    tested.create({ actions: true }, late);
+    const response = await tested.unlock(lock, owner);
+    expect([response.status, await response.json()]).toEqual([
+      409,
+      { message: 'Nothing was unlocked: by now another one holds it' },
+    ]);
+    expect([await tested.client.get(lock), tested.actions]).toEqual(['another', []]);
+  });
+
   it('nothing that cannot be read, and says so', async () => {
     const sendCommand = () => Promise.reject(new Error('no answer'));
     tested.create({ actions: true }, { ...mockRedis(), sendCommand } as never);

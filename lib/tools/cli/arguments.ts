@@ -24,7 +24,10 @@ const OPTIONS = {
   waiting: ['', 'only the locks that somebody waits for, as far as it is known'],
   interval: ['1s', 'how often to look'],
   yes: ['', 'do not ask', 'y'],
-  'may-be-data': ['', 'also a key that may be data of an application, which is deleted then; KEY is its whole name'],
+  'may-be-data': [
+    '',
+    'also a key that may be data, which is deleted then; with --registry-key, or for a UUID its whole name as KEY',
+  ],
   host: ['ADDRESS', 'where to listen; default: 127.0.0.1, which only this machine reaches. Others need --token too'],
   port: ['N', 'default: any that is free'],
   token: ['TEXT', 'who has it sees the page; default: a random one, in the URL that is printed'],
@@ -185,8 +188,11 @@ export function keyOf({ command, operands }: Arguments): string {
   return key;
 }
 
-export function assertNoKey({ command, operands }: Arguments): void {
+export function assertNoKey({ command, operands, values }: Arguments): void {
   if (operands.length > 0) throw usageError(`redis-locks ${command} takes no KEY; --match takes a pattern`);
+  if (registryKeyOf(values) === '') {
+    throw usageError(`${command} takes no empty --registry-key: without one, it shows all locks`);
+  }
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, '': 1_000 };

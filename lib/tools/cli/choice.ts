@@ -1,4 +1,4 @@
-import type { Found } from '../inspection/find-locks';
+import { type Found, splitOf } from '../inspection/find-locks';
 import { type FoundLock, longestHold, mayBeOf, type Obstacle } from '../inspection/found-lock';
 import { durationOf, lockTypeOf, orderOf, registryKeyOf, type Values } from './arguments';
 import type { Connection } from './connect';
@@ -109,7 +109,12 @@ export function saidOfObstacles(obstacles: readonly Obstacle[], values: Values, 
     const select = database === undefined || database === 0 ? '' : `-n ${database} `;
     const remove = `redis-cli ${select}UNLINK ${quoted(name)}`;
     const whose = `of another program${form === undefined ? '' : `, ${form}`}`;
-    return `${it}, ${whose}. While it is there, no lock of this name can be taken. To remove it: ${remove}`;
+    const found = `${it}, ${whose}. While it is there, no lock of this name can be taken.`;
+    if (form === undefined) return `${found} To remove it: ${remove}`;
+    // A string may be the lock of a program in another language.
+    const [registryKey, key] = splitOf({ lock: name, registryKey: null, key: null });
+    const same = `redis-locks release ${quoted(key)} --registry-key ${quoted(registryKey)}`;
+    return `${found} If it is a lock, its holder may be at work. To remove it: ${same} --may-be-data`;
   });
 }
 

@@ -230,8 +230,6 @@ export async function ui(args: Arguments): Promise<number> {
   }
   if (!SECRET.test(token))
     throw usageError('--token takes at least 16 characters of ASCII, without a space at its ends');
-  if (registryKeyOf(values) === '')
-    throw usageError('ui takes no empty --registry-key: without one, it shows all locks');
   return using(values, async ({ client }) => {
     const page = dashboard(client, { token, actions, registryKey: registryKeyOf(values) });
     const server = createServer(toNode(page));

@@ -309,7 +309,11 @@ export async function forceUnlock(
 }
 
 /** Where the registryKey is not known, nobody listens for the release, and every split that makes the name is as good. */
-function splitOf({ key, lock, registryKey }: FoundLock): [registryKey: string, key: string] {
+export function splitOf({
+  key,
+  lock,
+  registryKey,
+}: Pick<FoundLock, 'key' | 'lock' | 'registryKey'>): [registryKey: string, key: string] {
   if (registryKey !== null && key !== null) return [registryKey, key];
   const [, before = '', behind = lock] = /^([^:]+):(.+)$/s.exec(lock) ?? [];
   return [before, behind];
