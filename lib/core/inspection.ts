@@ -133,7 +133,11 @@ export class Inspection {
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.
       if (error instanceof RangeError || says(error, 'wrongType')) return undefined;
-      throw this.#notInspected(key, error);
+      // Without a registryKey it may be data of the application.
+      if (registryKey !== '' || !isRightRefused(error)) throw this.#notInspected(key, error);
+      const { cause, reason } = this.#explain(error);
+      const message = `Locks could not be listed: "${key}" could not be read: ${reason}. Use a match of the locks alone`;
+      throw new LockInspectionError(message, key, { cause });
     }
   }
 

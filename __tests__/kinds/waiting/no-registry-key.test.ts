@@ -90,6 +90,26 @@ describePrivate('Without a registryKey', () => {
     await (await waiting).unlock();
   });
 
+  it('A list without a registryKey says so where the user has no right to a key of the application', async () => {
+    const rights = ['reset', 'on', '>x', '~order:*', '~{order:*', '&*', '+@all'];
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'some', ...rights]);
+    const client = await redis.connect();
+    await client.sendCommand(['AUTH', 'some', 'x']);
+    const { registry } = createRegistry(client, { registryKey: '', lockType: 'pub-sub' });
+    const lease = await registry.obtain('order:1').lock();
+    await redis.admin.set('data', 'text');
+    try {
+      await expect(registry.list().next()).rejects.toThrow(
+        /^Locks could not be listed: "data" could not be read: NOPERM .* Use a match of the locks alone$/,
+      );
+      const keys: string[] = [];
+      for await (const { key } of registry.list({ match: 'order:*' })) keys.push(key);
+      expect(keys).toEqual(['order:1']);
+    } finally {
+      await lease.unlock();
+    }
+  });
+
   it.each(TYPES)(
     'A list of %s locks without a registryKey has locks of this library only, whatever values other keys have',
     async (lockType) => {
