@@ -367,6 +367,18 @@ describe('What is answered', () => {
     expect([await delay({ polls: true }), await delay({ heard: false }), await delay({})]).toEqual([12.5, 12.5, 100]);
   });
 
+  it('A refusal does not count for that beside pollers, unless the waiter holds other locks', async () => {
+    const { lock, attempt, wait } = start({ polls: true, more: { sharedWithPollers: true } });
+    for (const owner of ['a', 'b', 'c']) await attempt([50_000, owner]);
+    const refusal = await attempt([50_000, 'd']);
+    time.delays = [];
+    for (const value of [false, true]) {
+      Object.defineProperty(wait, 'holdsOthers', { value, configurable: true });
+      void lock.wait(holdOf(lock), refusal as never, wait);
+    }
+    expect(time.delays).toEqual([100, 12.5]);
+  });
+
   it('A lock that is kept, or detached, is no turn that a waiter missed: it polls as before', async () => {
     const { lock, attempt, wait } = start({ polls: true });
     for (const owner of ['a:1', 'detached@a:1', 'a:1']) await attempt([50_000, owner]);

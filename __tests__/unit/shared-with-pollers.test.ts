@@ -311,6 +311,48 @@ it('A waiter polls as others do for a second after a change, and as usual after 
   expect(paces.map((ms) => (ms < IDLE ? 'fast' : ms))).toEqual(['fast', IDLE, IDLE, SELDOM]);
 });
 
+/** A pause begins, and at its end the lock is this owner's. */
+function isTakenInPauseBy(owner: string): void {
+  pollers.left(time.now);
+  time.now += pollers.pause;
+  pollers.refused(time.now, { remaining: TTL, owner }, 0);
+}
+
+const OURS = `web-1:${'A'.repeat(22)}:1`;
+
+it('The next pause comes after one more where a process of this library, which polls often, took the lock in it', () => {
+  const pauses = (of: number) => expect(pollers.interval).toBe(of * pollers.pause);
+  isTakenInPauseBy(OURS);
+  pauses(1);
+  pollers.refused(time.now + 200, { remaining: TTL, owner: '0f'.repeat(16) }, 0);
+  pauses(1);
+  isTakenInPauseBy('0f'.repeat(16));
+  pauses(5);
+  isTakenInPauseBy(OURS);
+  pollers.acquired(time.now + 300);
+  pauses(1);
+  // Nobody took it in this pause.
+  pollers.left(time.now + 400);
+  pollers.acquired(time.now + 400 + pollers.pause);
+  pauses(5);
+});
+
+it('A waiter lets others go first after the release of such a process, unless it has waited for five pauses', () => {
+  const freeFor = () => {
+    pollers.announcedRelease();
+    return pollers.freeFor;
+  };
+  pollers.refused(time.now, { remaining: TTL, owner: OURS }, 0);
+  expect(freeFor()).toBe(0);
+  isTakenInPauseBy(OURS);
+  expect(freeFor()).toBe(IDLE);
+  time.now += 5 * pollers.pause;
+  expect(freeFor()).toBe(0);
+  pollers.acquired(time.now);
+  // Its own release.
+  expect(freeFor()).toBe(0);
+});
+
 it('The next pause is due five pauses after the one of another process, or after a waiter found it taken', () => {
   const { pause, interval } = pollers;
   const dueFrom = (at: number) => [at - 1, at].map((now) => pollers.isDue(now));

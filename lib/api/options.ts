@@ -115,7 +115,7 @@ export interface RedisLockRegistryOptions extends RegistryOptions {
   /**
    * ms between two attempts while another process holds the key. Waiters that are notified poll after ten of these. A
    * process of type `spin` that sees others have the lock in turn asks up to eight times as often, so as not to miss
-   * every turn. With `spin`, one whose interval is longer than that of others may wait for several of their slices.
+   * every turn; with `sharedWithPollers` it doesn't. With `spin`, one whose interval is longer than that of others may wait for several of their slices.
    * @default 100
    */
   idleBetweenTries?: number | undefined;

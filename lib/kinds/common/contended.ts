@@ -131,7 +131,10 @@ class ContendedProtocol implements LockProtocol {
     this.#waiting ??= this.#newWaiting();
     // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
     const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
-    return this.#waiting.wait(refusal, wait, this.#lazySharing?.pollingInterval(wait.holdsOthers), holder);
+    // It asks no oftener than others that poll: they would hardly meet the lock free.
+    const isUsual = this.#pollers !== undefined && !wait.holdsOthers;
+    const interval = isUsual ? undefined : this.#lazySharing?.pollingInterval(wait.holdsOthers);
+    return this.#waiting.wait(refusal, wait, interval, holder);
   }
 
   #newWaiting(): Waiting {

@@ -1,4 +1,4 @@
-import { isWithoutHolder } from '../../api/owner-name';
+import { isWithoutHolder, nameIn } from '../../api/owner-name';
 import type { Refusal } from '../../core/protocol';
 import { clock } from '../../internal/clock';
 
@@ -12,6 +12,9 @@ export const LONGEST_PAUSE = 500;
 
 /** Between two pauses, a lock is busy for this many times their length. So they take a sixth of the time. */
 const PAUSE_EVERY = 5;
+
+/** The same while a process of this library takes the lock in the pauses. */
+const PAUSE_AGAIN = 1;
 
 /** ms by which a process may be late to take back a lock that it left to pollers. */
 const TAKEN_BACK_LATE = 100;
@@ -52,7 +55,7 @@ interface HoldersKey {
 /**
  * A lock may be shared with clients that take it by polling, and publish no releases: Spring's SPIN_LOCK, Redisson's
  * spin lock, a loop of SET NX. Redis does not show them. With the option `sharedWithPollers` there is one object for
- * each lock, and two rules:
+ * each lock, and three rules:
  *
  * A busy lock goes from one caller to the next, and is never free for them. So it is left free now and then: when it has
  * been busy for five pauses, the process that releases it leaves it free for a pause. Waiters that listen are asked to
@@ -60,11 +63,13 @@ interface HoldersKey {
  *
  * A poller that takes the lock over and over leaves it free for moments only, and notifies nobody. A waiter that sees
  * the holder change like that polls faster and faster, until it has the lock.
+ *
+ * A process of type `spin` polls too, and up to eight times as often as others: it has most of the pauses. Where one took the
+ * lock in a pause, the next pause comes sooner, and waiters that listen let others go first when it releases the lock.
  */
 export class Pollers {
-  /** ms that a pause lasts, and from the start of one to that of the next. */
+  /** ms that a pause lasts. */
   readonly pause: number;
-  readonly interval: number;
   readonly #idleBetweenTries: number;
   readonly #usualPaceFor: number;
   readonly #pauses: Pauses | undefined;
@@ -74,6 +79,8 @@ export class Pollers {
   /** Until when this process leaves it to pollers, and until when another one does. */
   #leftUntil = 0;
   #leftByOtherUntil = 0;
+  /** A process of this library polls too: it took the lock in the last pause, before others that poll less often. */
+  #isTakenFirst = false;
   /** Since when this process has waited for the lock, and the key of its last holder that may poll. */
   #waitsSince: number | undefined;
   #refusedAt = Number.NEGATIVE_INFINITY;
@@ -87,7 +94,11 @@ export class Pollers {
     this.#usualPaceFor = usualPaceFor;
     this.#pauses = pauses;
     this.pause = Math.min(Math.max(1.1 * idleBetweenTries, SHORTEST_PAUSE), LONGEST_PAUSE);
-    this.interval = PAUSE_EVERY * this.pause;
+  }
+
+  /** ms from the start of a pause to that of the next. */
+  get interval(): number {
+    return (this.#isTakenFirst ? PAUSE_AGAIN : PAUSE_EVERY) * this.pause;
   }
 
   /** A release at this time is to leave the lock to pollers. */
@@ -127,14 +138,21 @@ export class Pollers {
     this.#leftByOtherUntil = at + this.pause + TAKEN_BACK_LATE;
   }
 
-  /** A release was published: a pause of another process is over. */
+  /**
+   * A release was published: a pause of another process is over. But one that polls leaves the lock free after its slice:
+   * so a waiter lets others go first, unless it has waited for long.
+   */
   announcedRelease(): void {
-    this.#leftByOtherUntil = 0;
+    const now = clock.now();
+    const since = this.#waiterSince(now);
+    const goesLast = this.#isTakenFirst && since !== undefined && now - since < PAUSE_EVERY * this.pause;
+    this.#leftByOtherUntil = goesLast ? now + this.#idleBetweenTries : 0;
   }
 
   /** This process acquired the lock by an attempt that was sent then. */
   acquired(sentAt: number): void {
     const since = this.#waiterSince(sentAt);
+    if (this.#leftUntil > 0 && since === undefined) this.#isTakenFirst = false;
     // The lock was free, or pollers had it.
     const isNew = since === undefined ? sentAt - this.#releasedAt >= this.pause : this.#changedAt >= since;
     if (isNew) this.#busySince = sentAt;
@@ -149,6 +167,9 @@ export class Pollers {
   /** An attempt was refused. `remaining`: ms that are left of the holder's key; `hints`: releases noticed so far. */
   refused(at: number, { remaining, owner }: Pick<Refusal, 'remaining' | 'owner'>, hints: number): void {
     const last = this.#lastKey;
+    if (this.#leftUntil > 0 && at - this.#leftUntil < TAKEN_BACK_LATE) {
+      this.#isTakenFirst = nameIn(owner ?? '') !== undefined;
+    }
     this.refusedByListener(at);
     // What is kept ends, and what is detached is adopted, without a message: a new holder then is no sign of pollers.
     if (isWithoutHolder(owner)) return;
