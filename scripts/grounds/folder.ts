@@ -3,9 +3,10 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { NotToBeHad } from '../../support/grounds/cell';
+import { packInto } from '../../support/pack';
 
 export const ROOT = join(__dirname, '../..');
 
@@ -37,14 +38,10 @@ async function pack(): Promise<string> {
   const folder = join(GROUNDS, `packed-${process.pid}`);
   await mkdir(folder, { recursive: true });
   try {
-    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], {
-      cwd: ROOT,
-      timeout: INSTALL,
-    });
-    // An array, or since npm 12 an object by name; `prepack` may have printed something before it.
-    const [{ filename }] = Object.values(JSON.parse(stdout.slice(stdout.search(/^[[{]/m)))) as [{ filename: string }];
-    await rename(join(folder, filename), join(GROUNDS, filename)); // at once: another run may install it now
-    return join(GROUNDS, filename);
+    const file = await packInto(folder);
+    const last = join(GROUNDS, basename(file));
+    await rename(file, last); // at once: another run may install it now
+    return last;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -17,14 +17,14 @@ const [at = '', registryKey = ''] = process.argv.slice(2);
  * registry key of its own: `shared@orders/pub-sub`.
  */
 const registryKeyOf = (kind: string) => {
-  const [, ofLibrary] = /^shared@(.*)\//.exec(kind) ?? [];
+  const [, ofLibrary] = /^shared@([^/]*)\//.exec(kind) ?? [];
   return ofLibrary ?? (kind.startsWith('spring') ? registryKey : '');
 };
 /** Of a kind, or of a lock of Java and a type of ours, which has its default intervals. */
 const optionsOf = (kind: string) => {
-  const [name = '', lockType] = kind.split('/');
+  const [name = '', lockType, more] = kind.split('/');
   // As the page for other languages says.
-  const ofLibrary = name.startsWith('shared@') && lockType !== 'spin';
+  const ofLibrary = name.startsWith('shared@') && (lockType !== 'spin' || more === 'sharedWithPollers');
   return {
     // Those of Spring have no ticket in the queue of `fair`.
     sharedWithPollers: ofLibrary || name.endsWith('spin') || lockType === 'fair',

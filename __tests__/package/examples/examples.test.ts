@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { freePort } from '../../../support/free-port';
+import { packInto } from '../../../support/pack';
 import { type RedisServer, startRedis } from '../../../support/redis';
 import { connectTo, describePrivate } from '../../support/private-redis';
 
@@ -27,13 +28,7 @@ describePrivate('The examples of docs/examples, with the package as it is packed
 
   beforeAll(async () => {
     mkdirSync(FOLDER, { recursive: true });
-    const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', FOLDER], {
-      cwd: ROOT,
-      timeout: LIMIT,
-    });
-    // An array, or since npm 12 an object by name; a script of `prepack` may have printed something before it.
-    const [{ filename }] = Object.values(JSON.parse(stdout.slice(stdout.search(/^[[{]/m)))) as [{ filename: string }];
-    tarball = join(FOLDER, filename);
+    tarball = await packInto(FOLDER);
     server = await startRedis({ port: true });
   });
 
