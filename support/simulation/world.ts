@@ -1,5 +1,6 @@
 import type { RedisLockRegistry } from '../../lib';
 import type { SharedKind } from '../../lib/api/lock-types';
+import { isOfLibrary } from '../../lib/api/owner-name';
 import { LEARNS_REPLACEMENT } from '../../lib/redis/silence-times';
 import type { Random } from '../random';
 import type { PermitChecks } from './checks/permits';
@@ -105,7 +106,9 @@ export function lockName(key: string): string {
 export function ownerOf(server: RedisServer, lock: string): string | undefined {
   const kind = server.keys.kind(lock);
   if (kind === 'string') return server.keys.get(lock, 'string');
-  return kind === 'hash' ? server.keys.get(lock, 'hash')?.keys().next().value : undefined;
+  if (kind !== 'hash') return undefined;
+  // Its field with Redisson; another kind may have it as a value.
+  return [...(server.keys.get(lock, 'hash') ?? [])].flat().find((text) => isOfLibrary(text));
 }
 
 /** A lease of a shared lock in Redis: it is one of several members of the lock. */
