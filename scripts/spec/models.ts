@@ -1,6 +1,6 @@
 /** A module of docs/spec with bounds, small enough for TLC to look at every state. */
 export interface Model {
-  readonly module: 'Lease' | 'Hold' | 'Fair';
+  readonly module: 'Lease' | 'Replace' | 'Hold' | 'Fair';
   /** What its bounds are, for people. */
   readonly bounds: string;
   readonly constants: Readonly<Record<string, string>>;
@@ -21,6 +21,18 @@ function lease(bounds: string, constants: Model['constants']): Model {
     constants: { ...PROCESSES, Margin: '2', Owners: '2', InFlight: '2', Travels: 'FALSE', ...constants },
     invariants: ['Kept', 'Exclusion'],
     symmetry: 'Permutations(Process)',
+  };
+}
+
+/** Clocks have one rate: those of `lease` differ. */
+function replace(bounds: string, constants: Model['constants']): Model {
+  return {
+    ...lease(bounds, { Ttl: '2', Margin: '1', Owners: '1', InFlight: '1', ...constants }),
+    module: 'Replace',
+    definitions: 'Few == Cardinality(mail) <= 1',
+    invariants: ['KeptUnlessTold', 'OneSection'],
+    properties: ['TokensRise'],
+    constraint: 'Few',
   };
 }
 
@@ -86,6 +98,11 @@ export const MODELS: Readonly<Record<string, Model & { readonly size: 'small' | 
   },
   'a lease that travels, and late messages': {
     ...lease('2 processes, 2 messages', { Ttl: '3', Travels: 'TRUE' }),
+    size: 'large',
+  },
+  'the last one wins': { ...replace('2 processes, 1 message', {}), size: 'small' },
+  'the last of three wins': {
+    ...replace('3 processes, 1 message', { Process: '{p, q, r}', r: 'r' }),
     size: 'large',
   },
   'a lease of 4 ticks': { ...lease('2 processes, 2 messages', { Ttl: '4' }), size: 'medium' },

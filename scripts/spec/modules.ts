@@ -35,7 +35,7 @@ ${symmetry === undefined ? '' : `Symmetry == ${symmetry}`}
 ====
 `;
   const configuration = [
-    'SPECIFICATION Spec',
+    `SPECIFICATION ${module === 'Replace' ? 'SpecReplace' : 'Spec'}`,
     'CONSTANTS',
     ...Object.entries(constants).map(([name, value]) => `  ${name} ${/^[A-Z]\w+s$/.test(value) ? '<-' : '='} ${value}`),
     ...invariants.map((name) => `INVARIANT ${name}`),
@@ -43,5 +43,7 @@ ${symmetry === undefined ? '' : `Symmetry == ${symmetry}`}
     ...(constraint === undefined ? [] : [`CONSTRAINT ${constraint}`]),
     ...(symmetry === undefined ? [] : ['SYMMETRY Symmetry']),
   ].join('\n');
-  return { modules: { [module]: replaceAll(moduleText(module), replacements), [main]: text }, main, configuration };
+  const Lease = moduleText('Lease'); // Replace extends it
+  const modules = { Lease, [module]: replaceAll(moduleText(module), replacements), [main]: text };
+  return { modules, main, configuration };
 }

@@ -113,6 +113,68 @@ const LEASE: readonly Variant[] = [
   },
 ];
 
+const REPLACE: readonly Variant[] = [
+  {
+    name: 'taken from who is not told',
+    wrong: 'a call takes the lock although no message reaches the process that holds it',
+    model: 'the last one wins',
+    replacements: [['ELSE IF key.owner = m.owner THEN Run(m)', 'ELSE IF key.owner \\in {m.owner, m.from} THEN Run(m)']],
+    refutes: 'KeptUnlessTold',
+  },
+  {
+    name: 'taken, and entered at once',
+    wrong: 'a section begins as soon as the lock is taken from the one before',
+    model: 'the last one wins',
+    replacements: [['task[q] = Nobody /\\ Before(hold[q].owner) = {}\n', 'task[q] = Nobody\n']],
+    refutes: 'OneSection',
+  },
+  {
+    name: 'an end that Redis is not asked about',
+    wrong: 'a process says that a lease has ended of which it has had no grant yet',
+    model: 'the last one wins',
+    isSlow: true,
+    replacements: [
+      [' /\\ hold[p].owner # m[2] /\\ task[p] # m[2]', ' /\\ (hold[p].owner # m[2] \\/ ~Relies(p)) /\\ task[p] # m[2]'],
+    ],
+    refutes: 'OneSection',
+  },
+  {
+    name: 'an end when the signal aborts',
+    wrong: 'a process says that a section has ended when it has only been told to',
+    model: 'the last one wins',
+    isSlow: true,
+    replacements: [[' /\\ task[p] # m[2] /\\ Before(m[2]) = {}\n', ' /\\ Before(m[2]) = {}\n']],
+    refutes: 'OneSection',
+  },
+  {
+    name: 'given up in its grace',
+    wrong: 'a call that gives up releases the lock before the section has ended that it took it from',
+    model: 'the last one wins',
+    isSlow: true,
+    constants: { Owners: '2' },
+    replacements: [
+      ['task[p] # hold[p].owner /\\ Before(hold[p].owner) = {} /\\ End(p)', 'task[p] # hold[p].owner /\\ End(p)'],
+    ],
+    refutes: 'OneSection',
+  },
+  {
+    name: 'a grant without the end of the one before',
+    wrong: 'a call whose answer was lost acquires again, finds itself, and does not wait',
+    model: 'the last one wins',
+    replacements: [
+      [
+        'SendFrom("adopt", hold[q].owner, key.owner) /\\ after\' = after \\cup {<<hold[q].owner, key.owner>>}\n',
+        'SendFrom("adopt", hold[q].owner, key.owner) /\\ UNCHANGED after\n',
+      ],
+      [
+        'ReadReplace(m, p) == /\\ Read(m, p) /\\ UNCHANGED <<after, mail, began>>',
+        'ReadReplace(m, p) == /\\ Read(m, p) /\\ UNCHANGED <<mail, began>> /\\ after\' = IF m.do = "adopt" /\\ m.says = "yours" THEN after \\cup {<<m.owner, m.from>>} ELSE after',
+      ],
+    ],
+    refutes: 'OneSection',
+  },
+];
+
 const HOLD: readonly Variant[] = [
   {
     name: 'passed on without confirmation',
@@ -337,4 +399,4 @@ const FAIR: readonly Variant[] = [
   },
 ];
 
-export const VARIANTS: readonly Variant[] = [...LEASE, ...HOLD, ...FAIR];
+export const VARIANTS: readonly Variant[] = [...LEASE, ...REPLACE, ...HOLD, ...FAIR];

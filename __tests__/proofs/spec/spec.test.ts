@@ -8,7 +8,7 @@ import { VARIANTS } from '../../../scripts/spec/variants';
 it('The specification can be read in one go', () => {
   const modules = readdirSync(FOLDER).filter((file) => file.endsWith('.tla'));
   const lines = modules.map((file) => moduleText(file.replace('.tla', '')).trim().split('\n').length);
-  expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(440);
+  expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(540);
 });
 
 it.each(VARIANTS)(
