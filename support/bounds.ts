@@ -86,6 +86,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/shared-with-pollers:CHANGE_IS_REMEMBERED': POLLERS,
   'kinds/common/shared-with-pollers:HALVED_EVERY': POLLERS,
   'kinds/common/shared-with-pollers:LONGEST_PAUSE': POLLERS,
+  'kinds/common/shared-with-pollers:PAUSE_AGAIN': POLLERS,
   'kinds/common/shared-with-pollers:PAUSE_EVERY': POLLERS,
   'kinds/common/shared-with-pollers:REFUSAL_IS_REMEMBERED': POLLERS,
   'kinds/common/shared-with-pollers:RENEWED_AFTER': POLLERS,

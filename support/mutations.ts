@@ -786,7 +786,7 @@ redis.call('ZADD', queue, score, ticket)`,
         '',
       ],
       // The mark of the first run would hold the second one up, too.
-      ['common/return-if-forced', "if mark and redis.call('GET', mark) then return 1 end", ''],
+      ['common/return-if-forced', 'if toldBefore then return { 1, tonumber(toldBefore) } end', ''],
     ],
   },
   'script-runs-again': {
