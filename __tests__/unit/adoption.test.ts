@@ -70,7 +70,7 @@ it('A text that is not adopted says why, and what was held here of its key is lo
   await unlocking;
   await registry.renewLock('key');
   await second.unlock();
-  expect((registry.obtain('key') as RedisLock).services.adopted('key')).toBeUndefined();
+  expect((registry.obtain('key') as RedisLock).services.besideTurn('key')).toBeUndefined();
   await expect(registry.renewLock('key')).rejects.toMatchObject({ code: 'ERR_NOT_LOCK_OWNER' });
 });
 

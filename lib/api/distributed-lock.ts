@@ -33,6 +33,22 @@ export interface LockOptions {
    */
   permits?: number | undefined;
   /**
+   * Whether to take the lock from its holder, which is told: its signal aborts at once, with `by` in the `LockLostError`. This
+   * call enters when the task of the holder has ended, or after `grace`. If another call replaces this one before, it never
+   * enters, and rejects with `LockLostError` (`stolen`). A holder that is not told is waited for, as without this option: its
+   * registry has no inbox (the option `inbox`, or `replace`, opens it), or is of another library. So is the end of a `minHold`
+   * after its unlock. For locks of type `spin`, `pub-sub`, `fair` and `redisson`; others are a `TypeError`. Not for `lead` or a
+   * loop of retries: two processes would take it from each other for ever.
+   * @default false
+   */
+  replace?: boolean | undefined;
+  /**
+   * ms that the task of a holder has to end that is replaced, beyond the `waitTime`. After that both may run: see fencing
+   * tokens.
+   * @default 5_000
+   */
+  grace?: number | undefined;
+  /**
    * Stops waiting: the call rejects at once with `signal.reason`. It has no influence on a lease that was obtained.
    * @default none
    */

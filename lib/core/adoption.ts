@@ -2,14 +2,10 @@ import type { Lease } from '../api/distributed-lock';
 import { LockLostError } from '../api/errors';
 import type { AdoptOptions } from '../api/options';
 import { BackgroundPauses } from '../internal/timers';
-import { Availability } from './availability';
-import type { Hold } from './hold';
-import type { RedisLease } from './lease';
-import type { Turn } from './local-queue';
-import { type LockServices, RedisLock } from './lock';
-import { Passing } from './passing';
+import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
+import type { LockServices, RedisLock } from './lock';
 import type { Passport } from './passport';
-import { type LockProtocol, NOT_GRANTED, type NotHeld, type Travel } from './protocol';
+import type { LockProtocol, NotHeld, Travel } from './protocol';
 
 /** A registry's tries to adopt one lease. */
 interface Adoption {
@@ -24,24 +20,19 @@ interface Adoption {
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
 export class Adoptions {
   readonly #services: LockServices;
-  /** The adopted leases that are held, by key. */
-  readonly #held = new Map<string, AdoptedPassing>();
+  readonly #held: BesideTheTurns;
   /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
   readonly #pauses = new BackgroundPauses();
 
-  constructor(services: LockServices) {
+  constructor(services: LockServices, held: BesideTheTurns) {
     this.#services = services;
+    this.#held = held;
   }
 
   /** Leaves no timer behind. */
   close(): void {
     this.#pauses.close();
-  }
-
-  /** What a lease of this key is in that was adopted, and is held. */
-  of(key: string): Passing | undefined {
-    return this.#held.get(key);
   }
 
   /** One text adopts once. So a call waits for the try before it, and is another try if that was not answered. */
@@ -58,12 +49,16 @@ export class Adoptions {
         () => this.#failed(adoption, passport, options),
       );
       const answer = await adopting;
-      if (typeof answer === 'string')
-        throw notAdopted(lock.key, answer, this.#held.get(lock.key)?.adopted.from === from);
+      if (typeof answer === 'string') throw notAdopted(lock.key, answer, this.#holds(lock.key, from));
       return answer;
     } finally {
       lock.runs--;
     }
+  }
+
+  /** This registry has adopted it, and holds it. */
+  #holds(key: string, from: string): boolean {
+    return [...(this.#held.get(key) ?? [])].some(({ lock }) => lock.from === from);
   }
 
   async #try(
@@ -83,10 +78,10 @@ export class Adoptions {
     const services: LockServices = {
       ...this.#services,
       nextOwner: () => adoption.owner,
-      adopted: () => undefined,
+      besideTurn: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
-    const adopted = new AdoptedLock(lock, from, services, this.#held);
+    const adopted = new LockBeside(lock, from, services, this.#held);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 
@@ -108,59 +103,6 @@ export class Adoptions {
     const adoption = { owner: this.#services.nextOwner(), running: undefined, over: undefined };
     this.#unanswered.set(from, adoption);
     return adoption;
-  }
-}
-
-/** What one lease is adopted by. */
-class AdoptedLock extends RedisLock {
-  /** The lock of its key. */
-  readonly original: RedisLock;
-  /** The value under which its lease was detached. */
-  readonly from: string;
-  /** Where it is while it has a lease. */
-  readonly held: Map<string, AdoptedPassing>;
-
-  constructor(original: RedisLock, from: string, services: LockServices, held: Map<string, AdoptedPassing>) {
-    super(original.key, services);
-    this.original = original;
-    this.from = from;
-    this.held = held;
-  }
-
-  protected override newPassing(): AdoptedPassing {
-    return new AdoptedPassing(this);
-  }
-}
-
-/**
- * An adopted lease: a hold of its own, beside the local turn. A caller of this process may have that turn, and wait in
- * Redis. So callers of this process wait for it there, as those of every other process do.
- */
-class AdoptedPassing extends Passing<LockServices> {
-  readonly adopted: AdoptedLock;
-
-  constructor(adopted: AdoptedLock) {
-    super(adopted);
-    this.adopted = adopted;
-  }
-
-  protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
-    const { held, original } = this.adopted;
-    const { passing } = original;
-    hold.protocol = passing.openProtocol();
-    super.recordLease(lease, hold, turn);
-    const { leases } = passing;
-    held.set(this.key, this);
-    passing.open++;
-    // What this process had of the key was lost before: another one has detached what is adopted.
-    for (const { hold: before } of leases) before.lose('stolen');
-  }
-
-  override leaseOver(lease: RedisLease): void {
-    super.leaseOver(lease);
-    const { held, original } = this.adopted;
-    if (held.get(this.key) === this) held.delete(this.key);
-    original.passing.leaseOver(lease);
   }
 }
 
@@ -186,8 +128,7 @@ function adopting(
   registry: { readonly isClosed: boolean },
 ): LockProtocol {
   const travel = lock.travel as Travel;
-  return {
-    availability: new Availability(),
+  return besideTheTurn(lock, {
     async attempt(hold, timeout) {
       const answer = await travel.adopt(from, hold, timeout);
       if (typeof answer !== 'string') return answer;
@@ -200,11 +141,5 @@ function adopting(
       if (registry.isClosed) return travel.detach(to, from, ttl, timeout);
       throw LEFT;
     },
-    // Nobody waits for it.
-    standBack: () => undefined,
-    wait: () => Promise.resolve(NOT_GRANTED),
-    mayPassOn: () => false,
-    renew: (...renewal) => lock.renew(...renewal),
-    orphanLife: ({ longestTtl }) => longestTtl,
-  };
+  });
 }

@@ -46,15 +46,13 @@ export function messageTaken(owner: string, by: string, { lock }: LockNames): st
 export class Inbox implements InboxOfLease {
   /** An owner value of this registry that no lease has: by it others find the inbox. */
   readonly address: string;
-  /** The acquisitions that take a lock from an owner, by their owner value, until they have a lease. */
-  readonly taking = new Map<string, Promise<unknown>>();
   readonly #inboxes: Inboxes;
   /** ms */
   readonly #timeout: number;
   readonly #locksOf: (name: string) => readonly LockOfMessage[];
   readonly #missed: () => void;
   #opened: Promise<void> | undefined;
-  /** The tasks whose lease was lost, by owner: who is to hear of their end, if that is known. */
+  /** The tasks whose lease was lost, and those that are to follow another one, by owner: who is to hear of their end, if that is known. */
   readonly #running = new Map<string, string | undefined>();
   readonly #signals = new WeakMap<object, LossSignal>();
   /** Who has asked for a lease first, and why. */
@@ -108,18 +106,28 @@ export class Inbox implements InboxOfLease {
     else if (this.#opened !== undefined) {
       const [first] = this.#running.keys();
       if (first !== undefined && this.#running.size >= MOST_RUNNING) this.#running.delete(first);
-      this.#running.set(lease.owner, takers.get(lease.hold));
+      this.#running.set(lease.owner, this.#running.get(lease.owner) ?? takers.get(lease.hold));
     }
   }
 
   /** It was lost, and its caller has given it back. */
-  ended(lease: RedisLease, names: LockNames): void {
-    const by = this.#running.get(lease.owner) ?? takers.get(lease.hold);
-    this.#running.delete(lease.owner);
-    if (by !== undefined) this.#send(by, `ended ${lease.owner} ${names.lock}`, names);
+  ended({ owner, hold }: { readonly owner: string; readonly hold?: object }, names: LockNames): void {
+    const by = this.#running.get(owner) ?? (hold && takers.get(hold));
+    this.#running.delete(owner);
+    if (by !== undefined) this.#send(by, `ended ${owner} ${names.lock}`, names);
   }
 
   // For those that take a lock from its owner, or ask for it
+
+  /** An owner is to take a lock, and its task to follow another one. Until `enters` or `ended` it has not ended. */
+  begins(owner: string): void {
+    this.#running.set(owner, undefined);
+  }
+
+  /** Its task begins, under its lease. */
+  enters(owner: string): void {
+    this.#running.delete(owner);
+  }
 
   /** Tells the process of `owner` once more that `by` has taken its lock: a message may have been lost. */
   remind(owner: string, by: string, names: LockNames): void {
@@ -197,7 +205,7 @@ export class Inbox implements InboxOfLease {
   /** Its lease asks Redis. Where there is none any more, the task has ended. */
   async #taken(owner: string, by: string, name: string): Promise<void> {
     const locks = this.#locksOf(name);
-    const lease = this.#isRunning(owner, by) ? undefined : await this.#leaseOf(owner, locks);
+    const lease = await this.#leaseOf(owner, locks);
     if (lease !== undefined) {
       const { hold } = lease;
       takers.set(hold, by);
@@ -228,7 +236,7 @@ export class Inbox implements InboxOfLease {
     const found = held();
     if (found !== undefined) return found;
     const inFlight = locks.map(({ passing }) => passing.openProtocol().availability.inFlight);
-    await Promise.allSettled([this.taking.get(owner), ...inFlight]);
+    await Promise.allSettled(inFlight);
     // Its caller has the lease some jobs later.
     await clock.immediate();
     await clock.immediate();

@@ -22,6 +22,8 @@ import { Wait } from './wait';
 export interface LockServices extends PassingServices {
   readonly inspection: Inspection;
   readonly inbox: Inbox;
+  /** Takes the lock from its holder: see `Replacements`. */
+  replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<HeldLease | null>;
   readonly cache: LockCache<RedisLock>;
 }
 
@@ -278,6 +280,7 @@ export class RedisLock implements DistributedLock {
   /** `scope`: the caller stands in it, and enters again. */
   private acquire(request: LockRequest, wait: Wait, isRun: boolean, scope?: Scope): Promise<HeldLease | null> {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
+    if (request.grace !== undefined) return this.services.replace(this, request, wait);
     const { passing } = this;
     passing.callers++;
     return new Call(passing, passing.openProtocol(), request, wait).run();

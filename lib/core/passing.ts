@@ -35,8 +35,8 @@ export interface PassingServices extends CallServices, LeaseServices {
   readonly watchdog: Watchdog;
   readonly loopRound: LoopRound;
   openProtocol(names: LockNames): LockProtocol;
-  /** What a lease of this key is in that this registry has adopted, and holds: see `Adoptions`. */
-  adopted(key: string): Passing | undefined;
+  /** What the leases of this key are in that are held beside the turn: see `PassingBeside`. */
+  besideTurn(key: string): Iterable<Passing> | undefined;
 }
 
 /** The lock whose callers they are. */
@@ -111,16 +111,17 @@ export class Passing<Services extends PassingServices = PassingServices>
   // Its leases
 
   /**
-   * The leases that are held, as far as is known: at most one, but for a `SharedPassing`. An adopted one may not have heard
-   * yet that it was lost, and that a caller of this process has the lock.
+   * The leases that are held, as far as is known: at most one, but for a `SharedPassing`. Those beside the turn may not have
+   * heard yet that they were lost, and that another caller of this process has the lock.
    */
   get leases(): readonly RedisLease[] {
-    return [this.lease, this.services.adopted(this.key)?.lease].filter((lease) => lease !== undefined);
+    const beside = Array.from(this.services.besideTurn(this.key) ?? [], ({ lease }) => lease);
+    return [this.lease, ...beside].filter((lease) => lease !== undefined);
   }
 
-  /** The lease of the turn, or an adopted one, which is held without the turn. */
+  /** The lease of the turn, or one beside it. */
   get held(): RedisLease | undefined {
-    return this.lease ?? this.services.adopted(this.key)?.lease;
+    return this.leases[0];
   }
 
   /** Redis has answered all that it was asked about the lock. */

@@ -205,4 +205,18 @@ export interface Travel {
   detach(owner: string, to: string, ttl: number, timeout: number): Promise<Released>;
   /** From that value to the owner of the hold. It lives for the ttl of the hold then. */
   adopt(from: string, hold: HoldOfProtocol, timeout: number): Promise<Grant | NotHeld>;
+  /**
+   * From an owner that has it to the owner of the hold: the process of that owner is sent `message` first. Nothing is taken
+   * where fewer than `least` heard that.
+   */
+  replace(
+    from: string,
+    hold: HoldOfProtocol,
+    message: string,
+    least: number,
+    timeout: number,
+  ): Promise<Grant | NotTaken>;
 }
+
+/** The lock is not that of the owner from which it was to be taken; or nobody heard that it was to be. */
+export type NotTaken = NotHeld | 'unheard';

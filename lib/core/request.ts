@@ -1,4 +1,5 @@
 import type { LockOptions } from '../api/distributed-lock';
+import { LOCK_TYPES, listed, traitsOf } from '../api/lock-types';
 import type { KindSettings } from '../api/options';
 import {
   abortSignal,
@@ -24,9 +25,14 @@ export interface LockRequest {
   /** How many permits of a semaphore; 1 for other locks. */
   readonly permits: number;
   readonly signal: AbortSignal | undefined;
+  /** With `replace`: ms that the task of the holder has to end. Absent without. */
+  readonly grace?: number;
   /** Where the call was made: with `captureStack`. */
   readonly origin: { readonly stack?: string } | undefined;
 }
+
+/** ms */
+const GRACE = 5_000;
 
 const CHECKS: Checks<LockOptions> = {
   ttl,
@@ -34,6 +40,8 @@ const CHECKS: Checks<LockOptions> = {
   waitTime: notNegative,
   minHold: notNegative,
   permits: (name, value) => wholeNumber(name, value, 1),
+  replace: boolean,
+  grace: notNegative,
   signal: abortSignal,
 };
 
@@ -79,7 +87,17 @@ function newRequest(given: LockOptions | undefined, lock: RequestedLock, default
   if (request.minHold > request.ttl) {
     throw new RangeError(expected('minHold', `at most the ttl of ${request.ttl} ms`, request.minHold));
   }
-  return request;
+  if (options?.replace !== true) return request;
+  assertReplaceable(settings.lockType);
+  return { ...request, grace: options.grace ?? GRACE };
+}
+
+/** Throws `TypeError` for what cannot be taken from its holder. */
+export function assertReplaceable(what: string): void {
+  const replaced = LOCK_TYPES.filter((type) => traitsOf(type).travels !== false);
+  if (replaced.some((type) => type === what)) return;
+  const only = `only a lock of type ${listed(replaced)} is replaced`;
+  throw new TypeError(`Expected \`replace\` to be false for the type ${what}, got true: ${only}`);
 }
 
 /** The stack is made a text only when it is read. */

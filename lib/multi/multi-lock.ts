@@ -5,7 +5,7 @@ import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import type { HeldLease } from '../core/held-lease';
 import { lockText, type RedisLock } from '../core/lock';
-import { lockRequest } from '../core/request';
+import { assertReplaceable, lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { UnlockOrder } from '../core/unlock-order';
 import { callback, expected, nonEmptyString, strings } from '../internal/validation';
@@ -106,6 +106,7 @@ export class MultiLock implements DistributedLock {
 
   #acquisition(options: LockOptions | undefined, defaultWaitTime: number, isRun: boolean): MultiAcquisition {
     const request = lockRequest(options, this.#first, defaultWaitTime);
+    if (request.grace !== undefined) assertReplaceable('multi');
     if (request.signal?.aborted) throw request.signal.reason;
     return new MultiAcquisition(this.key, this.#parts, request, isRun);
   }

@@ -15,6 +15,7 @@ import { isOfLibrary, registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import { Adoptions } from '../core/adoption';
 import type { LockBackend } from '../core/backend';
+import type { BesideTheTurns } from '../core/beside-the-turn';
 import { GivingBack } from '../core/give-back';
 import { Inbox } from '../core/inbox';
 import { Inspection } from '../core/inspection';
@@ -24,6 +25,7 @@ import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
 import { LoopRound } from '../core/passing';
 import { assertTravels, passportIn } from '../core/passport';
+import { Replacements } from '../core/replacement';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
 import { Watchdog } from '../core/watchdog';
@@ -61,6 +63,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
   readonly #shared: SharedLocks;
   readonly #once: Once;
   readonly #adoptions: Adoptions;
+  readonly #replacements: Replacements;
   readonly #silence: SilenceWarning;
   /**
    * The part of this registry's owner values before their time: its name and a random part. It tells which process
@@ -115,10 +118,13 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),
       openProtocol: (names) => backend.open(names),
       cache: this.#cache,
-      adopted: (key) => this.#adoptions.of(key),
+      besideTurn: (key) => beside.get(key),
+      replace: (lock, request, wait) => this.#replacements.replace(lock, request, wait),
     };
     this.#shared = new SharedLocks(this.#services, backend);
-    this.#adoptions = new Adoptions(this.#services);
+    const beside: BesideTheTurns = new Map();
+    this.#adoptions = new Adoptions(this.#services, beside);
+    this.#replacements = new Replacements(this.#services, beside);
     this.#once = new Once(backend.results, settings.commandTimeout);
     // A server that was restarted, or failed over, may have lost locks: their holders learn it at once.
     const stops = [backend.onReconnect(() => watchdog.askAboutAll()), backend.onSilence(() => silence.notice())];
@@ -262,7 +268,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     await within(limit, Promise.all([givingBack.removeNow(limit), this.#backend.endMessages?.()]));
     this.#stopMonitoring();
     const closed = this.#backend.close();
-    for (const one of [givingBack, unconnected, this.#adoptions]) one.close();
+    for (const one of [givingBack, unconnected, this.#adoptions, this.#replacements]) one.close();
     await closed;
   }
 

@@ -3,7 +3,7 @@ import type { DistributedLock, Lease, LockOptions, LockSource } from '../api/dis
 import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '../api/errors';
 import type { SegmentedLockOptions } from '../api/options';
 import type { HeldLease } from '../core/held-lease';
-import { checkedLockOptions } from '../core/request';
+import { assertReplaceable, checkedLockOptions } from '../core/request';
 import { asPartOf, LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CapturedContext, Timer } from '../internal/clock';
 import { knownAcrossCopies } from '../internal/copies';
@@ -283,7 +283,9 @@ export class SegmentedLock {
   }
 
   #visit(options: LockOptions) {
-    return segmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), checkedLockOptions(options));
+    const checked = checkedLockOptions(options);
+    if (checked.replace) assertReplaceable('segmented');
+    return segmentVisit(this.key, (index) => this.#registry.obtain(this.#name(index)), checked);
   }
 
   #segment(lease: Lease, index: number): Segment {

@@ -438,6 +438,13 @@ function inMemoryProtocol(
             const answer = await send(() => lock().adopt(from, owner, ttl), timeout);
             return typeof answer === 'string' ? answer : asAsked(answer);
           },
+          async replace(from, { owner, ttl }, message, least, timeout) {
+            const answer = await send(() => {
+              if (lock().owners.includes(from) && Number(locks.inboxes.tell(from, message)) < least) return 'unheard';
+              return lock().adopt(from, owner, ttl);
+            }, timeout);
+            return typeof answer === 'string' ? answer : asAsked(answer);
+          },
         }
       : undefined,
     /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */

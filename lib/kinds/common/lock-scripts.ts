@@ -45,6 +45,7 @@ export function lockScripts(kind: string, format: OwnerFormat) {
     KEEP: new LockScript(`keep (${kind})`, common('keep')),
     DETACH: new LockScript(`detach (${kind})`, common('detach')),
     ADOPT: new LockScript(`adopt (${kind})`, common('adopt'), false, isFound),
+    REPLACE: new LockScript(`replace (${kind})`, common('replace'), false, isFound),
     NOTIFY: new Script(`notify (${kind})`, common('notify')),
     inspection: inspectionScripts(kind, values),
   };

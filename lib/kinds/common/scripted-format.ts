@@ -4,6 +4,7 @@ import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { Script } from '../../redis/script';
+import { inboxOf } from './inbox';
 import type { LockScripts } from './lock-scripts';
 import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
 import type { Meaning } from './waiting';
@@ -81,18 +82,37 @@ export abstract class ScriptedFormat {
 
   /** See `LockProtocol`. */
   travelOf(names: LockNames): Travel {
-    const { ADOPT, DETACH } = this.scripts;
+    const { ADOPT, DETACH, REPLACE } = this.scripts;
+    /** Gives the lock to the owner of the hold. */
+    const give = <T>(
+      script: Script,
+      hold: HoldOfProtocol,
+      args: string[],
+      timeout: number,
+      not: (reply: unknown) => T,
+    ) =>
+      this.redis.run(script, this.keys(names), args, timeout, (reply) =>
+        Number(reply) > 0 ? (this.answerIn(script, reply, 1, hold) as Grant) : not(reply),
+      );
     return {
       detach: (owner, to, ttl, timeout) =>
         this.redis.run(DETACH, [names.lock], [owner, to, String(ttl)], timeout, (reply) =>
           foundIn(DETACH, reply, reply),
         ),
       adopt: (from, hold, timeout) =>
-        this.redis.run(ADOPT, this.keys(names), [from, hold.owner, String(hold.ttl)], timeout, (reply) =>
-          Number(reply) > 0
-            ? (this.answerIn(ADOPT, reply, 1, hold) as Grant)
-            : (foundIn(ADOPT, reply, reply) as NotHeld),
+        give(
+          ADOPT,
+          hold,
+          [from, hold.owner, String(hold.ttl)],
+          timeout,
+          (reply) => foundIn(ADOPT, reply, reply) as NotHeld,
         ),
+      replace: (from, hold, message, least, timeout) => {
+        const told = [inboxOf(names.registryKey, from) ?? '', message, String(least)];
+        return give(REPLACE, hold, [from, hold.owner, String(hold.ttl), ...told], timeout, (reply) =>
+          reply === -2 ? 'unheard' : (foundIn(REPLACE, reply, reply) as NotHeld),
+        );
+      },
     };
   }
 

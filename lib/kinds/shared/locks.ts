@@ -319,7 +319,7 @@ export class SharedLocks {
       explainWrongType: (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
       heldScripts: shared.heldScripts(kind),
-      adopted: () => undefined,
+      besideTurn: () => undefined,
       openProtocol: (names) => shared.open(kind, names),
       cache,
     };

@@ -1,0 +1,84 @@
+import { isDetached } from '../api/owner-name';
+import { Availability } from './availability';
+import type { Hold } from './hold';
+import type { RedisLease } from './lease';
+import type { Turn } from './local-queue';
+import { type LockServices, RedisLock } from './lock';
+import { takers } from './loss';
+import { Passing } from './passing';
+import { type LockProtocol, NOT_GRANTED } from './protocol';
+
+/** The leases of a registry that are held beside the local turns, by key. */
+export type BesideTheTurns = Map<string, Set<PassingBeside>>;
+
+/** What a lease is taken by from an owner: adopted, or by `replace`. */
+export class LockBeside extends RedisLock {
+  /** The lock of its key. */
+  readonly original: RedisLock;
+  /** The owner from which it is taken. */
+  readonly from: string;
+  /** Where it is while it has a lease. */
+  readonly held: BesideTheTurns;
+
+  constructor(original: RedisLock, from: string, services: LockServices, held: BesideTheTurns) {
+    super(original.key, services);
+    this.original = original;
+    this.from = from;
+    this.held = held;
+  }
+
+  protected override newPassing(): PassingBeside {
+    return new PassingBeside(this);
+  }
+}
+
+/**
+ * A lease that was taken from an owner is a hold of its own, beside the local turn. A caller of this process may have that
+ * turn, and wait in Redis. So callers of this process wait for it there, as those of every other process do.
+ */
+class PassingBeside extends Passing<LockServices> {
+  readonly lock: LockBeside;
+
+  constructor(lock: LockBeside) {
+    super(lock);
+    this.lock = lock;
+  }
+
+  protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+    const { from, held, original } = this.lock;
+    const { passing } = original;
+    hold.protocol = passing.openProtocol();
+    super.recordLease(lease, hold, turn);
+    const { leases } = passing;
+    held.set(this.key, (held.get(this.key) ?? new Set()).add(this));
+    passing.open++;
+    for (const { hold: before, owner } of leases) {
+      // What this process had of a lock that was detached, it had lost before that.
+      if (!isDetached(from) && owner !== from) continue;
+      if (owner === from) takers.set(before, hold.owner);
+      before.lose('stolen');
+    }
+  }
+
+  override leaseOver(lease: RedisLease): void {
+    super.leaseOver(lease);
+    const { held, original } = this.lock;
+    const beside = held.get(this.key);
+    beside?.delete(this);
+    if (beside?.size === 0) held.delete(this.key);
+    original.passing.leaseOver(lease);
+  }
+}
+
+/** What a call makes attempts by that takes a lock from an owner. Nobody waits for it. */
+export function besideTheTurn(lock: LockProtocol, own: Pick<LockProtocol, 'attempt' | 'release'>): LockProtocol {
+  return {
+    ...own,
+    availability: new Availability(),
+    standBack: () => undefined,
+    wait: () => Promise.resolve(NOT_GRANTED),
+    mayPassOn: () => false,
+    renew: (...renewal) => lock.renew(...renewal),
+    orphanLife: ({ longestTtl }) => longestTtl,
+  };
+}
