@@ -14,6 +14,7 @@ export const LONG_TESTS = [
   'contract/redis-5',
   'contract/sentinel',
   'contract/upstash',
+  'core/told/judge',
   'core/travelling/relay',
   'faults/calls-are-held-back',
   'faults/demoted-server-wakes-up',
