@@ -39,7 +39,14 @@ const connectCluster = (ports: readonly number[]) =>
 serve(async ({ redis, cluster, registryKey, lockType, replaces, grace, sections, ...judge }: Job) => {
   const own = await connect(redis);
   const client = await (cluster === undefined ? connect(redis) : connectCluster(cluster));
-  const options = { registryKey, lockType, fencing: true, idleBetweenTries: 20, inbox: true, onWarning: () => undefined };
+  const options = {
+    registryKey,
+    lockType,
+    fencing: true,
+    idleBetweenTries: 20,
+    inbox: true,
+    onWarning: () => undefined,
+  };
   const registry = new RedisLockRegistry(client, options);
   let longest = 0;
   const call = async (): Promise<void> => {

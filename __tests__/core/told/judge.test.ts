@@ -29,7 +29,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
     lockType: (typeof TYPES)[number],
     replaces: readonly boolean[],
     during: (client: TestClient, isOver: () => boolean, workers: readonly { readonly pid: number }[]) => Promise<void>,
-    cluster?: readonly number[],
+    { cluster, grace = GRACE }: { cluster?: readonly number[]; grace?: number } = {},
   ) {
     const client = await createRealClient();
     const [registryKey, inside, tokens, overlaps] = ['judged', 'inside', 'tokens', 'overlaps'].map(uniqueKey) as [
@@ -40,7 +40,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
     ];
     const start = () => WorkerProcess.start<Job, Done>(join(__dirname, 'judge-worker.ts'));
     const workers = await Promise.all(replaces.map(start));
-    const job = { redis: realRedis, cluster, registryKey, lockType, callers: 4, grace: GRACE, sections: SECTIONS };
+    const job = { redis: realRedis, cluster, registryKey, lockType, callers: 4, grace, sections: SECTIONS };
     await Promise.all(
       workers.map((worker, i) =>
         worker.begin({ ...job, replaces: replaces[i] as boolean, inside, tokens, overlaps } as Job),
@@ -68,6 +68,15 @@ describeReal('Callers of 3 processes that replace each other', () => {
       expect(result).toEqual(CLEAN);
       expect(sections).toBeGreaterThanOrEqual(SECTIONS);
       expect(longest).toBeLessThan(GRACE);
+    },
+    LIMIT,
+  );
+
+  it(
+    'with a grace of 0 meet in many sections: the judge sees that',
+    async () => {
+      const { result } = await judged('spin', [true, true, true], async () => {}, { grace: 0 });
+      expect(result.overlaps).toBeGreaterThan(0);
     },
     LIMIT,
   );
@@ -119,9 +128,8 @@ describeReal('Callers of 3 processes that replace each other', () => {
     async (type) => {
       servers = await startCluster();
       const ports = servers.masters.map(({ address }) => address.port);
-      expect((await judged(type, [true, true, true], async () => {}, ports)).result).toEqual(CLEAN);
+      expect((await judged(type, [true, true, true], async () => {}, { cluster: ports })).result).toEqual(CLEAN);
     },
     LIMIT,
   );
 });
-

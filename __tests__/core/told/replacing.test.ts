@@ -140,6 +140,20 @@ describeReal('A call that replaces', () => {
     });
   });
 
+  it.each(['spin', 'redisson'] as const)('waits for a holder of a %s lock that is of another program', async (type) => {
+    const [one] = (await registries(type, 'one')) as [RedisLockRegistry];
+    const client = await createRealClient();
+    const name = one.obtain('key').names.lock;
+    const java = 'dd7c0b3e-5c0b-4a3c-8f0a-0123456789ab';
+    if (type === 'spin') await client.set(name, java, { PX: 60_000 });
+    else await client.hSet(name, `${java}:42`, '1');
+    expect(await one.obtain('key').tryLock({ replace: true })).toBeNull();
+    expect(await one.obtain('key').ask()).toBe(false);
+    const waiting = one.obtain('key').lock({ replace: true });
+    await client.del(name);
+    await (await waiting).unlock();
+  });
+
   it('enters a free lock, and again inside its own scope, where it replaces nobody', async () => {
     const [one, other] = (await registries('fair', 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
     await one.run('key', () => undefined, { replace: true });

@@ -1,0 +1,229 @@
+import { beforeEach, expect, it } from '@jest/globals';
+import type { Lease } from '../../../lib';
+import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
+import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
+import { describePrivate, PrivateRedis } from '../../support/private-redis';
+import { createProxiedRegistry, type ProxiedRegistry } from '../../support/proxied-registry';
+import { uniqueKey } from '../../support/redis';
+import { createRegistry, lossOf } from '../../support/test-registry';
+import { until } from '../../support/until';
+
+/** ms; nobody waits for so long unless something is wrong. */
+const LONG = 30_000;
+
+const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
+
+describePrivate('Messages about a lock that is replaced', () => {
+  const redis = PrivateRedis.install();
+  let registryKey: string;
+
+  beforeEach(() => {
+    registryKey = uniqueKey('lost');
+  });
+
+  /** A registry behind proxies, and one without. */
+  const pair = async (lockType: (typeof TYPES)[number]) => {
+    const ours = await createProxiedRegistry(redis, { registryKey, lockType, name: 'ours', inbox: true });
+    const theirs = createRegistry(await redis.connect(), { registryKey, lockType, name: 'theirs' });
+    return { ours, theirs };
+  };
+
+  /** Resolves when the inbox of a registry is open. */
+  const listens = ({ registry }: Pick<ProxiedRegistry, 'registry'>) =>
+    until(async () => (await redis.admin.pubSubChannels(`*@${registry.id}*`)).length === 1);
+
+  it.each(TYPES)(
+    'that comes before the grant of a %s lock is no end: nobody begins while the task may run',
+    async (type) => {
+      const { ours, theirs } = await pair(type);
+      const warm = await ours.registry.obtain('warm').lock({ replace: true });
+      await warm.unlock();
+      await ours.settle();
+      ours.commands.replies.hold = true;
+      const acquiring = ours.registry.obtain('key').lock({ replace: true });
+      await until(async () => (await redis.admin.exists(ours.nameOf('key'))) === 1);
+      let next: Lease | undefined;
+      const replacing = theirs.registry.obtain('key').lock({ replace: true, grace: LONG });
+      void replacing.then((lease) => (next = lease));
+      await until(async () => (await theirs.registry.obtain('key').inspect()).name === 'theirs');
+      await ours.subscriber.ping();
+      await theirs.registry.obtain('key').inspect();
+      expect(next).toBeUndefined();
+      ours.commands.replies.hold = false;
+      const lease = await acquiring;
+      expect((await lossOf(lease)).reason).toBe('stolen');
+      await theirs.registry.obtain('key').inspect();
+      expect(next).toBeUndefined();
+      await expect(lease.unlock()).rejects.toMatchObject({ by: 'theirs' });
+      await (await replacing).unlock();
+    },
+  );
+
+  it.each(TYPES)(
+    'that find a %s lock being released: the release finds the loss, and the next one begins',
+    async (type) => {
+      const { ours, theirs } = await pair(type);
+      const lease = await ours.registry.obtain('key').lock();
+      await listens(ours);
+      ours.commands.requests.hold = true;
+      const unlocking = lease.unlock();
+      const replacing = theirs.registry.obtain('key').lock({ replace: true, grace: LONG });
+      await until(async () => (await theirs.registry.obtain('key').inspect()).name === 'theirs');
+      await ours.subscriber.ping();
+      ours.commands.requests.hold = false;
+      await expect(unlocking).rejects.toMatchObject({ reason: 'stolen', by: 'theirs' });
+      await (await replacing).unlock();
+    },
+  );
+
+  it('of two callers of a process that name one owner: one gets it, and neither waits for all of the grace', async () => {
+    const { ours, theirs } = await pair('pub-sub');
+    const lease = await ours.registry.obtain('key').lock();
+    await listens(ours);
+    const lost = lossOf(lease);
+    const calls = [1, 2].map(() => theirs.registry.obtain('key').lock({ replace: true, grace: LONG }));
+    const settled = Promise.allSettled(calls);
+    await lost;
+    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    const states = (await settled).map((one) => (one.status === 'fulfilled' ? 'entered' : one.reason.reason));
+    expect(states.sort()).toEqual(['entered', 'stolen']);
+    for (const call of calls) await call.then((one) => one.unlock()).catch(() => undefined);
+  });
+
+  it('reach the first lease of a process that replaces: its inbox is open before', async () => {
+    const { ours, theirs } = await pair('spin');
+    const lease = await theirs.registry.obtain('key').lock({ replace: true });
+    expect(await ours.registry.obtain('key').ask('at once')).toBe(true);
+    await lease.unlock();
+  });
+
+  it.each(['taken', 'ended'] as const)(
+    'are repeated: "%s" that was lost does not cost all of the grace',
+    async (which) => {
+      const { ours, theirs } = await pair('pub-sub');
+      // Who loses it is behind the proxies.
+      const [holder, taker] = which === 'taken' ? [ours, theirs] : [theirs, ours];
+      const lease = await holder.registry.obtain('key').lock({ replace: true });
+      await (await taker.registry.obtain('warm').lock({ replace: true })).unlock();
+      const lost = lossOf(lease);
+      if (which === 'taken') ours.messages.replies.swallow = true;
+      const replacing = taker.registry.obtain('key').lock({ replace: true, grace: LONG });
+      await until(
+        async () => (await theirs.registry.obtain('key').inspect()).name === (which === 'taken' ? 'theirs' : 'ours'),
+      );
+      if (which === 'taken') {
+        ours.messages.replies.swallow = false;
+        await lost;
+        await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+      } else {
+        await lost;
+        ours.messages.replies.swallow = true;
+        await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+        // What the holder has said is gone.
+        await theirs.registry.obtain('key').inspect();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+        ours.messages.replies.swallow = false;
+      }
+      await (await replacing).unlock();
+    },
+  );
+
+  it('that never arrive cost the grace, and the holder finds the loss by its renewal', async () => {
+    const { ours, theirs } = await pair('spin');
+    const lease = await ours.registry.obtain('key').lock();
+    await listens(ours);
+    ours.messages.replies.swallow = true;
+    const next = await theirs.registry.obtain('key').lock({ replace: true, grace: 300 });
+    expect(lease.signal.aborted).toBe(false);
+    await expect(lease.renew()).rejects.toMatchObject({ reason: 'stolen', by: undefined });
+    await next.unlock();
+  });
+
+  it.each(['spin', 'redisson'] as const)(
+    'of a %s lock: a reply that is lost takes it once, and a late repetition nothing',
+    async (type) => {
+      const { ours, theirs } = await pair(type);
+      const lease = await theirs.registry.obtain('key').lock({ replace: true });
+      await (await ours.registry.obtain('warm').lock({ replace: true })).unlock();
+      const lost = lossOf(lease);
+      const losing = ours.commands.loseReply('taken ');
+      const replacing = ours.registry.obtain('key').lock({ replace: true, grace: LONG });
+      await Promise.all([losing, lost]);
+      const { owner: from } = await theirs.registry.obtain('key').inspect();
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen', by: 'ours' });
+      const next = await replacing;
+      expect((await theirs.registry.obtain('key').inspect()).owner).toBe(from);
+      const last = theirs.registry.obtain('key').lock({ replace: true, grace: LONG });
+      await lossOf(next);
+      await expect(next.unlock()).rejects.toMatchObject({ by: 'theirs' });
+      await last;
+      const { owner, remaining } = await theirs.registry.obtain('key').inspect();
+      // The client sends the first command once more: it names an owner that had the lock before.
+      const { REPLACE } = type === 'spin' ? SPRING_SCRIPTS : REDISSON_SCRIPTS;
+      const args = ['somebody before', from as string, '60000', 'channel', 'message', '0'];
+      expect(await redis.admin.eval(REPLACE.source, { keys: [ours.nameOf('key')], arguments: args })).toBe(-1);
+      expect(await theirs.registry.obtain('key').inspect()).toMatchObject({ owner });
+      expect(remaining).toBeGreaterThan(0);
+      await (await last).unlock();
+    },
+  );
+
+  it.each(TYPES)(
+    'are refused to a user of %s locks: it is not told, nor replaced, and one warning says so',
+    async (type) => {
+      const rights = ['+@all', '-subscribe', '-ssubscribe'];
+      await redis.admin.sendCommand(['ACL', 'SETUSER', 'locks', 'reset', 'on', '>x', '~*', '&*', ...rights]);
+      const client = await redis.connect({ username: 'locks', password: 'x' });
+      const ours = createRegistry(client, { registryKey, lockType: type, inbox: true, name: 'ours' });
+      const theirs = createRegistry(await redis.connect(), { registryKey, lockType: type });
+      const lease = await ours.registry.obtain('key').lock();
+      await until(() => ours.warnings.length > 0);
+      expect(await theirs.registry.obtain('key').tryLock({ replace: true })).toBeNull();
+      expect(await theirs.registry.obtain('key').ask()).toBe(false);
+      expect(await theirs.registry.obtain('key').forceUnlock()).toMatchObject({ told: false });
+      await expect(lease.renew()).rejects.toMatchObject({ reason: 'expired' });
+      // It replaces others all the same.
+      const held = await theirs.registry.obtain('other').lock({ replace: true });
+      const taken = ours.registry.obtain('other').lock({ replace: true, grace: 50 });
+      await lossOf(held);
+      await held.unlock().catch(() => undefined);
+      await (await taken).unlock();
+      expect(ours.warnings).toEqual([
+        expect.objectContaining({
+          code: 'SUBSCRIBER_UNAVAILABLE',
+          message: expect.stringMatching(/^Leases of this registry can be neither told/),
+        }),
+      ]);
+    },
+  );
+
+  it.each([
+    ['spring', SPRING_SCRIPTS],
+    ['redisson', REDISSON_SCRIPTS],
+  ] as const)('that nobody heard (%s) are no grant for which replicas are waited for', (_, { REPLACE }) => {
+    expect([1, '17', -2, -1, 0].map((reply) => REPLACE.grants?.(reply))).toEqual([true, true, false, false, false]);
+  });
+
+  it('leave the queue of fair locks as it is: who replaces passes it, and its callers go on in their order', async () => {
+    const { ours, theirs } = await pair('fair');
+    const lease = await ours.registry.obtain('key').lock();
+    await listens(ours);
+    const order: string[] = [];
+    const waiting: Promise<void>[] = [];
+    for (const name of ['first', 'second']) {
+      const { registry } = createRegistry(await redis.connect(), { registryKey, lockType: 'fair', name });
+      waiting.push(registry.run('key', () => void order.push(name)));
+      await until(async () => (await theirs.registry.obtain('key').inspect()).waiting === waiting.length);
+    }
+    const here = ours.registry.run('key', () => void order.push('here'));
+    const lost = lossOf(lease);
+    const replacing = theirs.registry.obtain('key').lock({ replace: true, grace: LONG });
+    await lost;
+    await lease.unlock().catch(() => undefined);
+    const next = await replacing;
+    expect(order).toEqual([]);
+    await next.unlock();
+    await Promise.all([...waiting, here]);
+    expect(order).toEqual(['first', 'second', 'here']);
+  });
+});
