@@ -45,15 +45,15 @@ export function messageTaken(owner: string, by: string, { lock }: LockNames): st
  */
 export class Inbox implements InboxOfLease {
   /** An owner value of this registry that no lease has: by it others find the inbox. */
-  readonly address: string;
+  readonly #address: string;
   readonly #inboxes: Inboxes;
   /** ms */
   readonly #timeout: number;
   readonly #locksOf: (name: string) => readonly LockOfMessage[];
   readonly #missed: () => void;
   #opened: Promise<void> | undefined;
-  /** The tasks whose lease was lost, and those that are to follow another one, by owner: who is to hear of their end, if that is known. */
-  readonly #running = new Map<string, string | undefined>();
+  /** The tasks whose lease was lost, and those that follow another one, by owner: who took their lock, if that is known. */
+  readonly #running = new Map<string, { readonly hold?: object; by?: string | undefined }>();
   readonly #signals = new WeakMap<object, LossSignal>();
   /** Who has asked for a lease first, and why. */
   readonly #asked = new WeakMap<object, LockAskedError>();
@@ -68,63 +68,60 @@ export class Inbox implements InboxOfLease {
     locksOf: (name: string) => readonly LockOfMessage[],
     missed: () => void,
   ) {
-    this.address = `${id}:0`;
+    this.#address = `${id}:0`;
     this.#inboxes = inboxes;
     this.#timeout = timeout;
     this.#locksOf = locksOf;
     this.#missed = missed;
   }
 
-  /** See `Inboxes`. */
   get countsAll(): boolean {
     return this.#inboxes.countsAll;
   }
 
   /** Resolves when messages come, or it is known that they do not. */
   open(): Promise<void> {
-    this.#opened ??= this.#inboxes.open(this.address, (message) => void this.#received(message), this.#missed);
+    this.#opened ??= this.#inboxes.open(this.#address, (message) => void this.#received(message), this.#missed);
     return this.#opened;
   }
 
   // For leases of this registry
 
-  /** Aborts when somebody asks for the lease. */
   signalOf(lease: object): AbortSignal {
     void this.open();
-    const known = this.#signals.get(lease);
-    if (known !== undefined) return known.signal;
-    const asked = new LossSignal();
-    this.#signals.set(lease, asked);
-    const before = this.#asked.get(lease);
-    if (before !== undefined) asked.abort(before);
+    let asked = this.#signals.get(lease);
+    if (asked === undefined) {
+      asked = new LossSignal();
+      this.#signals.set(lease, asked);
+      const before = this.#asked.get(lease);
+      if (before !== undefined) asked.abort(before);
+    }
     return asked.signal;
   }
 
-  /** It was lost. Its task may run until `ended`. */
   lost(lease: RedisLease, names: LockNames): void {
-    if (lease.isUnlocked) this.ended(lease, names);
+    const { owner, hold, isUnlocked } = lease;
+    if (isUnlocked) this.ended(lease, names);
     else if (this.#opened !== undefined) {
-      const [first] = this.#running.keys();
-      if (first !== undefined && this.#running.size >= MOST_RUNNING) this.#running.delete(first);
-      this.#running.set(lease.owner, this.#running.get(lease.owner) ?? takers.get(lease.hold));
+      const [first = owner] = this.#running.keys();
+      if (this.#running.size >= MOST_RUNNING) this.#running.delete(first);
+      this.#running.set(owner, { by: takers.get(hold), ...this.#running.get(owner), hold });
     }
   }
 
-  /** It was lost, and its caller has given it back. */
   ended({ owner, hold }: { readonly owner: string; readonly hold?: object }, names: LockNames): void {
-    const by = this.#running.get(owner) ?? (hold && takers.get(hold));
+    const by = this.#running.get(owner)?.by ?? (hold && takers.get(hold));
     this.#running.delete(owner);
     if (by !== undefined) this.#send(by, `ended ${owner} ${names.lock}`, names);
   }
 
   // For those that take a lock from its owner, or ask for it
 
-  /** An owner is to take a lock, and its task to follow another one. Until `enters` or `ended` it has not ended. */
+  /** An owner is to take a lock, and its task to follow another one: it has not ended before `enters` or `ended`. */
   begins(owner: string): void {
-    this.#running.set(owner, undefined);
+    this.#running.set(owner, {});
   }
 
-  /** Its task begins, under its lease. */
   enters(owner: string): void {
     this.#running.delete(owner);
   }
@@ -154,7 +151,7 @@ export class Inbox implements InboxOfLease {
         resolve();
       });
     });
-    this.#send(owner, `held? ${owner} ${this.address} ${names.lock}`, names);
+    this.#send(owner, `held? ${owner} ${this.#address} ${names.lock}`, names);
     await within(ANSWERS_WITHIN, answer);
     stop();
     return isHeard;
@@ -165,7 +162,7 @@ export class Inbox implements InboxOfLease {
     const text = encodeURIComponent([...why].slice(0, LONGEST_WHY).join(''));
     const asked = owners.map(async (owner) => {
       if (!this.countsAll && !(await this.isHeardBy(owner, names))) return false;
-      const message = `asked ${owner} ${this.address} ${text} ${names.lock}`;
+      const message = `asked ${owner} ${this.#address} ${text} ${names.lock}`;
       return (await this.#inboxes.send(owner, message, names, this.#timeout)) > 0 || !this.countsAll;
     });
     return (await Promise.all(asked)).includes(true);
@@ -179,15 +176,15 @@ export class Inbox implements InboxOfLease {
 
   async #received(message: string): Promise<void> {
     const [, word = '', owner = '', rest = ''] = /^(\S+) (\S+) (.*)$/s.exec(message) ?? [];
-    if (word === 'held' || word === 'ended') {
-      for (const heard of [...(this.#watchers.get(owner) ?? [])]) heard(word);
-      return;
-    }
     const [, by = '', more = ''] = /^(\S+) (.*)$/s.exec(rest) ?? [];
     if (word === 'taken') await this.#taken(owner, by, more);
-    if (word === 'held?') await this.#answer(owner, by, more);
-    if (word !== 'asked') return;
-    const [, why = '', name = ''] = /^(\S*) (.*)$/s.exec(more) ?? [];
+    else if (word === 'held?') await this.#answer(owner, by, more);
+    else if (word === 'asked') await this.#askedFor(owner, by, more);
+    else for (const heard of [...(this.#watchers.get(owner) ?? [])]) heard(word);
+  }
+
+  async #askedFor(owner: string, by: string, rest: string): Promise<void> {
+    const [, why = '', name = ''] = /^(\S*) (.*)$/s.exec(rest) ?? [];
     const lease = await this.#leaseOf(owner, this.#locksOf(name));
     if (lease === undefined || this.#asked.has(lease)) return;
     const reason = new LockAskedError(lease.key, nameIn(by), decoded(why));
@@ -215,19 +212,23 @@ export class Inbox implements InboxOfLease {
       return;
     }
     const [lock] = locks;
-    if (lock === undefined || this.#isRunning(owner, by)) return;
+    if (this.#isRunning(owner, by) || lock === undefined) return;
     const { state } = await new Promise<Ownership>((resolve) => {
       lock.passing.openProtocol().renew(owner, 1, this.#timeout, resolve);
     });
-    if (state === 'held' || state === 'unknown' || this.#isRunning(owner, by)) return;
+    if (state === 'held' || state === 'unknown') return;
     // What was granted before is known here by now: Redis answered that first.
     if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name);
     else if (!this.#isRunning(owner, by)) this.#send(by, `ended ${owner} ${name}`, lock.names);
   }
 
-  /** Its lease was lost, and its task may run. `by`: who is to hear of its end. */
+  /** Its lease was lost, and its task may run. `by`: who took its lock, and is to hear of its end. */
   #isRunning(owner: string, by: string): boolean {
-    return this.#running.has(owner) && this.#running.set(owner, by).has(owner);
+    const running = this.#running.get(owner);
+    if (running === undefined) return false;
+    running.by = by;
+    if (running.hold !== undefined) takers.set(running.hold, by);
+    return true;
   }
 
   /** The lease of an owner. The reply that grants it may be on its way: messages come over another connection. */
@@ -235,8 +236,7 @@ export class Inbox implements InboxOfLease {
     const held = () => locks.flatMap(({ passing }) => passing.leases).find((lease) => lease.owner === owner);
     const found = held();
     if (found !== undefined) return found;
-    const inFlight = locks.map(({ passing }) => passing.openProtocol().availability.inFlight);
-    await Promise.allSettled(inFlight);
+    await Promise.allSettled(locks.map(({ passing }) => passing.openProtocol().availability.inFlight));
     // Its caller has the lease some jobs later.
     await clock.immediate();
     await clock.immediate();

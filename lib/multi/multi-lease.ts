@@ -53,15 +53,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   get asked(): AbortSignal {
-    if (this.#asked === undefined) {
-      const asked = new LossSignal();
-      this.#asked = asked.signal;
-      for (const { asked: one } of this.leases) {
-        const abort = (): void => asked.abort(one.reason);
-        if (one.aborted) abort();
-        else one.addEventListener('abort', abort, { once: true });
-      }
-    }
+    this.#asked ??= AbortSignal.any(this.leases.map(({ asked }) => asked));
     return this.#asked;
   }
 

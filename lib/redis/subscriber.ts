@@ -22,18 +22,16 @@ const CLOSING = 1_000;
 /** Our own connection is pinged this many times per `socketTimeout` of the client. */
 const PINGS = 3;
 
-const WAITING = 'Waiting for locks falls back to polling';
+const POLLING = 'Waiting for locks falls back to polling';
 
-/** What follows where no messages come, in words. */
-const CONSEQUENCES = {
-  waiting: WAITING,
-  proof: WAITING,
+/** What a subscription is for, and what follows where it fails, in words. */
+const USES = {
+  waiting: POLLING,
+  proof: POLLING,
   inbox: 'Leases of this registry can be neither told that they are taken, nor asked, nor replaced',
-  elsewhere: 'Messages of the option "subscriber" come late or not at all',
 } as const;
 
-/** What a subscription is for. */
-export type Use = 'waiting' | 'inbox' | 'proof';
+export type Use = keyof typeof USES;
 
 /** A connection of our own that listens. */
 interface OwnSubscriber extends OwnConnection, Omit<RedisSubscriber, 'on'> {
@@ -195,7 +193,7 @@ export class Subscriber {
     }
     if (this.#options.connection !== undefined) {
       const where = 'it is connected to another server than the client, perhaps to a replica';
-      this.#warn(new Error(where), 'elsewhere');
+      this.#warn(new Error(where), 'Messages of the option "subscriber" come late or not at all');
     }
     const now = clock.now();
     if (this.#connection?.isOwn !== true || now < this.#movesAfter) return;
@@ -233,7 +231,9 @@ export class Subscriber {
 
   async #open(subscription: Subscription, use: Use): Promise<void> {
     // The client goes on trying. Until the subscription is open, waiters poll.
-    subscription.waitsForAnswer(this.#options.timeout, () => this.#warn(new Error('no answer to SUBSCRIBE'), use));
+    subscription.waitsForAnswer(this.#options.timeout, () =>
+      this.#warn(new Error('no answer to SUBSCRIBE'), USES[use]),
+    );
     try {
       await Promise.all(
         subscription.channels.map((name) => {
@@ -439,7 +439,7 @@ export class Subscriber {
     // The application knows that it has closed its client. Nothing is wrong when that is open again.
     if (this.#client.isOpen === false) return;
     if (use === 'waiting') this.#unavailableUntil = clock.now() + RETRY_AFTER;
-    this.#warn(cause, use);
+    this.#warn(cause, USES[use]);
   }
 
   /** No message arrives any more: every subscription ends. Waiters poll, and subscribe again where they wait on. */
@@ -465,10 +465,10 @@ export class Subscriber {
     connection?.close();
   }
 
-  #warn(cause: unknown, about: keyof typeof CONSEQUENCES = 'waiting'): void {
+  #warn(cause: unknown, what: string = POLLING): void {
     if (this.#hasWarned || this.#isClosed) return;
     this.#hasWarned = true;
-    const message = `${CONSEQUENCES[about]}: ${messageOf(cause)}`;
+    const message = `${what}: ${messageOf(cause)}`;
     warn(this.#options.onWarning, { code: 'SUBSCRIBER_UNAVAILABLE', message, cause });
   }
 }

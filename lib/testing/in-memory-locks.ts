@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { DEFAULT_TYPE, describeFormat, describeKind, isExclusive, type StoredKind, traitsOf } from '../api/lock-types';
 import type { RegistrySettings } from '../api/options';
-import { nameIn } from '../api/owner-name';
+import { holderOf, nameIn, registryIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import { ttlFor } from '../core/hold';
@@ -18,7 +18,6 @@ import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
 import { WARNED_AFTER } from '../redis/silence-times';
 import { installFakeableClock } from './fakeable-clock';
-import { InMemoryInboxes } from './in-memory-inboxes';
 import { InMemoryResults } from './in-memory-results';
 import { StoredLock, type Use } from './stored-lock';
 
@@ -81,8 +80,8 @@ export class InMemoryLocks {
   isSilent = false;
   /** @internal */
   readonly results = new InMemoryResults();
-  /** @internal */
-  readonly inboxes = new InMemoryInboxes();
+  /** @internal The inboxes of registries, by an owner value of theirs. */
+  readonly inboxes = new Map<string, (message: string) => void>();
   /** @internal When the first request was sent that is not answered, on the monotonic clock. */
   silentSince: number | undefined;
   #lastToken = 0;
@@ -160,6 +159,13 @@ export class InMemoryLocks {
     return () => {
       if (this.#silent.delete(listener) && this.#silent.size === 0) this.#silenceTimer.cancel();
     };
+  }
+
+  /** @internal Whether the registry of this owner value hears it: after what answers the sender, as from another connection. */
+  tell(owner: string, message: string): boolean {
+    const receive = this.inboxes.get(`${registryIn(holderOf(owner))}:0`);
+    void clock.immediate().then(() => receive?.(message));
+    return receive !== undefined;
   }
 
   /** @internal The lock of this name. */
@@ -302,7 +308,7 @@ export function inMemoryBackend(
       return send(() => {
         const before = state(names, seenAs);
         const lock = locks.find(names.lock);
-        const tell = (owner: string) => locks.inboxes.tell(owner, messageTaken(owner, by, names));
+        const tell = (owner: string) => locks.tell(owner, messageTaken(owner, by, names));
         const heard = lock.owners.map(tell).filter(Boolean).length;
         lock.free();
         return before.owner === undefined ? before : { ...before, heard };
@@ -329,9 +335,10 @@ export function inMemoryBackend(
     inboxes: {
       countsAll: true,
       async open(owner, receive) {
-        closeInbox = locks.inboxes.open(owner, receive);
+        locks.inboxes.set(owner, receive);
+        closeInbox = () => void locks.inboxes.delete(owner);
       },
-      send: (owner, message, _names, timeout) => send(() => Number(locks.inboxes.tell(owner, message)), timeout),
+      send: (owner, message, _names, timeout) => send(() => Number(locks.tell(owner, message)), timeout),
     },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {
@@ -440,7 +447,7 @@ function inMemoryProtocol(
           },
           async replace(from, { owner, ttl }, message, least, timeout) {
             const answer = await send(() => {
-              if (lock().owners.includes(from) && Number(locks.inboxes.tell(from, message)) < least) return 'unheard';
+              if (lock().owners.includes(from) && Number(locks.tell(from, message)) < least) return 'unheard';
               return lock().adopt(from, owner, ttl);
             }, timeout);
             return typeof answer === 'string' ? answer : asAsked(answer);

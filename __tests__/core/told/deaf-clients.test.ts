@@ -10,7 +10,7 @@ describeReal.each(['a pool', 'a client of @upstash/redis'] as const)(
   'A process with %s, which hears nothing',
   (kind) => {
     let client: RedisClient;
-    let end: () => Promise<unknown> | void;
+    let end: () => Promise<unknown>;
 
     beforeAll(async () => {
       if (kind === 'a pool') {
@@ -18,11 +18,11 @@ describeReal.each(['a pool', 'a client of @upstash/redis'] as const)(
         pool.on('error', () => undefined);
         await pool.connect();
         client = pool as unknown as RedisClient;
-        end = () => pool.destroy();
+        end = async () => pool.destroy();
       } else {
         const clients = await upstashClient.open();
         client = clients.clients[0] as RedisClient;
-        end = () => clients.close();
+        end = async () => clients.close();
       }
     });
 

@@ -40,27 +40,27 @@ export class RedisInboxes implements Inboxes {
   open(owner: string, receive: (message: string) => void, missed: () => void): Promise<void> {
     const subscriber = this.#parts.subscriber(false, false);
     const channel = inboxOf(this.#parts.settings.registryKey, owner) as string;
+    const again = (ms: number): void => {
+      if (subscriber.mayListen) this.#retry.by(clock.now() + ms);
+    };
     return new Promise((resolve) => {
-      let wasOpen = false;
+      let times = 0;
       this.#begin = () => {
         const subscription = subscriber.subscribe([channel], receive, 'inbox');
-        if (subscription === undefined) {
+        const before = times;
+        const stop = subscription?.onWake(() => {
+          // Its connection may be ready before it.
+          if (!subscription.isOver && !subscription.isOpen) return;
           resolve();
-          if (subscriber.mayListen) this.#retry.by(clock.now() + RETRY_AFTER);
-          return;
-        }
-        let isOpen = false;
-        const stop = subscription.onWake(() => {
-          resolve();
+          // It was ended with its connection, and is opened on the next one; or it never was open.
           if (subscription.isOver) {
-            stop();
-            if (subscriber.mayListen) this.#retry.by(clock.now() + (isOpen ? 0 : RETRY_AFTER));
-            return;
-          }
-          isOpen = true;
-          if (wasOpen) missed();
-          wasOpen = true;
+            stop?.();
+            again(times > before ? 0 : RETRY_AFTER);
+          } else if (++times > 1) missed();
         });
+        if (subscription !== undefined) return;
+        resolve();
+        again(RETRY_AFTER);
       };
       this.#begin();
     });
