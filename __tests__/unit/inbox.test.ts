@@ -49,7 +49,7 @@ it('It is told too where the release finds the loss', () => {
 
 it('Who took a lock hears of no end while the task runs, though the loss was found before the message came', async () => {
   const { inbox, sent, hear } = open(() => [
-    { names, passing: { leases: [], openProtocol: () => ({ availability: {} }) as never } },
+    { names, leases: [], passing: { openProtocol: () => ({ availability: {} }) as never }, mayRest: () => undefined },
   ]);
   const lease = leaseOf('me:1');
   inbox.lost(lease, names);

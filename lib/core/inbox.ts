@@ -32,7 +32,9 @@ const LONGEST_WHY = 200;
 /** The lock of this registry that a message is about. */
 interface LockOfMessage {
   readonly names: LockNames;
-  readonly passing: { readonly leases: readonly RedisLease[]; openProtocol(): LockProtocol };
+  readonly leases: readonly RedisLease[];
+  readonly passing: { openProtocol(): LockProtocol };
+  mayRest(): void;
 }
 
 export function messageTaken(owner: string, by: string, { lock }: LockNames): string {
@@ -233,13 +235,14 @@ export class Inbox implements InboxOfLease {
 
   /** The lease of an owner. The reply that grants it may be on its way: messages come over another connection. */
   async #leaseOf(owner: string, locks: readonly LockOfMessage[]): Promise<RedisLease | undefined> {
-    const held = () => locks.flatMap(({ passing }) => passing.leases).find((lease) => lease.owner === owner);
+    const held = () => locks.flatMap(({ leases }) => leases).find((lease) => lease.owner === owner);
     const found = held();
     if (found !== undefined) return found;
     await Promise.allSettled(locks.map(({ passing }) => passing.openProtocol().availability.inFlight));
     // Its caller has the lease some jobs later.
     await clock.immediate();
     await clock.immediate();
+    for (const lock of locks) lock.mayRest();
     return held();
   }
 }

@@ -126,6 +126,7 @@ export class Replacements {
         () => undefined,
       );
       lock.runs--;
+      lock.mayRest();
       wait.end();
     }
   }
