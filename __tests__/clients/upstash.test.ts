@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/gl
 import { Redis } from '@upstash/redis';
 import { createClient } from 'redis';
 import { type LockWarning, type RedisClient, RedisLockRegistry, type RedisLockRegistryOptions } from '../../lib';
+import { traitsOf } from '../../lib/api/lock-types';
 import { fromUpstash } from '../../lib/clients/upstash';
 import { LOCK_TYPES } from '../../lib/kinds';
 import { startUpstashServer, type UpstashServer, upstashOptions } from '../../support/upstash-server';
@@ -45,7 +46,7 @@ describeReal('A registry on a client of @upstash/redis', () => {
     return registry;
   }
 
-  it.each(LOCK_TYPES.filter((type) => type !== 'spin'))(
+  it.each(LOCK_TYPES.filter((type) => !traitsOf(type).polls))(
     'A registry on Upstash refuses the type %s, whose waiters are notified',
     (lockType) => {
       expect(() => registryOn(upstash(), { lockType })).toThrow(

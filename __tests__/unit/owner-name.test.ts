@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { describe, expect, it, jest } from '@jest/globals';
 import type { LockType } from '../../lib';
+import { traitsOf } from '../../lib/api/lock-types';
 import { acquiredAtIn, describeForm, isOfRegistry, nameIn, permitsIn } from '../../lib/api/owner-name';
 import { LOCK_TYPES } from '../../lib/kinds';
 import { mockRedis } from '../support/mock-redis';
@@ -52,7 +53,7 @@ describe.each(LOCK_TYPES)('The owner values of a %s registry', (lockType) => {
 
   it('The owner values of a registry have one colon with the Redisson types, as Redisson has it: that before the number', () => {
     const { id } = registryOf(lockType);
-    expect(id.includes(':')).toBe(!lockType.startsWith('redisson'));
+    expect(id.includes(':')).toBe(traitsOf(lockType).nameSeparator === ':');
   });
 
   it.each(['web 7', 'web\n7', 'web@7', '{web}', '\u0000', 'ä'.repeat(33), '\ud800'])(

@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { EvalOptions, Lease, LockType, RedisClient } from '../../../lib';
+import { traitsOf } from '../../../lib/api/lock-types';
 import { RELEASE, RENEW_GRANT } from '../../../lib/kinds/fair/scripts';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { KEEP } from '../../../lib/kinds/redisson-fair/scripts';
@@ -123,7 +124,7 @@ describePrivate.each(LOCK_TYPES)('minHold of a %s lock', (lockType: LockType) =>
     expect((await lock.inspect()).owner).toMatch(/^kept@/);
   });
 
-  if (lockType !== 'spin') {
+  if (!traitsOf(lockType).polls) {
     it('minHold of a lock wakes a waiter at its end that polls seldom', async () => {
       const { registry, registryKey, nameOf } = createRegistry(redis.admin, { lockType });
       const [client, subscriber] = [await redis.connect(), await redis.connect()];

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../../lib';
+import { describeFormat, describeKeyType, traitsOf } from '../../../lib/api/lock-types';
 import { LOCK_TYPES } from '../../../lib/kinds';
 import type { BackedLockRegistry } from '../../../lib/registry/backed-lock-registry';
 import { InMemoryLocks } from '../../../lib/testing';
@@ -112,15 +113,13 @@ describeReal('A key in memory that is used as two things', () => {
         const [one, other] = inMemory();
         const inRedis = await fixture.pair({ lockType, fairLockWaitTimeout: 500 });
         const refused = await refusal(uses[is](inRedis[0]), uses[used](inRedis[1]));
-        const isRedisson = lockType.startsWith('redisson');
-        const family = isRedisson ? 'redisson or redisson-fair' : 'spin, pub-sub or fair';
+        const { format, keyType } = traitsOf(lockType);
         // Redis may have data of an application there.
-        const orData = is === 'a lock' ? `, or another ${isRedisson ? 'hash' : 'string'},` : '';
-        const there = is.replace('a lock', `a lock of type ${family}`) + orData;
+        const there = is === 'a lock' ? describeKeyType(keyType) : is;
         const here = used.replace('a lock', `a lock of type ${lockType}`);
         expect(refused).toMatch(`It is ${there} in Redis, and it is used as ${here} here`);
         expect(await refusal(uses[is](one), uses[used](other))).toBe(
-          refused.replace(`${orData} in Redis`, ' in memory'),
+          refused.replace(`${there} in Redis`, `${is === 'a lock' ? describeFormat(format) : is} in memory`),
         );
         expect(await said(uses[is](one), uses[used](other))).toEqual(
           await said(uses[is](inRedis[0]), uses[used](inRedis[1])),

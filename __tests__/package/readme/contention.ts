@@ -5,6 +5,7 @@ import {
   RedisLockRegistry,
   type RedisLockRegistryOptions,
 } from '../../../lib';
+import { traitsOf } from '../../../lib/api/lock-types';
 import type { PrivateRedis } from '../../support/private-redis';
 import type { TestClient } from '../../support/redis';
 import { until } from '../../support/until';
@@ -113,7 +114,7 @@ export class Contention {
 
   /** Until this many registries wait: those that do not poll have subscribed by then. */
   async #untilWaiting(registries: number): Promise<void> {
-    if (this.#options.lockType === 'spin') return;
+    if (traitsOf(this.#options.lockType as LockType).polls) return;
     await until(async () => (await this.#subscribers()) >= registries, LIMIT);
   }
 

@@ -1,5 +1,6 @@
 import type { Lease } from '../../../lib';
 import type { SharedKind } from '../../../lib/api/lock-types';
+import { traitsOf } from '../../../lib/api/lock-types';
 import { type Access, mayShare } from '../../judge/exclusion';
 import { faultsOf, keysOf, type Round } from '../plan';
 import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, takenBy, type World } from '../world';
@@ -310,7 +311,8 @@ export class LeaseChecks {
   }
 
   get #isRedissons(): boolean {
-    return this.#world.plan.processes[0]?.options.lockType?.startsWith('redisson') ?? false;
+    const lockType = this.#world.plan.processes[0]?.options.lockType;
+    return lockType !== undefined && traitsOf(lockType).keepsCounter === true;
   }
 
   /** What is lost though Redis has confirmed it, and says so on an undisturbed connection. */

@@ -1,3 +1,4 @@
+import { traitsOf } from '../../../lib/api/lock-types';
 import { isShared } from '../plan';
 import { type Host, hostOf, lockName, ownersOf, quietFor, type World } from '../world';
 import type { PendingCall } from './calls';
@@ -82,9 +83,10 @@ export class WaiterChecks {
   #listens(host: Host, key: string): boolean {
     const { plan } = this.#world;
     const traits = plan.processes[host.index];
-    const isSpin = host.registryOptions.lockType === 'spin' && !isShared(plan.lockType);
+    const { lockType } = host.registryOptions;
+    const polls = lockType !== undefined && traitsOf(lockType).polls && !isShared(plan.lockType);
     const hasPubSub = traits?.connections === 1 || traits?.givesSubscriber;
-    if (isSpin || !hasPubSub || this.#hasIt(host, key)) return true;
+    if (polls || !hasPubSub || this.#hasIt(host, key)) return true;
     return [...host.directory.clients].some(({ connection }) =>
       [...(connection?.channels ?? [])].some((channel) => channel.includes(lockName(key))),
     );
