@@ -666,7 +666,7 @@ redis.call('ZADD', queue, score, ticket)`,
   'reader-joins-before-waiting-writer': {
     finding: 'a reader enters beside others of its process though a writer waits',
     simulation: ['read-write'],
-    changes: [['SharedProtocol.#enter', 'token === 1 ? wanted : undefined', 'wanted']],
+    changes: [['SharedProtocol.#enter', 'token === 1 ? writers : undefined', 'writers']],
   },
   'released-though-taken-over': {
     finding: 'a position in the queue that the next caller has taken over is given back by the one before',

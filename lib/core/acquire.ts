@@ -265,7 +265,11 @@ export class Call {
 
   // Attempts
 
-  /** Until the call is granted the lock, or was served; or its wait is over while another owner holds it, or is before it. */
+  /**
+   * Makes attempts until the call has the lock (granted, or served), or its wait is over while another owner has it. At each
+   * await another caller of this process may pass its lease on to this call, which is served then: so that is looked at
+   * after each of them, before anything is made of an answer.
+   */
   async #attempts(): Promise<CallState> {
     const { wait } = this;
     const { isShared, names, services } = this.#lock;
@@ -416,14 +420,15 @@ export class Call {
   }
 
   /**
-   * A grant came after a silence, in which its server may have been frozen and replaced. The grant is requested once more,
-   * by a second attempt with the same ticket: only a server that is still the master grants it again. Resolves to the
-   * timeout of that attempt. Rejects where there is no time for it: such a grant may be another owner's by now.
+   * A grant came after a silence, in which its server may have been frozen, and replaced by another one that has given the
+   * lock to somebody else. So this call pauses, and makes a second attempt with the same ticket: only a server that is still
+   * the master grants it again. Resolves to the timeout of that attempt. Rejects where there is no time for it.
    */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<number> {
     if (this.timeLeft < LEARNS_REPLACEMENT) throw cannotAcquire(this.wait.key, GRANTED_TOO_LATE, undefined);
     this.#asleep(this.#state.claim);
-    // The caller has the lock as far as the server knows, and may leave now.
+    // In the server's eyes the caller has the lock. If it leaves during the pause, its key has to be removed: what is in
+    // doubt is removed.
     hold.attempts.doubt(attempt);
     await this.wait.suspend<void>(LEARNS_REPLACEMENT, () => undefined);
     // All repetitions together have the time of one attempt.

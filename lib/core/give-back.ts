@@ -182,6 +182,10 @@ class FollowUp {
     });
   }
 
+  /**
+   * Removes what the hold has in Redis, and pauses, in turns. It is over when the key is gone for good: when a removal that was
+   * sent after the end of every attempt has succeeded, and so have the later ones of `AGAIN_AFTER`; or when all has expired.
+   */
   async #removeUntilOver(): Promise<void> {
     const hold = this.#hold;
     const { connection } = this.#givingBack;
@@ -195,8 +199,9 @@ class FollowUp {
       this.#reply(requests, result, inDoubt);
       if (result === 'gone') return;
       const isSettled = hold.attempts.inDoubt === 0;
-      // An attempt that was in doubt may have been executed after the removal.
+      // The last attempt ended during the removal: Redis may have executed it after that. So it is removed at once.
       if (isSettled && inDoubt > 0) continue;
+      // Somebody has asked for another removal meanwhile.
       if (isSettled && this.#requests.length > 0 && result === 'removed for now') continue;
       const ms = this.#pauseAfter(result);
       if (isSettled && ms === Number.POSITIVE_INFINITY) return;

@@ -72,7 +72,7 @@ const STATES = new States('hold', {
   requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
   held: ['held', 'unlocked', 'lost'],
-  /** The hold is released, detached, or confirmed for the next caller. Given up where the answer to that is uncertain. */
+  /** No lease relies on it: it is released or detached, or to be confirmed for the next caller, whose it is then. Given up in doubt. */
   unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],

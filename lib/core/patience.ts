@@ -27,8 +27,9 @@ export class Patience {
   }
 
   /**
-   * ms for which an attempt may still be unanswered. However long the connection has been silent, a question is asked: after a
-   * block of the event loop, the answers to others may not have been read.
+   * ms for which an attempt may still be unanswered. Two silences count, both since this call was made. That of the connection
+   * may last for `unavailableAfter`. Where it has, that about this lock may still last for `SILENT`: the event loop may have
+   * been blocked, so that answers to others lie unread.
    */
   leftOfSilence(now: number): number {
     const { unavailableAfter } = this.#lock.services.settings;
@@ -36,7 +37,7 @@ export class Patience {
     return Math.max(own, unavailableAfter - this.#silence(now));
   }
 
-  /** ms for which Redis has not answered this call, nor anything else since a question that was sent before. */
+  /** ms for which the connection has been silent since this call: perhaps it was another lock that it was asked about. */
   #silence(now: number): number {
     const since = this.#lock.services.connection.unansweredSince(this.#lock.names.lock);
     return this.#availability.silence(this.#call.wait.calledAt, now, since);

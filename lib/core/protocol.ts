@@ -134,8 +134,8 @@ export interface HoldOfProtocol extends Pick<LockRequest, 'permits'> {
   confirmSoon(): void;
 }
 
-/** How a lock is written in Redis, or in memory. Every call is idempotent. Timeouts are in ms. */
-export interface LockFormat {
+/** What is asked of a lock where it is written, in Redis or in memory. Every call is idempotent. Timeouts are in ms. */
+export interface LockCommands {
   /** An attempt of a caller that waits may leave a position in a queue. */
   readonly hasQueue?: boolean;
   /** ms to ask for, where a lease may begin later than its hold; else that of the lease. */
@@ -159,8 +159,8 @@ export interface LockFormat {
   orphanLife(hold: HoldOfProtocol): number;
 }
 
-/** How waiters learn that a lock is free, and how processes share it. */
-export interface LockSharing {
+/** How processes contend for a lock: how a waiter learns that it is free, and when its holder leaves it to others. */
+export interface LockContention {
   /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
   readonly queuesItself?: boolean;
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
@@ -186,10 +186,10 @@ export interface LockSharing {
 }
 
 /**
- * One lock: how it is written, and how it is shared. There is one object for each lock that is in use. After that it stays
+ * One lock: its commands, and how processes contend for it. There is one object for each lock that is in use. After that it stays
  * only where it has learnt something.
  */
-export interface LockProtocol extends LockFormat, LockSharing {
+export interface LockProtocol extends LockCommands, LockContention {
   readonly availability: Availability;
   /** It knows of the lock, or of those that share it, what the next caller is to know. Absent: it never does. */
   readonly hasLearnt?: boolean;

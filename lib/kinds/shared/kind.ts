@@ -54,9 +54,13 @@ function numberOf(permits: Permits | undefined, hold: HoldOfProtocol): string[] 
 }
 
 /**
- * A lock that several owners may have at a time: see scripts.ts. Processes queue in Redis, with one ticket for
- * each process and kind. A release lets in the tickets that may enter now. A message says so, and its process enters
- * with the ttl that it asked for when it last made an attempt, or makes another one.
+ * A lock that several owners may have at a time: see scripts.ts. Its steps:
+ *
+ * 1. A caller makes an attempt: it enters, or its ticket is in the queue then. A process has one ticket for each kind.
+ * 2. Somebody releases the lock. The script lets in the first tickets in the queue, as many as may be inside, each with the
+ *    ttl of its last attempt, and publishes one message that names them.
+ * 3. A process reads its ticket in the message. It has the lock, without an answer of its own, if the message names the end of
+ *    the lease that its last attempt asked for. Else the caller makes another attempt.
  */
 class SharedProtocol implements LockProtocol {
   readonly hasQueue = true;
@@ -76,9 +80,9 @@ class SharedProtocol implements LockProtocol {
   #heardBefore: number | undefined;
   /** The ticket that has the lock, by a message. `aloneAt`: as below. */
   #letIn: { readonly ticket: string; readonly leaseEnd: string; readonly aloneAt: number | undefined } | undefined;
-  /** How often a message has said that a writer waits. */
-  #wanted = 0;
-  /** The hold that was granted last. `aloneAt`: what `#wanted` was when no writer waited; `undefined`: one did. */
+  /** How many messages have said that a writer waits. */
+  #writers = 0;
+  /** The hold that was granted last. `aloneAt`: what `#writers` was when no writer waited; `undefined`: one did. */
   #last: { readonly hold: HoldOfProtocol; readonly aloneAt: number | undefined } | undefined;
   #waiting: Waiting | undefined;
 
@@ -167,8 +171,9 @@ class SharedProtocol implements LockProtocol {
     return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + LET_IN_WITHIN - now) : 0;
   }
 
+  /** No writer waits, as far as messages have said since the last grant: other readers of this process may enter. */
   get #isOpen(): boolean {
-    return this.#last?.aloneAt === this.#wanted;
+    return this.#last?.aloneAt === this.#writers;
   }
 
   /** ms */
@@ -189,12 +194,12 @@ class SharedProtocol implements LockProtocol {
   #newWaiting(): Waiting {
     const meaningOf = (message: string) => {
       const words = message.split(' ');
-      const isWanted = words.includes('wanted');
-      if (isWanted) this.#wanted++;
+      const writerWaits = words.includes('wanted');
+      if (writerWaits) this.#writers++;
       const ticket = `${this.#kind}:${this.#ticket}`;
       const leaseEnd = words.find((word) => word.startsWith(`${ticket}=`))?.slice(ticket.length + 1);
       if (leaseEnd === undefined) return words.includes(ticket) ? 'release' : undefined;
-      this.#letIn = { ticket: this.#ticket, leaseEnd, aloneAt: isWanted ? undefined : this.#wanted };
+      this.#letIn = { ticket: this.#ticket, leaseEnd, aloneAt: writerWaits ? undefined : this.#writers };
       return 'release';
     };
     const { idleBetweenTries } = this.#parts.settings;
@@ -221,13 +226,14 @@ class SharedProtocol implements LockProtocol {
     }
     const heardBefore = waits && isKnown && ending === '' ? this.#heardBefore : undefined;
     const hintsBefore = waits && this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
-    const wanted = this.#wanted;
+    const writers = this.#writers;
     const number = numberOf(permits, hold);
     const givenAt = permits?.givenAt ?? sentAt;
     // A token, replicas and a whole `minHold` take an attempt of its own. So does a ttl of which much would be over.
     // What no message says to this process, it would find late.
-    const isOwn = this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0 || this.#waiting?.isDeaf === true;
-    const letInFor = isOwn ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
+    const needsAttempt =
+      this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0 || this.#waiting?.isDeaf === true;
+    const letInFor = needsAttempt ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
     const position = [waits ? this.#arrival : '', hold.waited()];
     const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(entersFor)];
@@ -239,7 +245,7 @@ class SharedProtocol implements LockProtocol {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
         permits?.told(givenAt, token);
         if (heardBefore !== undefined && heardBefore === this.#waiting?.hints) this.#waiting.missedItsTurn();
-        this.#last = { hold, aloneAt: token === 1 ? wanted : undefined };
+        this.#last = { hold, aloneAt: token === 1 ? writers : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
       }
