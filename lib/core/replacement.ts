@@ -165,7 +165,7 @@ export class Replacements {
     inbox.begins(owner);
     const protocol = passing.openProtocol();
     const travel = protocol.travel as Travel;
-    let reason: NotTaken = 'expired';
+    let refusal: NotTaken | undefined;
     let tries = 0;
     const replacing = besideTheTurn(protocol, {
       async attempt(hold, timeout) {
@@ -173,7 +173,7 @@ export class Replacements {
         const least = isDetachedLease || isAsked ? 0 : 1;
         const answer = await travel.replace(from, hold, messageTaken(from, owner, names), least, timeout);
         if (typeof answer !== 'string') return answer;
-        reason = answer;
+        refusal = answer;
         throw NOT_ASKED;
       },
       /** What an attempt without an answer may have taken. The task before may still run. */
@@ -194,7 +194,7 @@ export class Replacements {
       lease = await new Call(beside, replacing, { ...request, renew: true }, inner).run();
     } finally {
       // A try that was not answered may have taken it.
-      if (lease !== null || tries !== 1 || inner.isInterrupted)
+      if (lease !== null || tries > 1 || (tries === 1 && refusal === undefined))
         succession.begin(isDetachedLease ? 0 : (request.grace ?? 0));
       else succession.end();
       void succession.over.then(() => {
@@ -202,7 +202,7 @@ export class Replacements {
         if (lease === null) inbox.ended({ owner }, names);
       });
     }
-    return lease === null ? reason : this.#entered(lease, request, succession, wait);
+    return lease === null ? (refusal ?? 'expired') : this.#entered(lease, request, succession, wait);
   }
 
   async #entered(lease: RedisLease, request: LockRequest, { over }: Succession, wait: Wait): Promise<RedisLease> {

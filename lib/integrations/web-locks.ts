@@ -111,6 +111,10 @@ class Line {
 /** The lines of a registry, by name. */
 const linesOf = new WeakMap<LockRegistry, Map<string, Line>>();
 
+/** Each name is a read/write lock, which may have several holders, in several processes. */
+const NO_STEAL =
+  'A read/write lock cannot be stolen: registry.run(key, task, { replace: true }) takes a lock of one holder, and waits for its end';
+
 function notSupported(message: string): DOMException {
   return new DOMException(message, 'NotSupportedError');
 }
@@ -165,7 +169,7 @@ export function webLocks(registry: LockRegistry): WebLocks {
     }
     if (signal !== undefined) abortSignal('signal', signal);
     if (name.startsWith('-')) throw notSupported(`A name cannot begin with "-", got "${name}"`);
-    if (steal) throw notSupported('A lock cannot be stolen: its holder in another process would not learn it at once');
+    if (steal) throw notSupported(NO_STEAL);
     if (ifAvailable && signal !== undefined) throw notSupported('A `signal` has no use with `ifAvailable`');
 
     const { read, write } = registry.readWrite(name);
