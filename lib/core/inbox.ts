@@ -164,8 +164,8 @@ export class Inbox implements InboxOfLease {
     const text = encodeURIComponent([...why].slice(0, LONGEST_WHY).join(''));
     const asked = owners.map(async (owner) => {
       if (!this.countsAll && !(await this.isHeardBy(owner, names))) return false;
-      const message = `asked ${owner} ${this.#address} ${text} ${names.lock}`;
-      return (await this.#inboxes.send(owner, message, names, this.#timeout)) > 0 || !this.countsAll;
+      const words = `asked ${owner} ${this.#address} ${text} ${names.lock}`;
+      return (await this.#inboxes.send(owner, words, names, this.#timeout)) > 0 || !this.countsAll;
     });
     return (await Promise.all(asked)).includes(true);
   }
