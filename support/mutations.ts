@@ -59,7 +59,7 @@ export const MUTATIONS = {
   'min-hold-ignored': {
     finding: 'a lock is free as soon as it is unlocked, whatever its minHold',
     simulation: ['spin'],
-    changes: [['Hold.keep', 'this.#minHoldUntil === 0', 'this.#minHoldUntil >= 0']],
+    changes: [['Hold.keep', 'minHoldUntil === 0', 'minHoldUntil >= 0']],
   },
   'kept-for-ever': {
     finding: 'a server up to 7.0 deletes a lock that it is to keep for 1 ms, and it is written anew without an expiry',
@@ -88,7 +88,7 @@ export const MUTATIONS = {
     finding: 'a lease is called lost at its deadline though the answer of a renewal lies unread',
     simulation: ['fair'],
     changes: [
-      ['Hold.loseIfDue', '(this.unread > 0) this.reading ??= this.#readThenLose();', '(this.unread < 0) return;'],
+      ['Hold.loseIfDue', '(this.unread > 0) this.#more.reading ??= this.#readThenLose();', '(this.unread < 0) return;'],
     ],
   },
   'renewal-counted-twice': {
@@ -384,7 +384,7 @@ export const MUTATIONS = {
   'token-used-twice': {
     finding: 'two leases of a hold get the same token of its block',
     simulation: ['spin', 'redisson'],
-    changes: [['Hold.takeToken', 'this.#nextToken = token + 1;', 'this.#nextToken = token;']],
+    changes: [['Hold.takeToken', 'tokens.next++', 'tokens.next']],
   },
   'block-not-kept-in-the-counter': {
     finding: 'the counter is the first token of a block: the next holder gets the others too if the clock was set back',
@@ -397,8 +397,8 @@ export const MUTATIONS = {
     changes: [
       [
         'Hold.isFreshFor',
-        'if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false',
-        'this.#tokensLeft = Math.max(1, this.#tokensLeft)',
+        'if (this.#tokens?.left === 0) return false',
+        'if (this.#tokens?.left === 0) this.#tokens.left = 1',
       ],
     ],
   },
@@ -408,17 +408,10 @@ export const MUTATIONS = {
     changes: [
       [
         'Hold.receive',
-        'this.#nextToken =',
-        `const rest = (this.protocol as { rest?: { next: number; left: number } });
-    if (rest.rest?.left) moreTokens = rest.rest.left - 1;
-    this.#nextToken = rest.rest?.left ? rest.rest.next :`,
+        'this.#tokens = ',
+        'this.#tokens = (this.protocol as { rest?: { next: number; left: number } }).rest?.left ? (this.protocol as { rest?: { next: number; left: number } }).rest : ',
       ],
-      [
-        'Hold.takeToken',
-        'this.#nextToken = token + 1;',
-        `this.#nextToken = token + 1;
-    Object.assign(this.protocol, { rest: { next: token + 1, left: this.#tokensLeft } });`,
-      ],
+      ['Hold.takeToken', 'tokens.left--;', 'tokens.left--; Object.assign(this.protocol, { rest: tokens });'],
     ],
   },
   'block-of-nobody': {

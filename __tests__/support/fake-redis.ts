@@ -1,4 +1,5 @@
 import { Hold } from '../../lib/core/hold';
+import type { WatchdogOfHold } from '../../lib/core/of-hold';
 import type { LockProtocol } from '../../lib/core/protocol';
 import type { RegistryParts } from '../../lib/kinds/common/registry-parts';
 import { Pollers } from '../../lib/kinds/common/shared-with-pollers';
@@ -145,6 +146,17 @@ export function fakeParts(more: object = {}) {
   return { parts: parts as unknown as RegistryParts, redis, subscriber, settings, warnings: () => warnings };
 }
 
+/** It watches over nothing. */
+export const IDLE_WATCHDOG: WatchdogOfHold<Hold> = {
+  askedAboutAllAt: 0,
+  add: () => undefined,
+  renewed: () => undefined,
+  moved: () => undefined,
+  remove: () => undefined,
+  askAbout: () => undefined,
+  hurry: () => undefined,
+};
+
 /** A hold of a caller that waits, whose next attempt is stamped. */
 export function holdOf(
   protocol: LockProtocol,
@@ -152,7 +164,7 @@ export function holdOf(
   { ttl = 60_000, waits = true, minHold = 0, permits = 1 } = {},
 ): Hold {
   const connection = { connectionEpoch: 1, disruptions: 0, isClientClosed: false } as unknown as Connection;
-  const hold = new Hold(ticket, { ttl, minHold, permits, waits }, connection, protocol);
+  const hold = new Hold(ticket, { ttl, minHold, permits, waits }, { connection, watchdog: IDLE_WATCHDOG }, protocol);
   hold.stamp();
   return hold;
 }

@@ -143,7 +143,7 @@ describe('What is sent', () => {
     expect([1_109, 1_110].map((now) => lock.mayPassOn(now, {} as Hold))).toEqual([true, false]);
     time.now = 1_200.9;
     await attempt(1);
-    expect([1_250, 1_251].map((now) => lock.mayPassOn(now, {} as Hold))).toEqual([true, false]);
+    expect([1_249, 1_250].map((now) => lock.mayPassOn(now, {} as Hold))).toEqual([true, false]);
   });
 
   it('It is renewed, detached and adopted as its format says, and nothing of it is left after its longest ttl', async () => {

@@ -7,6 +7,7 @@ import { States } from '../../lib/internal/states';
 import type { Connection } from '../../lib/redis/connection';
 import { ClientClosedError, CommandTimeoutError, NotSentError } from '../../lib/redis/failure';
 import { FakeClock } from '../support/fake-clock';
+import { IDLE_WATCHDOG } from '../support/fake-redis';
 import { type LateReply, lateReply } from '../support/mock-redis';
 
 const time = FakeClock.install();
@@ -50,7 +51,12 @@ function holdOf({ hasQueue = false } = {}): Hold {
   };
   const protocol = { release: send, hasQueue, orphanLife: () => LIFE } as unknown as LockProtocol;
   const asked = { ttl: LIFE, waits: true, minHold: 0, permits: 1 };
-  const hold = new Hold('me:1', asked, connection as unknown as Connection, protocol);
+  const hold = new Hold(
+    'me:1',
+    asked,
+    { connection: connection as unknown as Connection, watchdog: IDLE_WATCHDOG },
+    protocol,
+  );
   hold.stamp();
   hold.attempts.answered();
   return hold;

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { Hold, type LeaseOfHold, type WatchdogOfHold } from '../../lib/core/hold';
+import { Hold } from '../../lib/core/hold';
+import type { LeaseOfHold, WatchdogOfHold } from '../../lib/core/of-hold';
 import type { LockProtocol, Ownership } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { clock, drift } from '../../lib/internal/clock';
@@ -32,7 +33,7 @@ function holdOf({ hasQueue = true, waits = true } = {}): Hold {
   };
   const protocol = { hasQueue, renew } as unknown as LockProtocol;
   const asked = { ttl: 3_000, waits, minHold: 0, permits: 1 };
-  return new Hold('me:1', asked, connection as unknown as Connection, protocol);
+  return new Hold('me:1', asked, { connection: connection as unknown as Connection, watchdog: WATCHDOG }, protocol);
 }
 
 const leaseOf = (other: Partial<LeaseOfHold> = {}): LeaseOfHold => ({
@@ -44,7 +45,7 @@ const leaseOf = (other: Partial<LeaseOfHold> = {}): LeaseOfHold => ({
   ...other,
 });
 
-const WATCHDOG: WatchdogOfHold = {
+const WATCHDOG: WatchdogOfHold<Hold> = {
   askedAboutAllAt: 0,
   add: note('add'),
   moved: note('moved'),
@@ -59,7 +60,7 @@ function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold
   const hold = holdOf();
   hold.stamp();
   const granted = { granted: true, owner: 'me:1', until: time.now + 3_000, fencingToken: undefined, drift: hold.drift };
-  hold.granted({ ...granted, renewal } as Parameters<Hold['granted']>[0], leaseOf(lease), WATCHDOG, time.now);
+  hold.granted({ ...granted, renewal } as Parameters<Hold['granted']>[0], leaseOf(lease), time.now);
   log = [];
   return hold;
 }

@@ -4,12 +4,13 @@ import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LeaseEvalError, LockReleaseError, type ReleaseMessage } from '../../lib';
 import type { HeldResult } from '../../lib/core/backend';
 import { leaseText } from '../../lib/core/held-lease';
-import { Hold, type WatchdogOfHold } from '../../lib/core/hold';
+import { Hold } from '../../lib/core/hold';
 import { type LockOfLease, RedisLease } from '../../lib/core/lease';
 import type { LockProtocol, Released, Travel } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import type { Connection } from '../../lib/redis/connection';
 import { FakeClock } from '../support/fake-clock';
+import { IDLE_WATCHDOG } from '../support/fake-redis';
 
 const time = FakeClock.install();
 const CUT = new Error('Socket closed unexpectedly');
@@ -48,7 +49,8 @@ function leaseOf(options: Options = {}) {
   const { ttl = 3_000, renew = true, minHold = 0, maxHold = Infinity, isPassedOn = false, token, life = ttl } = options;
   const protocol = { travel: { detach }, release, leaseLost: note('lost'), ...options.protocol } as LockProtocol;
   const connection = { disruptions: 0, connectionEpoch: 1, lastError: undefined } as unknown as Connection;
-  const hold = new Hold('me:1', { ttl, waits: true, minHold, permits: 1 }, connection, protocol);
+  const asked = { ttl, waits: true, minHold, permits: 1 };
+  const hold = new Hold('me:1', asked, { connection, watchdog: IDLE_WATCHDOG }, protocol);
   const settings = {
     maxHold,
     commandTimeout: 5_000,
@@ -72,9 +74,7 @@ function leaseOf(options: Options = {}) {
   const lease = new RedisLease(lock, hold, request, time.now, isPassedOn);
   const until = time.now + life;
   const grant = { granted: true, owner: 'me:1', until, fencingToken: token, drift: hold.drift } as const;
-  const nothing = () => undefined;
-  const watchdog = { add: nothing, remove: nothing, moved: nothing, hurry: nothing } as unknown as WatchdogOfHold;
-  hold.granted(grant, lease, watchdog, time.now);
+  hold.granted(grant, lease, time.now);
   if (minHold > 0) hold.holdAtLeast(minHold, true);
   log = [];
   return { lease, hold, lock };
@@ -182,7 +182,8 @@ it('detach() has an attempt followed that may be executed later, and waits until
   expect(log).toEqual(['unwatched', 'follow me:1', 'over', 'lost']);
   const { lease: late, hold: read } = leaseOf();
   let resume = (): void => undefined;
-  read.reading = new Promise((resolve) => (resume = resolve));
+  const reading = new Promise<void>((resolve) => (resume = resolve));
+  Object.defineProperty(read, 'reading', { get: () => reading });
   const detaching = late.detach();
   await time.advance(0);
   expect(late.isUnlocked).toBe(false);

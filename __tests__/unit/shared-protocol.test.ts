@@ -1,6 +1,7 @@
 import { expect, it, jest } from '@jest/globals';
 import type { SharedKind } from '../../lib/api/lock-types';
-import type { Hold, LeaseOfHold, WatchdogOfHold } from '../../lib/core/hold';
+import type { Hold } from '../../lib/core/hold';
+import type { LeaseOfHold } from '../../lib/core/of-hold';
 import type { LockProtocol, Refusal } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
 import { Wait } from '../../lib/core/wait';
@@ -49,8 +50,6 @@ type Protocol = LockProtocol & { permits?: Permits };
 const protocolOf = (kind: SharedKind, options?: Options): Protocol =>
   backendOf(options).open(kind, new LockNames('r', 'key'));
 
-const WATCHDOG = { add: () => undefined, remove: () => undefined } as unknown as WatchdogOfHold;
-
 /** A hold whose attempt is sent now. */
 const holdOf = (protocol: Protocol, owner = 'me:1', asked: Parameters<typeof fakeHold>[2] = {}): Hold =>
   Object.assign(fakeHold(protocol, owner, { ttl: 20_000, ...asked }), { since: time.now });
@@ -69,7 +68,7 @@ const ask = async (protocol: Protocol, hold: Hold, answer: unknown) => {
 async function enter(protocol: Protocol, answer: unknown, hold = holdOf(protocol)): Promise<Hold> {
   const grant = await ask(protocol, hold, answer);
   if (!grant.granted) throw new Error('It was refused');
-  hold.granted(grant, {} as LeaseOfHold, WATCHDOG, time.now);
+  hold.granted(grant, {} as LeaseOfHold, time.now);
   return hold;
 }
 

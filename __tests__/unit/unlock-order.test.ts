@@ -62,22 +62,26 @@ it('The unlock order of a lock keeps 16 of 100 lost leases and counts the others
     return one as unknown as HeldLease;
   };
   const order = new UnlockOrder();
-  expect([order.isEmpty, await order.unlockNext()]).toEqual([true, false]);
+  expect([order.isUnlocked, await order.unlockNext()]).toEqual([true, false]);
   for (let i = 0; i < 100; i++) order.add(lease(() => true));
   expect(looks).toBeLessThan(2_000);
   order.add(lease(() => false));
   for (let i = 0; i < 100; i++) {
-    expect(order.isEmpty).toBe(false);
+    expect(order.isUnlocked).toBe(false);
     await expect(order.unlockNext()).rejects.toThrow(LockLostError);
   }
-  expect([order.isEmpty, await order.unlockNext()]).toEqual([false, true]);
-  expect([order.isEmpty, await order.unlockNext(), unlocked]).toEqual([true, false, 17]);
+  expect([order.isUnlocked, await order.unlockNext()]).toEqual([false, true]);
+  expect([order.isUnlocked, await order.unlockNext(), unlocked]).toEqual([true, false, 17]);
   order.add(lease(() => false));
-  expect([order.isEmpty, await order.unlockNext(), order.isEmpty]).toEqual([false, true, true]);
+  expect([order.isUnlocked, await order.unlockNext(), order.isUnlocked]).toEqual([false, true, true]);
   const lost = Array.from({ length: 18 }, () => lease(() => true));
   for (const one of lost) order.add(one);
   for (const one of lost) await one.unlock().catch(() => undefined);
-  expect([order.isEmpty, await order.unlockNext().catch(() => 'lost'), order.isEmpty]).toEqual([false, 'lost', true]);
+  expect([order.isUnlocked, await order.unlockNext().catch(() => 'lost'), order.isUnlocked]).toEqual([
+    false,
+    'lost',
+    true,
+  ]);
 });
 
 it('Leases of a shared lock that are held are never counted as lost, however many there are', async () => {

@@ -83,7 +83,12 @@ class NotedLease extends Hold {
 
   constructor(ttl: number, { renewFor = Number.POSITIVE_INFINITY, replyTook = 0, firstRenewal }: LeaseOptions = {}) {
     const asked = { ttl, waits: true, minHold: 0, permits: 1 };
-    super(`owner:${++count}`, asked, {} as Connection, protocol as Partial<LockProtocol> as LockProtocol);
+    super(
+      `owner:${++count}`,
+      asked,
+      { connection: {} as Connection, watchdog },
+      protocol as Partial<LockProtocol> as LockProtocol,
+    );
     this.stamp();
     const lock = {
       key: 'key',
@@ -103,7 +108,7 @@ class NotedLease extends Hold {
     const until = reliableUntil(now - replyTook, firstRenewal?.window ?? ttl);
     const renewal = firstRenewal && { renewal: firstRenewal.answer };
     const grant = { granted: true, owner: this.ticket, until, fencingToken: undefined, drift: this.drift } as const;
-    this.granted({ ...grant, ...renewal }, this.#lease, watchdog, now);
+    this.granted({ ...grant, ...renewal }, this.#lease, now);
   }
 
   get remaining(): number {

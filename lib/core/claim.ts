@@ -36,7 +36,7 @@ export function nextClaim(
     // A semaphore counts what stands in it.
     const owner = permits === 1 ? value : `${value}*${permits}`;
     const asked = { ttl: protocol.ttlFor?.(request) ?? request.ttl, minHold, permits, waits };
-    if (hold === undefined) hold = new Hold(owner, asked, lock.services.connection, protocol);
+    if (hold === undefined) hold = new Hold(owner, asked, lock.services, protocol);
     else hold.renameTo(owner);
   }
   hold.stamp();

@@ -3,8 +3,8 @@ import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
 import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
 import { Attempts } from '../redis/attempts';
-import type { Connection } from '../redis/connection';
 import type { LossDetails } from './loss';
+import type { Asked, AskedFor, HoldServices, LeaseOfHold, Unusual } from './of-hold';
 import type {
   Confirmation,
   Confirmed,
@@ -30,42 +30,6 @@ export const FRESH = 50;
  */
 const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
-/** What a hold needs of the lease that relies on it. */
-export interface LeaseOfHold {
-  /** ms; what its call asked for. */
-  readonly ttl: number;
-  /** The lease ends then, though the hold may last longer. */
-  readonly endsAt: number;
-  /** Renewed until this time; `undefined`: as long as it is held. */
-  readonly renewUntil: number | undefined;
-  /** Redis confirmed the hold. */
-  renewed(): void;
-  /** Called once: the hold is lost. */
-  lost(reason: LockLostReason): void;
-  /** With several leases: ends those whose own ttl is over. Returns false if none is left, or if there is one only. */
-  endSome?(now: number): boolean;
-  /** The shortest ttl of those that are renewed, where there are several leases: it is renewed at each third of that. */
-  readonly renewedTtl?: number;
-}
-
-/** What a hold needs of the watchdog that renews it and ends it. */
-export interface WatchdogOfHold {
-  /** When all holds were to be asked about. A hold that was confirmed before that is not passed on. */
-  readonly askedAboutAllAt: number;
-  /** Watches over it from now on. A renewal of it may be in flight already. */
-  add(hold: Hold, now: number): void;
-  /** A renewal that was sent at `sentAt` has ended. */
-  renewed(hold: Hold, sentAt: number, isConfirmed: boolean): void;
-  /** Its deadline has changed. */
-  moved(hold: Hold): void;
-  /** Nobody relies on it any more. */
-  remove(hold: Hold): void;
-  /** Asks Redis about it now, or at this time, or after what is in flight. */
-  askAbout(hold: Hold, at?: number): void;
-  /** Asks Redis now about all holds that must not be relied on. */
-  hurry(): void;
-}
-
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
   /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
@@ -83,16 +47,14 @@ const { become } = STATES;
 
 type HoldState = keyof typeof STATES.following;
 
-/** What a call asks for with a hold. `waits`: it may get a position in a queue. */
-type AskedFor = Pick<LockRequest, 'ttl' | 'minHold' | 'permits'> & { readonly waits: boolean };
-
 /**
  * What this process has in Redis for one lock, or may have: an owner value that is never used again, and a deadline. It
  * begins with the first attempt of a caller. When it is granted, callers of this process have leases of it, one after
  * the other. It ends when it is released, or lost. So whatever is sent late for it finds nothing of a later one.
  *
- * Times are ms on the monotonic clock. There may be many holds: deadlines are whole ms, rounded down, since V8 stores a
- * fraction beside the object, and a deadline must never be later than it was computed.
+ * Times are ms on the monotonic clock. There may be many holds. So times are whole ms, rounded down: V8 stores a fraction
+ * beside the object, and a deadline must never be later than it was computed. And what was asked for is dropped with the
+ * grant, and what is unusual has an object of its own.
  */
 export class Hold implements HoldOfProtocol, Timed {
   // As HoldOfProtocol, which says what they mean
@@ -100,73 +62,87 @@ export class Hold implements HoldOfProtocol, Timed {
   owner: string;
   ttl: number;
   longestTtl: number;
-  readonly waits: boolean;
-  since = 0;
   sentAt = 0;
   drift = 0;
-  readonly leastLife: number;
   readonly permits: number;
   acquiredAt = 0;
 
   protocol: LockProtocol;
-  readonly #connection: Connection;
-  /** What became of the attempts to acquire it. */
-  readonly attempts: Attempts;
+  readonly #services: HoldServices<Hold>;
+  /** `undefined`: Redis has granted it, and nothing else can come of its attempts. */
+  #asked: Asked | undefined;
+  #attempts: Attempts | undefined;
 
   #state: HoldState = 'requested';
   /** The lease that relies on it, while it is held. */
   lease: LeaseOfHold | undefined;
-  /** The token of its next lease, if it has one left. `undefined`: its leases have none. */
-  #nextToken: number | undefined;
-  #tokensLeft = 0;
+  /** The token of its next lease, and how many there are from that on. `undefined`: its leases have none. */
+  #tokens: { next: number; left: number } | undefined;
   /** When the watchdog renews it, or asks about it; `undefined`: not at all. Whole ms. Kept by the watchdog, as `position`. */
   renewAt: number | undefined;
   position = -1;
   /** Renewals in flight whose answer has not been read. */
   unread = 0;
-  /** What the last renewal failed with; `undefined`: it was confirmed, or is not answered yet. */
-  failure: unknown;
-  /** How it was lost, where this process knows that. */
-  loss: LossDetails | undefined;
   /** Leases of it whose callers have not given them back. */
   leases = 0;
-  /** Scripts of the application's that run under it and are not answered. */
-  evals = 0;
-  /** Its deadline has come while a renewal was in flight: the event loop reads what has arrived. */
-  reading: Promise<void> | undefined;
-  #watchdog: WatchdogOfHold | undefined;
+  #unusual: Unusual | undefined;
   /** Its key ends then, unless it is renewed. It may outlive the lease, which ends by its own ttl. */
   keyUntil = 0;
   /** The key has its full ttl. A grant with a claim window has it only after its first renewal. */
   #hasFullTtl = true;
-  /** Its `minHold`: until when the lock stays taken though it is unlocked; and the same in ms, if it began with the grant. */
-  #minHoldUntil = 0;
-  #minHold = 0;
 
-  constructor(ticket: string, asked: AskedFor, connection: Connection, protocol: LockProtocol) {
+  constructor(ticket: string, asked: AskedFor, services: HoldServices<Hold>, protocol: LockProtocol) {
     this.ticket = ticket;
     this.owner = ticket;
     this.longestTtl = this.ttl = Math.ceil(asked.ttl);
-    this.waits = asked.waits;
-    this.leastLife = asked.minHold;
     this.permits = asked.permits;
-    this.#connection = connection;
-    this.attempts = new Attempts(connection);
+    this.#asked = { ...asked, since: 0, sentAt: 0 };
+    this.#services = services;
     this.protocol = protocol;
   }
 
   // Attempts
 
+  /** What became of the attempts to acquire it. */
+  get attempts(): Attempts {
+    this.#attempts ??= new Attempts(this.#services.connection, this.#asked === undefined);
+    return this.#attempts;
+  }
+
+  get waits(): boolean {
+    return this.#asked?.waits === true;
+  }
+
+  get leastLife(): number {
+    return this.#asked?.minHold ?? 0;
+  }
+
+  get since(): number {
+    return this.#asked?.since ?? 0;
+  }
+
+  set since(at: number) {
+    if (this.#asked !== undefined) this.#asked.since = at;
+  }
+
   /** An attempt is about to be sent. */
   stamp(): void {
-    this.sentAt = clock.now();
-    this.drift = drift(this.sentAt);
+    const now = clock.now();
+    this.sentAt = Math.floor(now);
+    this.drift = drift(now);
+    if (this.#asked !== undefined) this.#asked.sentAt = now;
     this.attempts.sending();
   }
 
   /** The hold may have a position in a queue in Redis, once an attempt was sent. */
   get isEnqueued(): boolean {
     return this.waits && this.protocol.hasQueue === true;
+  }
+
+  /** Redis has granted it. What was asked for, and what became of it, is needed only where one may still be executed. */
+  #forgetAttempts(): void {
+    if (this.#attempts?.areCertain === false) return;
+    this.#asked = this.#attempts = undefined;
   }
 
   /** For its next attempt, while nothing of it is in Redis. The ticket of a position in a queue stays. */
@@ -182,7 +158,7 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   /** µs from the call until `now`, for a position in a queue in Redis. */
-  waited(now = this.sentAt): string {
+  waited(now = this.#asked?.sentAt ?? this.sentAt): string {
     return String(Math.max(0, Math.round(1_000 * (now - this.since))));
   }
 
@@ -195,26 +171,26 @@ export class Hold implements HoldOfProtocol, Timed {
   // Leases
 
   /** Redis granted the lock, and a caller relies on it from `now` on. */
-  granted(grant: Grant, lease: LeaseOfHold, watchdog: WatchdogOfHold, now: number): void {
+  granted(grant: Grant, lease: LeaseOfHold, now: number): void {
     const { owner, until, drift: driftBefore, renewal } = grant;
     this.owner = owner;
     this.keyUntil = Math.floor(until);
-    this.acquiredAt = this.sentAt = Math.floor(this.sentAt);
+    this.acquiredAt = this.sentAt;
     this.drift = driftBefore;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    this.#watchdog = watchdog;
+    this.#forgetAttempts();
     if (renewal !== undefined) {
       this.#hasFullTtl = false;
       this.unread++;
       void renewal.then((ownership) => this.#renewed(ownership, now, driftBefore));
     }
-    watchdog.add(this, now);
+    this.#services.watchdog.add(this, now);
   }
 
   /** The next caller of this process relies on it. */
   passedOn(lease: LeaseOfHold, now: number): void {
-    const { endsAt, ttl, renewedTtl = Number.POSITIVE_INFINITY } = lease;
+    const { endsAt = Number.POSITIVE_INFINITY, ttl, renewedTtl = Number.POSITIVE_INFINITY } = lease;
     const { renewAt } = this;
     // The watchdog has kept the time of the lease before: that is early enough if it comes before this lease needs it.
     const latest = Math.min(endsAt, now + renewedTtl / 3);
@@ -222,32 +198,31 @@ export class Hold implements HoldOfProtocol, Timed {
     const isSameTtl = this.ttl === ttl;
     this.#asks(ttl);
     this.ttl = ttl;
-    this.#minHold = UNKNOWN_AGE;
+    if (this.#unusual !== undefined) this.#unusual.minHold = UNKNOWN_AGE;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    if (!isScheduled || !isSameTtl) this.#watchdog?.add(this, now);
+    this.#forgetAttempts();
+    if (!isScheduled || !isSameTtl) this.#services.watchdog.add(this, now);
   }
 
   /** Redis has given it these tokens. What is left of earlier ones is not used. */
   receive({ fencingToken, moreTokens = 0 }: Tokens): void {
-    this.#nextToken = fencingToken;
-    this.#tokensLeft = 1 + moreTokens;
+    this.#tokens = fencingToken === undefined ? undefined : { next: fencingToken, left: 1 + moreTokens };
   }
 
   /** The token of its next lease, which no other lease gets. */
   takeToken(): number | undefined {
-    const token = this.#nextToken;
-    if (token === undefined) return undefined;
-    if (this.#tokensLeft === 0) throw new Error(`${this.owner} has no token left`);
-    this.#tokensLeft--;
-    this.#nextToken = token + 1;
-    return token;
+    const tokens = this.#tokens;
+    if (tokens === undefined) return undefined;
+    if (tokens.left === 0) throw new Error(`${this.owner} has no token left`);
+    tokens.left--;
+    return tokens.next++;
   }
 
   /** Its lease ended by `unlock`: it is not renewed while nobody relies on it. What is planned counts for the next lease. */
   unlocked(): void {
     if (this.#state !== 'held') return;
-    this.#watchdog?.remove(this);
+    this.#services.watchdog.remove(this);
     this.#state = become.unlocked(this.#state);
     this.lease = undefined;
   }
@@ -264,15 +239,39 @@ export class Hold implements HoldOfProtocol, Timed {
    * what is asked for, and so are its tokens. `since`: when it was confirmed; by default, when that was asked for.
    */
   isFreshFor(request: LockRequest, now: number, since = this.sentAt): boolean {
-    if (this.#nextToken !== undefined && this.#tokensLeft === 0) return false;
+    if (this.#tokens?.left === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
     return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated;
   }
 
   /** A server that was replaced, while it was frozen or before a reconnect, may have confirmed it last. */
   get #mayBeOutdated(): boolean {
-    if (this.sentAt < (this.#watchdog as WatchdogOfHold).askedAboutAllAt) return true;
-    return this.#connection.mayBeOutdated(this.sentAt);
+    const { connection, watchdog } = this.#services;
+    return this.sentAt < watchdog.askedAboutAllAt || connection.mayBeOutdated(this.sentAt);
+  }
+
+  /** What the last renewal failed with; `undefined`: it was confirmed, or is not answered yet. */
+  get failure(): unknown {
+    return this.#unusual?.failure;
+  }
+
+  /** Its deadline has come while a renewal was in flight, until the event loop has read what has arrived. */
+  get reading(): Promise<void> | undefined {
+    return this.#unusual?.reading;
+  }
+
+  /** Scripts of the application's that run under it and are not answered. */
+  get evals(): number {
+    return this.#unusual?.evals ?? 0;
+  }
+
+  set evals(count: number) {
+    this.#more.evals = count;
+  }
+
+  get #more(): Unusual {
+    this.#unusual ??= { failure: undefined, evals: 0, reading: undefined, minHoldUntil: 0, minHold: 0 };
+    return this.#unusual;
   }
 
   get state(): HoldState {
@@ -298,17 +297,17 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** Asks Redis now whether it is still held: it must not be relied on, or somebody else may have released it. */
   confirmNow(): void {
-    this.#watchdog?.askAbout(this);
+    this.#services.watchdog.askAbout(this);
   }
 
   /** A message says that the lock was released, perhaps by this process before: asks Redis when the hold is not fresh any more. */
   confirmSoon(): void {
-    this.#watchdog?.askAbout(this, this.sentAt + FRESH);
+    this.#services.watchdog.askAbout(this, this.sentAt + FRESH);
   }
 
   /** Asks Redis about all holds that must not be relied on, as soon as the watchdog allows it. */
   hurry(): void {
-    this.#watchdog?.hurry();
+    this.#services.watchdog.hurry();
   }
 
   // Renewals
@@ -363,14 +362,14 @@ export class Hold implements HoldOfProtocol, Timed {
   /** A renewal has ended. `driftBefore`: as it was before the renewal was sent. */
   #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
     this.#read(ownership, sentAt, driftBefore);
-    this.#watchdog?.renewed(this, sentAt, ownership.state === 'held');
+    this.#services.watchdog.renewed(this, sentAt, ownership.state === 'held');
   }
 
   #read(ownership: Ownership, sentAt: number, driftBefore: number): void {
     this.unread--;
     // A process that was busy, or a slow server: a confirmation counts from when it was sent, whenever it is read.
     if (ownership.state === 'unknown') {
-      this.failure = ownership.cause;
+      this.#more.failure = ownership.cause;
       void ownership.late?.then((late) => this.#readLate(late, sentAt, driftBefore));
     } else this.#apply(ownership, sentAt, driftBefore);
   }
@@ -398,7 +397,7 @@ export class Hold implements HoldOfProtocol, Timed {
   /** Redis said, in answer to a request that was sent then, that its key lives until `until`. */
   confirmed(until: number, sentAt: number, driftBefore: number): void {
     const keyUntil = Math.floor(until);
-    this.failure = undefined;
+    if (this.#unusual !== undefined) this.#unusual.failure = undefined;
     // After a suspension the old deadline is worth nothing. Else it stands, since no script shortens a key's ttl.
     this.keyUntil = this.isSuspectAt(driftBefore) ? keyUntil : Math.max(this.keyUntil, keyUntil);
     this.sentAt = Math.max(this.sentAt, Math.floor(sentAt));
@@ -415,7 +414,7 @@ export class Hold implements HoldOfProtocol, Timed {
    */
   loseIfDue(now = clock.now()): void {
     if (this.lease === undefined || now < this.until) return;
-    if (this.unread > 0) this.reading ??= this.#readThenLose();
+    if (this.unread > 0) this.#more.reading ??= this.#readThenLose();
     else this.#loseByDeadline(this.failure === undefined ? 'not asked' : 'not confirmed');
   }
 
@@ -423,14 +422,14 @@ export class Hold implements HoldOfProtocol, Timed {
     // Sockets are read between two ticks of the event loop. The current tick may have passed that point already.
     await clock.immediate();
     await clock.immediate();
-    this.reading = undefined;
+    this.#more.reading = undefined;
     if (this.isHeld && clock.now() >= this.until) this.#loseByDeadline('not confirmed');
   }
 
   #loseByDeadline(how: LossDetails['how']): void {
     const now = clock.now();
     if (now < this.keyUntil && this.lease?.endSome?.(now)) {
-      this.#watchdog?.moved(this);
+      this.#services.watchdog.moved(this);
       return;
     }
     if (this.mayRenewAt(this.until)) this.lose('unconfirmed', { how, cause: this.failure });
@@ -440,31 +439,31 @@ export class Hold implements HoldOfProtocol, Timed {
   lose(reason: LockLostReason, details?: LossDetails): void {
     const { lease } = this;
     if (lease === undefined) return;
-    this.loss = details;
-    this.#watchdog?.remove(this);
+    this.#services.watchdog.remove(this);
     this.#state = become.lost(this.#state);
     this.lease = undefined;
-    lease.lost(reason);
+    lease.lost(reason, details);
   }
 
   // Release
 
   /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `isNew`: it is being acquired. */
   holdAtLeast(ms: number, isNew: boolean): void {
-    this.#minHoldUntil = Math.max(this.#minHoldUntil, clock.now() + ms);
-    this.#minHold = isNew ? Math.ceil(ms) : UNKNOWN_AGE;
+    const more = this.#more;
+    more.minHoldUntil = Math.max(more.minHoldUntil, clock.now() + ms);
+    more.minHold = isNew ? Math.ceil(ms) : UNKNOWN_AGE;
   }
 
   endMinHold(): void {
-    this.#minHoldUntil = 0;
+    if (this.#unusual !== undefined) this.#unusual.minHoldUntil = 0;
   }
 
   /** How long it is to be kept when it is released now; `undefined`: not at all. */
   get keep(): Keep | undefined {
-    if (this.#minHoldUntil === 0) return undefined;
-    const left = Math.ceil(this.#minHoldUntil - clock.now());
-    if (left <= 0) return undefined;
-    return { left, minHold: this.#minHold, ttl: this.ttl };
+    const { minHoldUntil = 0, minHold = 0 } = this.#unusual ?? {};
+    if (minHoldUntil === 0) return undefined;
+    const left = Math.ceil(minHoldUntil - clock.now());
+    return left > 0 ? { left, minHold, ttl: this.ttl } : undefined;
   }
 
   /** See `LockProtocol`. */

@@ -4,39 +4,22 @@ import type { LeaseEvalOptions, LockLostReason } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockLostError, leaseUnlocked, notDetached, notReleased } from '../api/errors';
 import { type LockType, traitsOf } from '../api/lock-types';
 import type { AcquireMessage, LockMessage, LostMessage, ReleaseMessage, RenewedMessage } from '../api/messages';
-import type { KindSettings } from '../api/options';
 import { DETACHED } from '../api/owner-name';
 import { type LockWarningCode, warn } from '../api/warnings';
 import { clock, drift } from '../internal/clock';
 import { States } from '../internal/states';
 import { ttl as checkedTtl } from '../internal/validation';
-import type { Connection } from '../redis/connection';
 import { causeOf, isErrorReply, reasonOf } from '../redis/failure';
 import type { LockNames } from '../redis/names';
-import type { ScriptRunner } from './backend';
-import { type GivingBack, repeated } from './give-back';
+import { repeated } from './give-back';
 import { heldCall, heldCallError } from './held-call';
-import { type EndOfHold, type HeldLease, type InboxOfLease, leaseText } from './held-lease';
+import { type EndOfHold, type HeldLease, leaseText } from './held-lease';
 import { endOfLease, type Hold } from './hold';
-import type { LongHolds } from './long-holds';
+import type { LeaseServices, PassedOn } from './lease-services';
 import { type LossDetails, LossSignal, lossError } from './loss';
 import { assertTravels, passportText } from './passport';
 import type { Released } from './protocol';
 import type { LockRequest } from './request';
-
-/** What the leases of a registry share. */
-export interface LeaseServices {
-  readonly settings: KindSettings;
-  readonly connection: Connection;
-  readonly givingBack: GivingBack;
-  readonly heldScripts: ScriptRunner;
-  readonly inbox: InboxOfLease;
-  /** With `warnHeldAfter`. */
-  readonly longHolds: LongHolds | undefined;
-}
-
-/** A hold went to the next caller; or what became of it in place of that. */
-export type PassedOn = 'passed on' | Promise<Released | 'passed on'>;
 
 /** What a lease needs of its lock. */
 export interface LockOfLease {
@@ -75,17 +58,24 @@ const { become } = STATES;
 
 type LeaseState = keyof typeof STATES.following;
 
+/** The end of a lease by its caller. */
+interface Ending {
+  /** Whole ms. */
+  readonly at: number;
+  /** What `unlock` returned. */
+  unlocked: Promise<void>;
+  /** What is published about it. */
+  trace: ReleaseMessage | undefined;
+}
+
 /** One caller's right within a hold: from its acquisition to `unlock`, or to its loss. */
 export class RedisLease implements HeldLease {
   /** ms; what its call asked for. */
   readonly ttl: number;
   readonly fencingToken: number | undefined;
-  /** The lease ends then, though the hold may last longer: its own ttl is over. */
-  endsAt: number;
-  readonly isReentry = false;
+  /** The lease ends then, though the hold may last longer: its own ttl is over. `undefined`: with its hold. */
+  endsAt: number | undefined;
   endHold: EndOfHold | undefined;
-  /** What is published about its release. */
-  #releaseTrace: ReleaseMessage | undefined;
   readonly #lock: LockOfLease;
   readonly #hold: Hold;
   /** Whole ms, on the monotonic clock. */
@@ -93,14 +83,11 @@ export class RedisLease implements HeldLease {
   /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
   renewUntil: number | undefined;
   #state: LeaseState = 'held';
-  /** Why it was lost. */
-  #loss: LockLostReason | undefined;
-  /** How, where this process knows that. */
-  #details: LossDetails | undefined;
+  /** Why it was lost; and how, where this process knows that. */
+  #loss: { readonly reason: LockLostReason; readonly details: LossDetails | undefined } | undefined;
   #lossSignal: LossSignal | undefined;
-  #unlocking: Promise<void> | undefined;
-  /** When `unlock` was called: whole ms. */
-  #unlockedAt = 0;
+  /** `unlock` or `detach` was called. */
+  #ending: Ending | undefined;
 
   /** `now`: when the clock was read last. `isPassedOn`: the hold was acquired for another lease, and may outlast this one. */
   constructor(lock: LockOfLease, hold: Hold, { ttl, renew, origin }: LockRequest, now: number, isPassedOn: boolean) {
@@ -113,14 +100,20 @@ export class RedisLease implements HeldLease {
     this.ttl = Math.ceil(ttl);
     this.fencingToken = hold.takeToken();
     const renewUntil = renew ? now + maxHold : now;
-    this.endsAt = isPassedOn || renew ? endOfLease(renewUntil, this.ttl) : Number.POSITIVE_INFINITY;
     this.#since = Math.floor(isPassedOn ? now : hold.sentAt);
-    if (renewUntil !== Number.POSITIVE_INFINITY) this.renewUntil = Math.floor(renewUntil);
+    if (renewUntil !== Number.POSITIVE_INFINITY) {
+      this.renewUntil = Math.floor(renewUntil);
+      if (isPassedOn || renew) this.endsAt = endOfLease(renewUntil, this.ttl);
+    }
     longHolds?.add(this, origin);
   }
 
   get key(): string {
     return this.#lock.key;
+  }
+
+  get isReentry(): boolean {
+    return false;
   }
 
   get owner(): string {
@@ -142,7 +135,7 @@ export class RedisLease implements HeldLease {
 
   /** ms for which its release has not been answered. */
   get releasingFor(): number {
-    return this.isUnlocked ? clock.now() - this.#unlockedAt : 0;
+    return this.#ending === undefined ? 0 : clock.now() - this.#ending.at;
   }
 
   /** ms since its acquisition was sent, or a little more. */
@@ -188,12 +181,12 @@ export class RedisLease implements HeldLease {
 
   /** A fresh error that says how the lease was lost. */
   lossError(result?: unknown, options?: ErrorOptions): LockLostError {
-    return this.#error(this.#details, result, options);
+    return this.#error(this.#loss?.details, result, options);
   }
 
   #error(details: LossDetails | undefined, result?: unknown, options?: ErrorOptions): LockLostError {
     const { connection } = this.#lock.services;
-    return lossError(this, this.#loss ?? 'unconfirmed', details, connection, result, options);
+    return lossError(this, this.#loss?.reason ?? 'unconfirmed', details, connection, result, options);
   }
 
   /** See `Lease.renew`; `limit` in ms. */
@@ -205,7 +198,7 @@ export class RedisLease implements HeldLease {
     const now = clock.now();
     const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#until - now, limit);
     const ownership = await this.#hold.renew(atLeast, timeout, () => {
-      this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
+      if (this.endsAt !== undefined) this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
     });
     this.#assertNotOver();
     if (ownership.state === 'unknown') {
@@ -261,25 +254,24 @@ export class RedisLease implements HeldLease {
   }
 
   /** Called by its hold, once: it is lost. */
-  lost(reason: LockLostReason): void {
-    this.lose(reason);
+  lost(reason: LockLostReason, details?: LossDetails): void {
+    this.lose(reason, details);
     this.tellLoss(reason);
   }
 
   /** The lease is lost; `tellLoss` follows. Leases that are lost together all are before the first listener hears of it. */
-  lose(reason: LockLostReason): void {
+  lose(reason: LockLostReason, details?: LossDetails): void {
     // A subscriber that hears of its end may find the loss.
     this.#state = become[this.isUnlocked ? 'lost and unlocked' : 'lost'](this.#state);
-    this.#loss = reason;
-    this.#details = this.#isOver(reason) ? { how: 'ttl over' } : this.#hold.loss;
+    this.#loss = { reason, details: this.#isOver(reason) ? { how: 'ttl over' } : details };
   }
 
   tellLoss(reason: LockLostReason): void {
     const { givingBack, longHolds } = this.#lock.services;
     longHolds?.remove(this);
     // Its own ttl is over, and the key would outlive it. Others may rely on it still.
-    if (reason === 'expired' && this.endsAt < this.#hold.keyUntil && this.#hold.state === 'lost')
-      givingBack.follow(this.#hold);
+    const isBefore = this.endsAt !== undefined && this.endsAt < this.#hold.keyUntil;
+    if (reason === 'expired' && isBefore && this.#hold.state === 'lost') givingBack.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
     this.#publishLoss(reason);
@@ -291,15 +283,15 @@ export class RedisLease implements HeldLease {
     // A listener to a loss that is found now may unlock it too.
     this.#hold.loseIfDue(now);
     // The first call reports how it ended. A second call only waits for it.
-    if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
+    if (this.#ending !== undefined) return this.#ending.unlocked.catch(() => undefined);
     const { reading } = this.#hold;
     if (this.#loss !== undefined) return this.#unlockLost();
     if (reading !== undefined) return reading.then(() => this.unlock());
-    this.#end(now);
-    this.#unlocking = isTraced(releaseChannel)
-      ? this.#traced('released', () => this.#release(clock.now()))
+    const ending = this.#end(now);
+    ending.unlocked = isTraced(releaseChannel)
+      ? this.#traced('released', ending, () => this.#release(clock.now()))
       : this.#release(now);
-    return this.#unlocking;
+    return ending.unlocked;
   }
 
   async detach(): Promise<string> {
@@ -315,7 +307,7 @@ export class RedisLease implements HeldLease {
     const ttl = Math.max(this.ttl, minHold);
     const owner = DETACHED + hold.owner;
     const renew = this.renewUntil === undefined || now < this.renewUntil;
-    this.#end(now);
+    const ending = this.#end(now);
     if (this.#loss !== undefined) await this.#reportLoss();
     hold.unlocked();
     const endsAt = now + this.#timeToGiveBack(now);
@@ -338,7 +330,7 @@ export class RedisLease implements HeldLease {
         hold.protocol.leaseLost?.();
       }
     };
-    await (isTraced(releaseChannel) ? this.#traced('detached', detaching) : detaching());
+    await (isTraced(releaseChannel) ? this.#traced('detached', ending, detaching) : detaching());
     const { format } = traitsOf(settings.lockType as LockType);
     return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });
   }
@@ -360,7 +352,7 @@ export class RedisLease implements HeldLease {
 
   /** Until when it may be relied on. */
   get #until(): number {
-    return Math.min(this.#hold.keyUntil, this.endsAt);
+    return Math.min(this.#hold.keyUntil, this.endsAt ?? Number.POSITIVE_INFINITY);
   }
 
   /** It was not to be renewed, and its ttl was over when its key was gone. */
@@ -375,13 +367,14 @@ export class RedisLease implements HeldLease {
   }
 
   /** The lease is over for its holder, whatever comes of the release. */
-  #end(now: number): void {
+  #end(now: number): Ending {
     this.#lock.services.longHolds?.remove(this);
     this.#state = become.unlocked(this.#state);
     this.#hold.leases--;
-    this.#unlocking = DONE;
-    this.#unlockedAt = Math.floor(now);
+    const ending: Ending = { at: Math.floor(now), unlocked: DONE, trace: undefined };
+    this.#ending = ending;
     this.#endSection();
+    return ending;
   }
 
   /** A subscriber that hears of it may call `unlock`. */
@@ -403,18 +396,19 @@ export class RedisLease implements HeldLease {
   }
 
   #reportLoss(): Promise<void> {
-    this.#unlocking = Promise.reject(this.lossError());
+    const unlocked = Promise.reject(this.lossError());
+    this.#ending = { at: Math.floor(clock.now()), unlocked, trace: this.#ending?.trace };
     this.#lock.services.inbox.ended(this, this.#lock.names);
     // The key may still be there. Others that had the hold too may still run: the last one sees to it.
     if (this.#hold.leases === 0 && this.#hold.state === 'lost') this.#lock.services.givingBack.follow(this.#hold);
-    return this.#unlocking;
+    return unlocked;
   }
 
-  #traced(outcome: 'released' | 'detached', end: () => Promise<void>): Promise<void> {
+  #traced(outcome: 'released' | 'detached', ending: Ending, end: () => Promise<void>): Promise<void> {
     const { owner, fencingToken } = this;
     const about = { ...this.#labels, lease: this, owner, fencingToken };
     const message: ReleaseMessage = { ...about, isHandedOver: false, outcome: undefined };
-    this.#releaseTrace = message;
+    ending.trace = message;
     return releaseChannel.tracePromise(async () => {
       try {
         await end();
@@ -428,7 +422,7 @@ export class RedisLease implements HeldLease {
 
   /** Its hold, or the lock after it, goes to the next local caller. `to`: what is published about that caller. */
   handedOver(to?: AcquireMessage): void {
-    if (this.#releaseTrace !== undefined) this.#releaseTrace.isHandedOver = true;
+    if (this.#ending?.trace !== undefined) this.#ending.trace.isHandedOver = true;
     if (to !== undefined) to.isHandedOver = true;
   }
 
@@ -472,8 +466,7 @@ export class RedisLease implements HeldLease {
   /** The script that was to end it found that the lock was lost before. */
   #foundLost(reason: LockLostReason): LockLostError {
     this.#state = become['lost and unlocked'](this.#state);
-    this.#loss = reason;
-    if (this.#isOver(reason)) this.#details = { how: 'ttl over' };
+    this.#loss = { reason, details: this.#isOver(reason) ? { how: 'ttl over' } : undefined };
     this.#lossSignal?.abort(this.lossError());
     this.#publishLoss(reason);
     return this.lossError();

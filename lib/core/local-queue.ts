@@ -107,8 +107,8 @@ export class LocalQueue<Caller = void, T = never> {
   }
 
   /** Passes the turn to the next caller without a release, or what that caller gets in its place. */
-  pass(turn: Turn, inPlace?: T): void {
-    this.#waiting?.list.first?.resume(inPlace ?? turn);
+  pass(entry: Turn | T = new Turn(this)): void {
+    this.#waiting?.list.first?.resume(entry);
   }
 
   /** Gives every waiter a turn that is none. */
@@ -116,7 +116,7 @@ export class LocalQueue<Caller = void, T = never> {
     while (this.hasWaiters) this.pass(new Turn());
   }
 
-  /** Called when a turn is released. */
+  /** The turn is given back: by `Turn.release`, or by what has taken its place. */
   released(): void {
     if (this.#waiting?.list.first !== undefined) {
       this.#waiting.semaphore.release();

@@ -6,6 +6,7 @@ import type { GivingBack } from './give-back';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
 import type { Turn } from './local-queue';
+import type { WatchdogOfHold } from './of-hold';
 import type { OpenWaits } from './open-waits';
 import type { Grant, LockProtocol } from './protocol';
 import type { LockRequest } from './request';
@@ -19,6 +20,7 @@ export type Entry = Turn | RedisLease;
 export interface CallServices {
   readonly settings: KindSettings;
   readonly connection: Connection;
+  readonly watchdog: WatchdogOfHold<Hold>;
   readonly givingBack: GivingBack;
   readonly unconnected: Unconnected;
   readonly waits: OpenWaits;

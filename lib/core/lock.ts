@@ -17,6 +17,7 @@ import { type LockRequest, lockRequest } from './request';
 import { runUnder, Scope, type ScopedLock } from './scope';
 import { UnlockOrder } from './unlock-order';
 import { Wait } from './wait';
+import type { Watchdog } from './watchdog';
 
 /** @internal What the locks of a registry share. */
 export interface LockServices extends PassingServices {
@@ -25,6 +26,7 @@ export interface LockServices extends PassingServices {
   /** Takes the lock from its holder: see `Replacements`. */
   replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<HeldLease | null>;
   readonly cache: LockCache<RedisLock>;
+  readonly watchdog: Watchdog;
 }
 
 /**
@@ -121,7 +123,7 @@ export class RedisLock implements DistributedLock {
     const lock = this.cached();
     const own = this.#orderOfCaller;
     // An evicted lock may still have unreported losses.
-    const order = own?.isEmpty === false ? own : lock.#orderOfCaller;
+    const order = own?.isUnlocked === false ? own : lock.#orderOfCaller;
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
@@ -130,7 +132,9 @@ export class RedisLock implements DistributedLock {
 
   /** The leases that an `unlock` of the caller may end. */
   get #orderOfCaller(): UnlockOrder | undefined {
-    return Scope.unlockOrderFor(this) ?? this.#passing?.unlockOrder;
+    const order = Scope.unlockOrderFor(this);
+    const taken = this.#passing?.taken;
+    return order ?? (taken && UnlockOrder.of(taken));
   }
 
   inspect(): Promise<LockState> {
@@ -160,7 +164,7 @@ export class RedisLock implements DistributedLock {
   /** @internal What was learnt of it is forgotten. Leases that were lost stay, until `unlock` has said so. */
   retire(): void {
     this.#passing?.retireProtocol();
-    if (this.#passing?.unlockOrder === undefined) this.#passing = undefined;
+    if (this.#passing?.taken === undefined) this.#passing = undefined;
   }
 
   /** @internal Makes the lease that is held last at least `ttl` ms from now. */
@@ -319,9 +323,8 @@ export class RedisLock implements DistributedLock {
     if (isTraced(holdChannel) && !lease.isReentry && !lease.checkLost()) traceHold(this.labels, lease);
     const lock = this.cached();
     const scope = Scope.current();
-    const order = scope === undefined ? lock.passing.unlockOrder : scope.unlockOrderOf(lock);
-    if (order === undefined) lock.passing.unlockOrder = new UnlockOrder(lease);
-    else order.add(lease);
+    if (scope !== undefined) scope.unlockOrderOf(lock).add(lease);
+    else lock.passing.taken = UnlockOrder.with(lease, lock.passing.taken);
     return lease;
   }
 

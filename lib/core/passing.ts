@@ -3,15 +3,17 @@ import { isServerAnswer } from '../redis/failure';
 import { LockNames } from '../redis/names';
 import { SILENT } from '../redis/silence-times';
 import type { Call } from './acquire';
-import { type Hold, type LeaseOfHold, ttlFor } from './hold';
-import { type LeaseServices, type LockOfLease, type PassedOn, RedisLease } from './lease';
+import type { HeldLease } from './held-lease';
+import { type Hold, ttlFor } from './hold';
+import { type LockOfLease, RedisLease } from './lease';
+import type { LeaseServices, PassedOn } from './lease-services';
 import { LocalQueue, Turn } from './local-queue';
 import type { CallServices, Entry, LockOfCall } from './lock-of-call';
+import type { LeaseOfHold } from './of-hold';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import type { LockRequest } from './request';
 import type { UnlockOrder } from './unlock-order';
 import type { Wait } from './wait';
-import type { Watchdog } from './watchdog';
 
 /** ms; while the callers of a process pass a hold on, the event loop makes a round after this time. */
 const LOOP_ROUND = 5;
@@ -32,7 +34,6 @@ export class LoopRound {
 
 /** What the callers of a registry share. */
 export interface PassingServices extends CallServices, LeaseServices {
-  readonly watchdog: Watchdog;
   readonly loopRound: LoopRound;
   openProtocol(names: LockNames): LockProtocol;
   /** What the leases of this key are in that are held beside the turn: see `PassingBeside`. */
@@ -63,13 +64,11 @@ export class Passing<Services extends PassingServices = PassingServices>
   callers = 0;
   /** The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
-  /** The turn of `lease`, and after that lease until the next one. */
-  #turn: Turn | undefined;
   #protocol: LockProtocol | undefined;
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
-  unlockOrder: UnlockOrder | undefined;
+  taken: HeldLease | UnlockOrder | undefined;
 
   constructor(lock: PassedLock<Services>) {
     super();
@@ -92,7 +91,7 @@ export class Passing<Services extends PassingServices = PassingServices>
 
   /** It is not in use, and all that it knows is what it would know if it were made anew. */
   get isBlank(): boolean {
-    if (this.isInUse || this.unlockOrder !== undefined) return false;
+    if (this.isInUse || this.taken !== undefined) return false;
     return this.#protocol === undefined || (this.#protocol.availability.isBlank && !this.#protocol.hasLearnt);
   }
 
@@ -184,7 +183,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     if (request.minHold > 0) hold.holdAtLeast(request.minHold, true);
     hold.receive(grant);
     const lease = new RedisLease(this, hold, request, now, hold.ttl > Math.ceil(request.ttl));
-    hold.granted(grant, this.reliesOn(hold, lease), this.services.watchdog, now);
+    hold.granted(grant, this.reliesOn(hold, lease), now);
     this.recordLease(lease, hold, turn);
     return lease;
   }
@@ -195,9 +194,8 @@ export class Passing<Services extends PassingServices = PassingServices>
   }
 
   /** A caller has its lease: the turn is that of the lease from now on. */
-  protected recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
+  protected recordLease(lease: RedisLease, hold: Hold, _turn: Turn): void {
     this.lease = lease;
-    this.#turn = turn;
     hold.protocol.holder = hold;
   }
 
@@ -285,7 +283,7 @@ export class Passing<Services extends PassingServices = PassingServices>
   /** The next caller gets the lease; without one, it gets its turn and makes an attempt. */
   protected give(_next: Call, lease?: RedisLease): void {
     this.lease = lease;
-    this.pass(this.#turn as Turn, lease);
+    this.pass(lease);
   }
 
   /** A lease of a hold that was acquired for another one. */
@@ -303,10 +301,10 @@ export class Passing<Services extends PassingServices = PassingServices>
       const { hold } = lease;
       // By now it may be the hold of an adopted lease, or of the next caller.
       if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
-      this.#turn?.release();
-      this.lease = this.#turn = undefined;
+      this.lease = undefined;
+      this.released();
     }
-    if (this.unlockOrder?.isEmpty) this.unlockOrder = undefined;
+    if (this.taken?.isUnlocked) this.taken = undefined;
     const whenOver = this.#whenOver;
     this.#whenOver = undefined;
     whenOver?.forEach((resolve) => void resolve());

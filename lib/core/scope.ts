@@ -46,7 +46,7 @@ export class Scope {
 
   /** The scope is over, and no lease that was taken in it is left to be unlocked. */
   private get isForgotten(): boolean {
-    return !this.#isOpen && this.#orders.every((order) => order.deref()?.isEmpty ?? true);
+    return !this.#isOpen && this.#orders.every((order) => order.deref()?.isUnlocked ?? true);
   }
 
   /** The innermost scope around the caller that is still open: work may outlive the scope that it was started in. */
@@ -195,7 +195,7 @@ export class Scope {
     let scope = storage?.getStore();
     for (; scope !== undefined && !scope.#isOpen; scope = scope.#parent) {
       const order = scope.#unlockOrders.get(lock);
-      if (order !== undefined && !order.isEmpty) return order;
+      if (order !== undefined && !order.isUnlocked) return order;
     }
     return scope?.unlockOrderOf(lock);
   }

@@ -23,6 +23,18 @@ export class UnlockOrder {
     this.#leases = first === undefined ? [] : [first];
   }
 
+  /** With one more. A lease alone is an order by itself: nearly all are, and there may be many. */
+  static with(lease: HeldLease, others: HeldLease | UnlockOrder | undefined): HeldLease | UnlockOrder {
+    if (others === undefined || others.isUnlocked) return lease;
+    const order = UnlockOrder.of(others);
+    order.add(lease);
+    return order;
+  }
+
+  static of(leases: HeldLease | UnlockOrder): UnlockOrder {
+    return leases instanceof UnlockOrder ? leases : new UnlockOrder(leases);
+  }
+
   add(lease: HeldLease): void {
     if (this.#leases.length >= this.#lookAt) this.#forgetSome();
     this.#leases.push(lease);
@@ -42,7 +54,8 @@ export class UnlockOrder {
     this.#lookAt = this.#leases.length > MOST_LOST ? 2 * this.#leases.length : 0;
   }
 
-  get isEmpty(): boolean {
+  /** All of them were, and no loss is left to be reported. */
+  get isUnlocked(): boolean {
     return this.#counted === 0 && this.#leases.every((lease) => lease.isUnlocked);
   }
 

@@ -1,7 +1,8 @@
 import { clock, drift, MIN_RENEWED_TTL, wasSuspended } from '../internal/clock';
 import { TimeHeap, WakeTimer } from '../internal/timers';
 import { SILENT } from '../redis/silence-times';
-import type { Hold, WatchdogOfHold } from './hold';
+import type { Hold } from './hold';
+import type { WatchdogOfHold } from './of-hold';
 
 /**
  * ms; the shortest interval between two renewals of a hold, however short its ttl: it limits the commands a second.
@@ -13,7 +14,7 @@ const LEAST_INTERVAL = MIN_RENEWED_TTL / 3;
  * that they go to Redis together, and ends each whose deadline has come. Holds that are not due cost a tick nothing.
  * The timer does not keep the process alive.
  */
-export class Watchdog implements WatchdogOfHold {
+export class Watchdog implements WatchdogOfHold<Hold> {
   readonly #commandTimeout: number;
   readonly #onOverdue: () => void;
   /**

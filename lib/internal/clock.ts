@@ -18,17 +18,17 @@ export const clock = {
  */
 const SUSPENDED = 100;
 
-/**
- * ms; the first drift that was measured: all are counted from here. V8 stores small whole numbers in an object, and all
- * others beside it.
- */
+/** ms; the first drift that was measured: all are counted from here. */
 let firstDrift: number | undefined;
 
-/** Whole ms; the wall clock minus the monotonic clock, less a constant. It grows while the machine is suspended. */
+/**
+ * Whole ms; the wall clock minus the monotonic clock, less a constant. It grows while the machine is suspended. Rounded
+ * last: V8 stores a small whole number in an object, and the difference of two large ones beside it.
+ */
 export function drift(now = clock.now()): number {
-  const ms = Math.round(clock.wallNow() - now);
+  const ms = clock.wallNow() - now;
   firstDrift ??= ms;
-  return ms - firstDrift;
+  return Math.floor(ms - firstDrift);
 }
 
 /** Whether the machine was suspended, or its wall clock was set, between two readings of `drift`. */

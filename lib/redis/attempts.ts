@@ -24,7 +24,7 @@ export class Attempts {
   /** When the outcome of all attempts is known; `undefined`: none was in doubt. */
   settled: Promise<unknown> | undefined;
   /** An attempt came to Redis, or may have. What was held back until its time was over leaves nothing. */
-  reachedRedis = false;
+  reachedRedis: boolean;
   /**
    * An attempt may still be executed, and no answer will show it: its connection was lost before Redis answered, though
    * the client may have sent it again.
@@ -34,9 +34,11 @@ export class Attempts {
   /** A release was not answered, or may have stopped half-way: it may have been executed. */
   mayBeGivenBack = false;
 
-  constructor(connection: Connection) {
+  /** `wereAnswered`: they were made before, and what became of each is known. */
+  constructor(connection: Connection, wereAnswered = false) {
     this.#connection = connection;
     this.#epoch = connection.connectionEpoch;
+    this.reachedRedis = wereAnswered;
   }
 
   /** An attempt is about to be sent. */

@@ -416,7 +416,7 @@ function inMemoryProtocol(
         if (answer === undefined && !locks.isSilent) lock().release(ticket);
       }
       // The caller has the lock since now, and not since its attempt: readers of its process may enter with it.
-      if (answer?.granted) hold.sentAt = clock.now();
+      if (answer?.granted) hold.sentAt = Math.floor(clock.now());
       return asAsked(answer ?? NOT_GRANTED);
     },
 

@@ -154,7 +154,7 @@ export class FairProtocol implements LockProtocol {
       return NOT_GRANTED;
     }
     // The hold begins now: its ticket was sent long before.
-    hold.sentAt = clock.now();
+    hold.sentAt = Math.floor(clock.now());
     this.#aloneAt = undefined;
     this.#pollers?.acquired(hold.sentAt);
     this.#entered = grant.owner;

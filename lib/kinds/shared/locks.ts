@@ -4,12 +4,14 @@ import { describeKind, type SharedKind } from '../../api/lock-types';
 import type { SemaphoreOptions } from '../../api/options';
 import type { Call } from '../../core/acquire';
 import type { LockBackend } from '../../core/backend';
-import type { Hold, LeaseOfHold } from '../../core/hold';
-import type { PassedOn, RedisLease } from '../../core/lease';
+import type { Hold } from '../../core/hold';
+import type { RedisLease } from '../../core/lease';
+import type { PassedOn } from '../../core/lease-services';
 import type { Turn } from '../../core/local-queue';
 import { type LockServices, RedisLock } from '../../core/lock';
 import { LockCache } from '../../core/lock-cache';
 import type { Entry } from '../../core/lock-of-call';
+import type { LeaseOfHold } from '../../core/of-hold';
 import { Passing } from '../../core/passing';
 import type { LockProtocol } from '../../core/protocol';
 import { Scope } from '../../core/scope';
@@ -110,7 +112,7 @@ class Group implements LeaseOfHold {
   }
 
   get endsAt(): number {
-    return Math.min(...[...this.leases].map(({ endsAt }) => endsAt));
+    return Math.min(...[...this.leases].map(({ endsAt = Number.POSITIVE_INFINITY }) => endsAt));
   }
 
   get renewUntil(): number {
@@ -122,7 +124,7 @@ class Group implements LeaseOfHold {
   }
 
   endSome(now: number): boolean {
-    const ended = [...this.leases].filter(({ endsAt }) => endsAt <= now);
+    const ended = [...this.leases].filter(({ endsAt = Number.POSITIVE_INFINITY }) => endsAt <= now);
     if (ended.length === this.leases.size) return false;
     for (const lease of ended) this.leases.delete(lease);
     loseAll(ended, 'expired');
@@ -169,7 +171,7 @@ class Readers extends SharedPassing {
     for (let { next } = this; next !== undefined; { next } = this) {
       const now = clock.now();
       if (!hold.isFreshFor(next.request, now, now)) break;
-      this.pass(turn, this.leaseOf(hold, next, now));
+      this.pass(this.leaseOf(hold, next, now));
     }
     super.recordLease(lease, hold, turn);
   }
