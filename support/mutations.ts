@@ -88,7 +88,7 @@ export const MUTATIONS = {
     finding: 'a lease is called lost at its deadline though the answer of a renewal lies unread',
     simulation: ['fair'],
     changes: [
-      ['Hold.loseIfDue', '(this.unread > 0) this.#more.reading ??= this.#readThenLose();', '(this.unread < 0) return;'],
+      ['Hold.loseIfDue', '(this.unread > 0) this.more.reading ??= this.readThenLose();', '(this.unread < 0) return;'],
     ],
   },
   'renewal-counted-twice': {
@@ -283,7 +283,7 @@ export const MUTATIONS = {
     finding: 'a waiter whose connection for messages the server does not count leaves no mark, and is never found',
     simulation: ['pub-sub', 'redisson'],
     extra: 'half open',
-    changes: [['ContendedProtocol.#newWaiting', "this.#subscriber && names.companionOrNone('wanted')", 'undefined']],
+    changes: [['ContendedProtocol.newWaiting', "subscriber && names.companionOrNone('wanted')", 'undefined']],
   },
   'silence-is-contention': {
     finding: 'null and LockTimeoutError where Redis has been silent',
@@ -331,7 +331,7 @@ export const MUTATIONS = {
     changes: [
       [
         'Hold.isFreshFor',
-        'isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated',
+        'isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated',
         'true',
       ],
     ],
@@ -706,7 +706,7 @@ redis.call('ZADD', queue, score, ticket)`,
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    changes: [['Call.#attempts', '#mayBeOutdated(sentAt, names.lock)', '#repetitions < 0']],
+    changes: [['Call.#attempts', '#mayBeOutdated(sentAt, this.#lock.names.lock)', '#repetitions < 0']],
   },
   'asked-once-in-a-call': {
     finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',

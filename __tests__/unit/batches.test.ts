@@ -69,7 +69,7 @@ it('Where the keys are is asked once, and a burst of acquisitions waits for the 
   const [, { keys = [] } = {}] = client.eval.mock.calls[0] as Parameters<Client['eval']>;
   expect(new Set(keys.map(hashTag)).size).toBe(20);
   // Names that no lock can have.
-  for (const key of keys) expect(() => new LockNames('', key)).toThrow(RangeError);
+  for (const key of keys) expect(() => LockNames.checked('', key)).toThrow(RangeError);
 });
 
 it('A batch sends no acquisition that nobody waits for any more', async () => {

@@ -50,7 +50,7 @@ it.each([
   expect(new LockTimeoutError(key, 1).message).toContain(`"${escaped}"`);
   await expect(registry.obtain('k').lock({ [key]: 1 } as object)).rejects.toThrow(`\`${escaped}\``);
   expect(() => new InMemoryLockRegistry({ lockType: key as never })).toThrow(escaped);
-  expect(() => new LockNames('', `{x}:fence:${key}`)).toThrow(escaped);
+  expect(() => LockNames.checked('', `{x}:fence:${key}`)).toThrow(escaped);
   const lease = await lock.lock();
   expect(inspect([lock, lease])).not.toMatch(/[\u2028\u2029\u202e\u200b\ud800\u{e0041}]/u);
   expect(inspect(lock)).toContain('é漢😀');

@@ -88,8 +88,9 @@ it.each(LOCK_TYPES)(
 
 it('An empty registryKey puts nothing before a key, and a name that a key of another lock has is refused', () => {
   expect([lockPrefix(''), lockPrefix('orders')]).toEqual(['', 'orders:']);
-  for (const name of ['{a}:fence', '{a}:queue:b', '{a}:once']) expect(() => new LockNames('', name)).toThrow(name);
-  for (const name of ['{a}:fences', 'x{a}:fence', '{}:fence', '{a}']) expect(new LockNames('', name).lock).toBe(name);
+  for (const name of ['{a}:fence', '{a}:queue:b', '{a}:once']) expect(() => LockNames.checked('', name)).toThrow(name);
+  for (const name of ['{a}:fences', 'x{a}:fence', '{}:fence', '{a}'])
+    expect(LockNames.checked('', name).lock).toBe(name);
 });
 
 it.each([

@@ -272,7 +272,7 @@ export class Call {
    */
   async #attempts(): Promise<CallState> {
     const { wait } = this;
-    const { isShared, names, services } = this.#lock;
+    const { isShared, services } = this.#lock;
     const protocol = this.#protocol;
     const { availability } = protocol;
     /** Of the next attempt; `undefined`: that of a first one. */
@@ -281,7 +281,9 @@ export class Call {
       wait.throwIfInterrupted();
       let pause: Promise<void> | undefined;
       if (this.#state.claim?.question.reply === undefined)
-        pause = wait.isSingleAttempt ? services.unconnected.pause(wait, names.lock) : protocol.standBack(wait);
+        pause = wait.isSingleAttempt
+          ? services.unconnected.pause(wait, this.#lock.names.lock)
+          : protocol.standBack(wait);
       if (pause !== undefined) {
         // Redis cannot be asked: to callers behind this one, that is silence.
         if (wait.isSingleAttempt) availability.ask(clock.now());
@@ -328,7 +330,7 @@ export class Call {
       const state: CallState = this.#state;
       if (state.name === 'granted') {
         const { sentAt = hold.sentAt } = state.grant as Grant;
-        if (this.#mayBeOutdated(sentAt, names.lock)) {
+        if (this.#mayBeOutdated(sentAt, this.#lock.names.lock)) {
           timeout = await this.#pauseBeforeRepetition(hold, Promise.resolve());
           continue;
         }

@@ -112,6 +112,27 @@ export class Availability {
   }
 }
 
+/** A lock that Redis is asked about. What is known of the answers is dropped when it is nothing: there may be many locks. */
+export abstract class AskedLock {
+  #availability: Availability | undefined;
+
+  get availability(): Availability {
+    this.#availability ??= new Availability();
+    return this.#availability;
+  }
+
+  /** See LockProtocol. */
+  get hasLearnt(): boolean {
+    return this.#availability?.isBlank === false;
+  }
+
+  /** See LockProtocol. */
+  callersLeft(): void {
+    if (!this.hasLearnt) this.#availability = undefined;
+    else this.availability.failure = undefined;
+  }
+}
+
 const NO_ANSWER = 'Redis did not answer in time';
 
 /** The error of a caller that has no answer: `why`, or the last error of the client, if it has had one since. */

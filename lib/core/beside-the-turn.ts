@@ -75,6 +75,8 @@ export function besideTheTurn(lock: LockProtocol, own: Pick<LockProtocol, 'attem
   return {
     ...own,
     availability: new Availability(),
+    hasLearnt: false,
+    callersLeft: () => undefined,
     standBack: () => undefined,
     wait: () => Promise.resolve(NOT_GRANTED),
     mayPassOn: () => false,

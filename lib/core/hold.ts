@@ -140,7 +140,7 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   /** Redis has granted it. What was asked for, and what became of it, is needed only where one may still be executed. */
-  #forgetAttempts(): void {
+  private forgetAttempts(): void {
     if (this.#attempts?.areCertain === false) return;
     this.#asked = this.#attempts = undefined;
   }
@@ -179,11 +179,11 @@ export class Hold implements HoldOfProtocol, Timed {
     this.drift = driftBefore;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    this.#forgetAttempts();
+    this.forgetAttempts();
     if (renewal !== undefined) {
       this.#hasFullTtl = false;
       this.unread++;
-      void renewal.then((ownership) => this.#renewed(ownership, now, driftBefore));
+      void renewal.then((ownership) => this.noteRenewal(ownership, now, driftBefore));
     }
     this.#services.watchdog.add(this, now);
   }
@@ -196,12 +196,12 @@ export class Hold implements HoldOfProtocol, Timed {
     const latest = Math.min(endsAt, now + renewedTtl / 3);
     const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
     const isSameTtl = this.ttl === ttl;
-    this.#asks(ttl);
+    this.asks(ttl);
     this.ttl = ttl;
     if (this.#unusual !== undefined) this.#unusual.minHold = UNKNOWN_AGE;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    this.#forgetAttempts();
+    this.forgetAttempts();
     if (!isScheduled || !isSameTtl) this.#services.watchdog.add(this, now);
   }
 
@@ -241,11 +241,11 @@ export class Hold implements HoldOfProtocol, Timed {
   isFreshFor(request: LockRequest, now: number, since = this.sentAt): boolean {
     if (this.#tokens?.left === 0) return false;
     const isEnough = this.keyUntil - now >= neededFor(request) && this.permits === request.permits;
-    return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.#mayBeOutdated;
+    return isEnough && now - since <= FRESH && !this.isSuspectAt(drift(now)) && !this.mayBeOutdated;
   }
 
   /** A server that was replaced, while it was frozen or before a reconnect, may have confirmed it last. */
-  get #mayBeOutdated(): boolean {
+  private get mayBeOutdated(): boolean {
     const { connection, watchdog } = this.#services;
     return this.sentAt < watchdog.askedAboutAllAt || connection.mayBeOutdated(this.sentAt);
   }
@@ -266,10 +266,10 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   set evals(count: number) {
-    this.#more.evals = count;
+    this.more.evals = count;
   }
 
-  get #more(): Unusual {
+  private get more(): Unusual {
     this.#unusual ??= { failure: undefined, evals: 0, reading: undefined, minHoldUntil: 0, minHold: 0 };
     return this.#unusual;
   }
@@ -337,7 +337,7 @@ export class Hold implements HoldOfProtocol, Timed {
     if (isRenewed && this.#hasFullTtl) this.ttl = (this.lease as LeaseOfHold).ttl;
     const ttl = isRenewed ? this.ttl : Math.max(1, left);
     this.unread++;
-    const settle = (ownership: Ownership): void => this.#renewed(ownership, now, driftNow);
+    const settle = (ownership: Ownership): void => this.noteRenewal(ownership, now, driftNow);
     this.protocol.renew(this.owner, ttl, timeout, settle);
   }
 
@@ -346,41 +346,41 @@ export class Hold implements HoldOfProtocol, Timed {
     const driftBefore = drift();
     const sentAt = clock.now();
     this.unread++;
-    this.#asks(ttl);
+    this.asks(ttl);
     const ownership = await new Promise<Ownership>((resolve) => {
       this.protocol.renew(this.owner, ttl, timeout, resolve);
     });
     if (ownership.state === 'held') held?.();
-    this.#renewed(ownership, sentAt, driftBefore);
+    this.noteRenewal(ownership, sentAt, driftBefore);
     return ownership;
   }
 
-  #asks(ttl: number): void {
+  private asks(ttl: number): void {
     this.longestTtl = Math.max(this.longestTtl, Math.ceil(ttl));
   }
 
   /** A renewal has ended. `driftBefore`: as it was before the renewal was sent. */
-  #renewed(ownership: Ownership, sentAt: number, driftBefore: number): void {
-    this.#read(ownership, sentAt, driftBefore);
+  private noteRenewal(ownership: Ownership, sentAt: number, driftBefore: number): void {
+    this.read(ownership, sentAt, driftBefore);
     this.#services.watchdog.renewed(this, sentAt, ownership.state === 'held');
   }
 
-  #read(ownership: Ownership, sentAt: number, driftBefore: number): void {
+  private read(ownership: Ownership, sentAt: number, driftBefore: number): void {
     this.unread--;
     // A process that was busy, or a slow server: a confirmation counts from when it was sent, whenever it is read.
     if (ownership.state === 'unknown') {
-      this.#more.failure = ownership.cause;
-      void ownership.late?.then((late) => this.#readLate(late, sentAt, driftBefore));
-    } else this.#apply(ownership, sentAt, driftBefore);
+      this.more.failure = ownership.cause;
+      void ownership.late?.then((late) => this.readLate(late, sentAt, driftBefore));
+    } else this.apply(ownership, sentAt, driftBefore);
   }
 
-  #readLate(late: Ownership, sentAt: number, driftBefore: number): void {
+  private readLate(late: Ownership, sentAt: number, driftBefore: number): void {
     // Before a suspension the deadline was measured on a clock that has stood still since.
     if (wasSuspended(driftBefore, this.drift)) return;
-    this.#apply(late, sentAt, driftBefore);
+    this.apply(late, sentAt, driftBefore);
   }
 
-  #apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
+  private apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
     if (!this.isHeld) {
       // Else it could be passed on as confirmed.
       if (ownership.state === 'expired' || ownership.state === 'stolen') this.keyUntil = 0;
@@ -414,19 +414,19 @@ export class Hold implements HoldOfProtocol, Timed {
    */
   loseIfDue(now = clock.now()): void {
     if (this.lease === undefined || now < this.until) return;
-    if (this.unread > 0) this.#more.reading ??= this.#readThenLose();
-    else this.#loseByDeadline(this.failure === undefined ? 'not asked' : 'not confirmed');
+    if (this.unread > 0) this.more.reading ??= this.readThenLose();
+    else this.loseByDeadline(this.failure === undefined ? 'not asked' : 'not confirmed');
   }
 
-  async #readThenLose(): Promise<void> {
+  private async readThenLose(): Promise<void> {
     // Sockets are read between two ticks of the event loop. The current tick may have passed that point already.
     await clock.immediate();
     await clock.immediate();
-    this.#more.reading = undefined;
-    if (this.isHeld && clock.now() >= this.until) this.#loseByDeadline('not confirmed');
+    this.more.reading = undefined;
+    if (this.isHeld && clock.now() >= this.until) this.loseByDeadline('not confirmed');
   }
 
-  #loseByDeadline(how: LossDetails['how']): void {
+  private loseByDeadline(how: LossDetails['how']): void {
     const now = clock.now();
     if (now < this.keyUntil && this.lease?.endSome?.(now)) {
       this.#services.watchdog.moved(this);
@@ -449,7 +449,7 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** Nobody else gets the lock for `ms` from now on, also when it is unlocked before. `isNew`: it is being acquired. */
   holdAtLeast(ms: number, isNew: boolean): void {
-    const more = this.#more;
+    const more = this.more;
     more.minHoldUntil = Math.max(more.minHoldUntil, clock.now() + ms);
     more.minHold = isNew ? Math.ceil(ms) : UNKNOWN_AGE;
   }
@@ -468,7 +468,7 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** See `LockProtocol`. */
   confirmOrRelease(asked: Omit<Confirmation, 'owner'>): Promise<Confirmed | Released> | undefined {
-    this.#asks(asked.ttl);
+    this.asks(asked.ttl);
     return this.protocol.confirmOrRelease?.({ owner: this.owner, ...asked });
   }
 

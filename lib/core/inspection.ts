@@ -128,7 +128,7 @@ export class Inspection {
   /** `undefined`: it is free by now, or it is no lock of this type. */
   async #listed(registryKey: string, key: string): Promise<ListedLock | undefined> {
     try {
-      const state = await this.#inspected(new LockNames(registryKey, key));
+      const state = await this.#inspected(LockNames.checked(registryKey, key));
       return state.held ? { key, ...state } : undefined;
     } catch (error) {
       // A key that belongs to another lock, or a key of another type.

@@ -65,8 +65,12 @@ class Waiters<Caller, T> {
 export class LocalQueue<Caller = void, T = never> {
   /** Made for the first waiter, and dropped with the turn of the last one: each lock has a queue, and few have waiters. */
   #waiting: Waiters<Caller, T> | undefined;
-  /** A caller has the turn. */
-  #isTaken = false;
+  #isTaken: boolean;
+
+  /** `isTaken`: a caller has the turn. */
+  constructor(isTaken = false) {
+    this.#isTaken = isTaken;
+  }
 
   /** Also while callers wait for the turn. */
   get isTaken(): boolean {
@@ -102,7 +106,7 @@ export class LocalQueue<Caller = void, T = never> {
       this.#waiting ??= new Waiters(this.#isTaken);
       const { list } = this.#waiting;
       list.append(new Waiter<Caller, T>(caller, wait, list, resolve, reject));
-      this.#ask(this.#waiting);
+      this.ask(this.#waiting);
     });
   }
 
@@ -127,7 +131,7 @@ export class LocalQueue<Caller = void, T = never> {
   }
 
   /** Keeps one request in the semaphore's queue while there are waiters. It stays when they leave, for the next ones. */
-  #ask(waiting: Waiters<Caller, T>): void {
+  private ask(waiting: Waiters<Caller, T>): void {
     if (waiting.isAsking) return;
     waiting.isAsking = true;
     this.#isTaken = true;
@@ -137,7 +141,7 @@ export class LocalQueue<Caller = void, T = never> {
       // All waiters may have left since: then the turn goes back.
       if (this.hasWaiters) this.pass(turn);
       else turn.release();
-      if (this.hasWaiters) this.#ask(waiting);
+      if (this.hasWaiters) this.ask(waiting);
     });
   }
 }

@@ -55,12 +55,12 @@ export class RedisLock implements DistributedLock {
     this.key = key;
     this.services = services;
     // For the error. What is not called yet is as small as what is not called any more.
-    services.openProtocol(this.names);
+    services.openProtocol(LockNames.checked(services.settings.registryKey, key));
   }
 
   /** @internal */
   get names(): LockNames {
-    return this.#passing?.names ?? new LockNames(this.services.settings.registryKey, this.key);
+    return new LockNames(this.services.settings.registryKey, this.key);
   }
 
   /** @internal Its callers in this process: for a call, or an adopted lease. */
@@ -89,15 +89,15 @@ export class RedisLock implements DistributedLock {
   }
 
   lock(options?: LockOptions): Promise<Lease> {
-    return this.#acquireFor(options, Number.POSITIVE_INFINITY, false) as Promise<Lease>;
+    return this.acquireFor(options, Number.POSITIVE_INFINITY, false) as Promise<Lease>;
   }
 
   tryLock(options?: LockOptions): Promise<Lease | null> {
-    return this.#acquireFor(options, 0, true);
+    return this.acquireFor(options, 0, true);
   }
 
   /** No async function: each caller that waits would have a suspended one more, and its memory. */
-  #acquireFor(options: LockOptions | undefined, waitTime: number, isTry: boolean): Promise<Lease | null> {
+  private acquireFor(options: LockOptions | undefined, waitTime: number, isTry: boolean): Promise<Lease | null> {
     try {
       const request = lockRequest(options, this, waitTime);
       return this.enter(request, false).then((lease) => {
@@ -121,9 +121,9 @@ export class RedisLock implements DistributedLock {
 
   async unlock(): Promise<void> {
     const lock = this.cached();
-    const own = this.#orderOfCaller;
+    const own = this.orderOfCaller;
     // An evicted lock may still have unreported losses.
-    const order = own?.isUnlocked === false ? own : lock.#orderOfCaller;
+    const order = own?.isUnlocked === false ? own : lock.orderOfCaller;
     if (lock.leases.length > 1 && order?.isAmbiguous) {
       throw new NotLockOwnerError(`Lock "${this.key}" has several leases here: unlock each by itself`, this.key);
     }
@@ -131,7 +131,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** The leases that an `unlock` of the caller may end. */
-  get #orderOfCaller(): UnlockOrder | undefined {
+  private get orderOfCaller(): UnlockOrder | undefined {
     const order = Scope.unlockOrderFor(this);
     const taken = this.#passing?.taken;
     return order ?? (taken && UnlockOrder.of(taken));
@@ -286,7 +286,7 @@ export class RedisLock implements DistributedLock {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     if (request.grace !== undefined) return this.services.replace(this, request, wait);
     const { passing } = this;
-    passing.callers++;
+    passing.begin();
     return new Call(passing, passing.openProtocol(), request, wait).run();
   }
 

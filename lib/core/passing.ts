@@ -1,6 +1,6 @@
 import { clock, drift } from '../internal/clock';
 import { isServerAnswer } from '../redis/failure';
-import { LockNames } from '../redis/names';
+import type { LockNames } from '../redis/names';
 import { SILENT } from '../redis/silence-times';
 import type { Call } from './acquire';
 import type { HeldLease } from './held-lease';
@@ -43,25 +43,28 @@ export interface PassingServices extends CallServices, LeaseServices {
 /** The lock whose callers they are. */
 export interface PassedLock<Services> {
   readonly key: string;
+  readonly names: LockNames;
   readonly services: Services;
   /** A call or a lease has ended. */
   mayRest(): void;
+}
+
+/** The calls of one lock that are on their way to their leases. */
+class Calls extends LocalQueue<Call, RedisLease> {
+  /** See LockOfCall. */
+  waiting = 0;
+  count = 0;
 }
 
 /**
  * The callers of one lock in this process: who has the turn, which leases they have, and how a hold goes from one to the
  * next. A lock has it while it is in use. After that it stays only where something was learnt: there may be many locks.
  */
-export class Passing<Services extends PassingServices = PassingServices>
-  extends LocalQueue<Call, RedisLease>
-  implements LockOfCall<Call>, LockOfLease
-{
-  readonly names: LockNames;
+export class Passing<Services extends PassingServices = PassingServices> implements LockOfCall<Call>, LockOfLease {
   readonly #lock: PassedLock<Services>;
-  waiting = 0;
   open = 0;
-  /** Calls that are still acquiring. */
-  callers = 0;
+  /** `undefined`: there are none, and the turn is that of the lease that is held, or free. */
+  #calls: Calls | undefined;
   /** The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
   #protocol: LockProtocol | undefined;
@@ -71,9 +74,11 @@ export class Passing<Services extends PassingServices = PassingServices>
   taken: HeldLease | UnlockOrder | undefined;
 
   constructor(lock: PassedLock<Services>) {
-    super();
     this.#lock = lock;
-    this.names = new LockNames(lock.services.settings.registryKey, lock.key);
+  }
+
+  get names(): LockNames {
+    return this.#lock.names;
   }
 
   get key(): string {
@@ -89,10 +94,38 @@ export class Passing<Services extends PassingServices = PassingServices>
     return this.callers > 0 || this.open > 0;
   }
 
+  /** A call begins. It ends with `left`. */
+  begin(): void {
+    this.calls.count++;
+  }
+
+  protected get calls(): Calls {
+    this.#calls ??= new Calls(this.lease !== undefined);
+    return this.#calls;
+  }
+
+  /** Calls that are still acquiring. */
+  get callers(): number {
+    return this.#calls?.count ?? 0;
+  }
+
+  get waiting(): number {
+    return this.#calls?.waiting ?? 0;
+  }
+
+  set waiting(count: number) {
+    this.calls.waiting = count;
+  }
+
+  /** The turn is that of a call, or of a lease. */
+  get isTaken(): boolean {
+    return this.#calls?.isTaken ?? this.lease !== undefined;
+  }
+
   /** It is not in use, and all that it knows is what it would know if it were made anew. */
   get isBlank(): boolean {
     if (this.isInUse || this.taken !== undefined) return false;
-    return this.#protocol === undefined || (this.#protocol.availability.isBlank && !this.#protocol.hasLearnt);
+    return this.#protocol?.hasLearnt !== true;
   }
 
   /** The protocol of the lock, also for what is to share it. */
@@ -169,11 +202,11 @@ export class Passing<Services extends PassingServices = PassingServices>
   }
 
   entryFor(_call: Call, protocol: LockProtocol): Entry | undefined {
-    return protocol.queuesItself ? new Turn() : this.tryEnter();
+    return protocol.queuesItself ? new Turn() : this.calls.tryEnter();
   }
 
   waitForTurn(call: Call): Promise<Entry | undefined> {
-    return this.enter(call, call.wait);
+    return this.calls.enter(call, call.wait);
   }
 
   suspended(_call: Call, _isSuspended: boolean): void {}
@@ -200,9 +233,10 @@ export class Passing<Services extends PassingServices = PassingServices>
   }
 
   left(wait: Wait): void {
-    this.callers--;
-    // The error would keep what its stack refers to, for every lock that is cached.
-    if (this.callers === 0 && this.#protocol !== undefined) this.#protocol.availability.failure = undefined;
+    if (--this.calls.count === 0) {
+      this.#calls = undefined;
+      this.#protocol?.callersLeft();
+    }
     this.services.waits.end(wait);
     wait.end();
     this.#lock.mayRest();
@@ -224,7 +258,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     const isUnused = hold.evals === 0;
     // Before its `minHold` ends, the lock is nobody else's.
     if (keep === undefined && isUnused && protocol.mayPassOn(now, hold) && hold.isFreshFor(next.request, now)) {
-      return this.#pass(next, ended, timeout, now, hold.sentAt);
+      return this.pass(next, ended, timeout, now, hold.sentAt);
     }
     // Its attempt is in flight, and finds the lock free after a release.
     if (next.isAttempting) return undefined;
@@ -237,7 +271,7 @@ export class Passing<Services extends PassingServices = PassingServices>
     }
     if (!isUnused || keep !== undefined) return undefined;
     const driftBefore = drift(now);
-    const asked = hold.confirmOrRelease({ ttl: ttlFor(next.request), timeout: half, now, callers: this.length });
+    const asked = hold.confirmOrRelease({ ttl: ttlFor(next.request), timeout: half, now, callers: this.calls.length });
     return asked?.then(
       (answer: Confirmed | Released) => {
         if (typeof answer === 'string') return answer;
@@ -247,7 +281,7 @@ export class Passing<Services extends PassingServices = PassingServices>
         const first = this.nextAfter(ended);
         const at = clock.now();
         const isEnough = first !== undefined && hold.isFreshFor(first.request, at, at);
-        return isEnough ? this.#pass(first, ended, half, at, at) : hold.release(half);
+        return isEnough ? this.pass(first, ended, half, at, at) : hold.release(half);
       },
       (error: unknown) => releaseAfter(error, hold, half),
     );
@@ -255,25 +289,25 @@ export class Passing<Services extends PassingServices = PassingServices>
 
   /** The caller that may get the hold next. The lease that ends was not lost, so it has the turn. */
   protected nextAfter(_ended: RedisLease): Call | undefined {
-    return this.next;
+    return this.#calls?.next;
   }
 
   /** The next caller gets a lease of the hold: at once, or after a round of the event loop where that is due. */
-  #pass(next: Call, ended: RedisLease, timeout: number, now: number, since: number): PassedOn {
+  private pass(next: Call, ended: RedisLease, timeout: number, now: number, since: number): PassedOn {
     const isLater = this.services.loopRound.isDue(now);
-    return isLater ? this.#passLater(ended, timeout, since) : this.#passNow(next, ended, now);
+    return isLater ? this.passLater(ended, timeout, since) : this.passNow(next, ended, now);
   }
 
   /** Until then the lease that ended stands for the hold: `close` waits for it. */
-  async #passLater(ended: RedisLease, timeout: number, since: number): Promise<Released | 'passed on'> {
+  private async passLater(ended: RedisLease, timeout: number, since: number): Promise<Released | 'passed on'> {
     await clock.immediate();
     const next = this.nextAfter(ended);
     const now = clock.now();
     if (next === undefined || !ended.hold.isFreshFor(next.request, now, since)) return ended.hold.release(timeout);
-    return this.#passNow(next, ended, now);
+    return this.passNow(next, ended, now);
   }
 
-  #passNow(next: Call, ended: RedisLease, now: number): 'passed on' {
+  private passNow(next: Call, ended: RedisLease, now: number): 'passed on' {
     ended.handedOver();
     this.give(next, this.leaseOf(ended.hold, next, now));
     this.leaseOver(ended);
@@ -283,7 +317,7 @@ export class Passing<Services extends PassingServices = PassingServices>
   /** The next caller gets the lease; without one, it gets its turn and makes an attempt. */
   protected give(_next: Call, lease?: RedisLease): void {
     this.lease = lease;
-    this.pass(lease);
+    this.calls.pass(lease);
   }
 
   /** A lease of a hold that was acquired for another one. */
@@ -302,7 +336,7 @@ export class Passing<Services extends PassingServices = PassingServices>
       // By now it may be the hold of an adopted lease, or of the next caller.
       if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
       this.lease = undefined;
-      this.released();
+      this.#calls?.released();
     }
     if (this.taken?.isUnlocked) this.taken = undefined;
     const whenOver = this.#whenOver;

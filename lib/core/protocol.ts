@@ -191,8 +191,10 @@ export interface LockContention {
  */
 export interface LockProtocol extends LockCommands, LockContention {
   readonly availability: Availability;
-  /** It knows of the lock, or of those that share it, what the next caller is to know. Absent: it never does. */
-  readonly hasLearnt?: boolean;
+  /** It knows of the lock, or of those that share it, what the next caller is to know. */
+  readonly hasLearnt: boolean;
+  /** Nobody here asks for the lock any more. An error is forgotten: it keeps what its stack refers to. */
+  callersLeft(): void;
   /** Another object replaces this one. From now on this one only gives back its own grants, and ignores all other messages. */
   retire?(): void;
   /** The hold of this process, set by its `Passing`: a message may be about it. */

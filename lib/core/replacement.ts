@@ -187,7 +187,7 @@ export class Replacements {
     const inner = new Wait(key, wait.remaining, request.signal, wait);
     inner.lock = lock;
     inner.scope = wait.scope;
-    beside.callers++;
+    beside.begin();
     let lease: RedisLease | null = null;
     try {
       // Until it enters its lease is renewed, however long the grace is.

@@ -8,19 +8,27 @@ export function lockPrefix(registryKey: string): string {
   return registryKey === '' ? '' : `${registryKey}:`;
 }
 
-/** The names of one lock in Redis. */
+/** The names of one lock in Redis. They are put together when they are asked for: of a held lock they would only lie there. */
 export class LockNames {
-  /** The key of the lock. */
-  readonly lock: string;
   readonly registryKey: string;
+  readonly key: string;
 
   constructor(registryKey: string, key: string) {
-    this.lock = lockPrefix(registryKey) + key;
     this.registryKey = registryKey;
-    if (COMPANION_NAME.test(this.lock)) {
-      const what = 'not to be the name of a key that belongs to another lock';
-      throw new RangeError(inOneLine(`Expected "${this.lock}" ${what}`));
-    }
+    this.key = key;
+  }
+
+  /** Throws `RangeError` for the name of a key that belongs to another lock: see `companion`. */
+  static checked(registryKey: string, key: string): LockNames {
+    const names = new LockNames(registryKey, key);
+    if (!COMPANION_NAME.test(names.lock)) return names;
+    const what = 'not to be the name of a key that belongs to another lock';
+    throw new RangeError(inOneLine(`Expected "${names.lock}" ${what}`));
+  }
+
+  /** The key of the lock. */
+  get lock(): string {
+    return lockPrefix(this.registryKey) + this.key;
   }
 
   /** The channel of the lock's releases, as Spring Integration's RedisLockRegistry names it. */
@@ -30,8 +38,8 @@ export class LockNames {
 
   /**
    * A key that belongs to the lock and shares its hash slot: `{name}:fence`, or `{tag}:fence:name` where the name has a
-   * hash tag. A registryKey may begin with a brace, or be empty, so a lock could have a name of this form: the
-   * constructor refuses it.
+   * hash tag. A registryKey may begin with a brace, or be empty, so a lock could have a name of this form:
+   * `checked` refuses it.
    * Throws `RangeError` for braces that make no hash tag: then no second key shares the slot.
    */
   companion(suffix: Companion): string {

@@ -148,7 +148,7 @@ export async function forceUnlockOf(
   lockType: LockType,
   onWarning?: WarningListener,
 ): Promise<LockState> {
-  const names = new LockNames(registryKey, key);
+  const names = LockNames.checked(registryKey, key);
   const settings = { ...registrySettings({ registryKey: names.lock, lockType, onWarning }, lockType), registryKey };
   const backend = redisBackend(client, settings);
   try {

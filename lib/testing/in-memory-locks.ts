@@ -221,7 +221,7 @@ export class InMemoryLocks {
       const message = `These locks have registries with several registryKeys (${keys.map((one) => one || "''").join(', ')}): say which is meant`;
       throw new TypeError(message);
     }
-    return this.find(new LockNames(registryKey, key).lock);
+    return this.find(LockNames.checked(registryKey, key).lock);
   }
 }
 
@@ -380,6 +380,12 @@ function inMemoryProtocol(
   const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
     hasQueue: true,
     availability: new Availability(),
+    get hasLearnt() {
+      return !protocol.availability.isBlank;
+    },
+    callersLeft() {
+      protocol.availability.failure = undefined;
+    },
     permits: undefined,
     get hasNews() {
       return protocol.permits?.isNews === true;

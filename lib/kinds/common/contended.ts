@@ -1,5 +1,5 @@
 import { holderOf, isWithoutHolder } from '../../api/owner-name';
-import { Availability } from '../../core/availability';
+import { AskedLock } from '../../core/availability';
 import type {
   Confirmation,
   Confirmed,
@@ -15,7 +15,7 @@ import type {
 } from '../../core/protocol';
 import type { Wait } from '../../core/wait';
 import { clock, reliableUntil } from '../../internal/clock';
-import type { LockNames } from '../../redis/names';
+import { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';
 import { inspectorOf } from './inspector';
@@ -36,6 +36,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
   const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
   const listeners = (names: LockNames) => [count, format.channels(names)[0] as string];
   const areCounted = subscriber !== undefined && format.countsListeners;
+  const kind: ContendedKind = { parts, format, subscriber };
   return {
     held: format.scripts.held,
     inspector: inspectorOf(parts.redis, format.scripts.inspection, format, {
@@ -43,9 +44,17 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
     }),
     open(names) {
       format.assertNames(names);
-      return new ContendedProtocol(names, parts, format, subscriber);
+      return new ContendedProtocol(names.key, kind);
     },
   };
+}
+
+/** What the locks of a registry share. */
+interface ContendedKind {
+  readonly parts: RegistryParts;
+  readonly format: ScriptedFormat;
+  /** `undefined`: waiters poll, as they do where it cannot listen. */
+  readonly subscriber: Subscriber | undefined;
 }
 
 /**
@@ -53,13 +62,10 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
  * format, a way of waiting, and a way of sharing. The callers of one process queue locally, and hand it over to each
  * other.
  */
-class ContendedProtocol implements LockProtocol {
-  readonly availability = new Availability();
+class ContendedProtocol extends AskedLock implements LockProtocol {
   holder: HoldOfProtocol | undefined;
-  readonly #names: LockNames;
-  readonly #parts: RegistryParts;
-  readonly #format: ScriptedFormat;
-  readonly #subscriber: Subscriber | undefined;
+  readonly #key: string;
+  readonly #kind: ContendedKind;
   readonly #pollers: Pollers | undefined;
   /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
   #lazySharing: Sharing | undefined;
@@ -67,30 +73,32 @@ class ContendedProtocol implements LockProtocol {
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
-  #mark: WantedMark | undefined;
 
-  /** `subscriber`: `undefined`: waiters poll, as they do where it cannot listen. */
-  constructor(names: LockNames, parts: RegistryParts, format: ScriptedFormat, subscriber: Subscriber | undefined) {
-    this.#names = names;
-    this.#parts = parts;
-    this.#format = format;
-    this.#subscriber = subscriber;
-    this.#pollers = parts.pollers(subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
+  constructor(key: string, kind: ContendedKind) {
+    super();
+    this.#key = key;
+    this.#kind = kind;
+    this.#pollers = kind.parts.pollers(kind.subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
-  get hasLearnt(): boolean {
-    return (this.#pollers ?? this.#waiting) !== undefined || this.#lazySharing?.hasLearnt === true;
+  private get names(): LockNames {
+    return new LockNames(this.#kind.parts.settings.registryKey, this.#key);
+  }
+
+  override get hasLearnt(): boolean {
+    if (super.hasLearnt || this.#lazySharing?.hasLearnt) return true;
+    return (this.#pollers ?? this.#waiting) !== undefined;
   }
 
   /** Waiters listen for releases: so a process can find out whether there are any. */
-  get #areHeard(): boolean {
-    return this.#subscriber?.mayListen === true;
+  private get areHeard(): boolean {
+    return this.#kind.subscriber?.mayListen === true;
   }
 
-  get #sharing(): Sharing {
+  private get sharing(): Sharing {
     if (this.#lazySharing === undefined) {
-      const { handOver, idleBetweenTries } = this.#parts.settings;
-      this.#lazySharing = this.#areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
+      const { handOver, idleBetweenTries } = this.#kind.parts.settings;
+      this.#lazySharing = this.areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
       this.#lazySharing.acquired(this.#acquiredAt);
     }
     return this.#lazySharing;
@@ -105,30 +113,30 @@ class ContendedProtocol implements LockProtocol {
 
   attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
     const { ticket, ttl, sentAt } = hold;
-    const format = this.#format;
+    const format = this.#kind.format;
     const { ACQUIRE } = format.scripts;
     const hintsBefore = this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
     const read = (reply: unknown): Grant | Refusal => {
       const answer = format.answerIn(ACQUIRE, reply, 1, hold, hintsBefore);
       if (answer.granted) {
         this.#pollers?.acquired(sentAt);
-        this.#mark?.acquired();
+        this.#waiting?.acquired();
         this.#acquiredAt = Math.floor(sentAt);
         this.#lazySharing?.acquired(sentAt);
       } else {
         const answeredAt = sentAt + answer.roundTrip;
         this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
-        const sharing = this.#areHeard ? this.#lazySharing : this.#sharing;
+        const sharing = this.areHeard ? this.#lazySharing : this.sharing;
         // What is kept, or detached, is no slice of another owner.
         sharing?.refused(answer.owner && holderOf(answer.owner), answeredAt);
       }
       return answer;
     };
-    return this.#parts.redis.run(ACQUIRE, format.keys(this.#names), [ticket, String(ttl)], timeout, read, sentAt);
+    return this.#kind.parts.redis.run(ACQUIRE, format.keys(this.names), [ticket, String(ttl)], timeout, read, sentAt);
   }
 
   wait(_hold: HoldOfProtocol, refusal: Refusal, wait: Wait): Promise<NotGranted> {
-    this.#waiting ??= this.#newWaiting();
+    this.#waiting ??= this.newWaiting();
     // What is kept until its `minHold` ends is free then without a message. What was detached has another owner then.
     const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
     // It asks no oftener than others that poll: they would hardly meet the lock free.
@@ -137,50 +145,50 @@ class ContendedProtocol implements LockProtocol {
     return this.#waiting.wait(refusal, wait, interval, holder);
   }
 
-  #newWaiting(): Waiting {
-    const format = this.#format;
-    const names = this.#names;
-    const { redis, settings, id } = this.#parts;
+  private newWaiting(): Waiting {
+    const format = this.#kind.format;
+    const names = this.names;
+    const { parts, subscriber } = this.#kind;
+    const { redis, settings, id } = parts;
     const { idleBetweenTries } = settings;
-    const key = this.#subscriber && names.companionOrNone('wanted');
-    if (key !== undefined) this.#mark = new WantedMark(redis, key, id, LONGEST_SLEEP * idleBetweenTries);
+    const key = subscriber && names.companionOrNone('wanted');
     const waited: Waited = {
       lock: names.lock,
       channels: format.channels(names),
       meaningOf: (message) => format.meaningOf(message, names),
-      mark: this.#mark,
+      mark: key === undefined ? undefined : new WantedMark(redis, key, id, LONGEST_SLEEP * idleBetweenTries),
     };
     // The holder may have lost the lock, by a command or a forced unlock.
     const onMessage = () => this.holder?.confirmSoon();
-    return new Waiting(waited, this.#subscriber, idleBetweenTries, this.#pollers, onMessage);
+    return new Waiting(waited, subscriber, idleBetweenTries, this.#pollers, onMessage);
   }
 
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#format.renew(this.#names, owner, ttl, timeout, settle);
+    this.#kind.format.renew(this.names, owner, ttl, timeout, settle);
   }
 
   release(owner: string, timeout: number, keep?: Keep, now = clock.now(), atSliceEnd = false): Promise<Released> {
-    const names = this.#names;
-    const { deleteCommand, scripts } = this.#format;
+    const names = this.names;
+    const { deleteCommand, scripts } = this.#kind.format;
     const usual = this.#pollers?.isDue(now) ? scripts.LEAVE : scripts.RELEASE;
     const script = keep === undefined ? usual : scripts.KEEP;
     const how = keep === undefined ? [deleteCommand] : keepArguments(keep);
-    const args = [owner, ...how, ...this.#format.notification(names)];
-    const read = this.#readRelease(script, now, atSliceEnd);
-    return this.#parts.redis.run(script, [names.lock], args, timeout, read, now);
+    const args = [owner, ...how, ...this.#kind.format.notification(names)];
+    const read = this.readRelease(script, now, atSliceEnd);
+    return this.#kind.parts.redis.run(script, [names.lock], args, timeout, read, now);
   }
 
   /** Called before the script is sent. Reads what it found, and how many connections it notified, and notes it. */
-  #readRelease(script: Script, sentAt: number, atSliceEnd: boolean): (reply: unknown) => Released {
-    const format = this.#format;
+  private readRelease(script: Script, sentAt: number, atSliceEnd: boolean): (reply: unknown) => Released {
+    const format = this.#kind.format;
     const hintsBefore = this.#waiting?.hints ?? 0;
     return (reply) => {
       const { found, listeners, pollInterval } = format.givenBackIn(script, reply);
-      if (listeners === LISTENERS.refused) this.#parts.warnNotificationRefused();
+      if (listeners === LISTENERS.refused) this.#kind.parts.warnNotificationRefused();
       if (found !== 'released' || script === format.scripts.KEEP) return found;
       const answeredAt = clock.now();
       if (script === format.scripts.LEAVE) {
-        this.#pollers?.left(answeredAt, () => this.#notifyWaiters());
+        this.#pollers?.left(answeredAt, () => this.notifyWaiters());
         return found;
       }
       this.#pollers?.released(answeredAt);
@@ -188,7 +196,7 @@ class ContendedProtocol implements LockProtocol {
       const areCounted = format.countsListeners && listeners >= 0;
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
-      const sharing = others > 0 ? this.#sharing : this.#lazySharing;
+      const sharing = others > 0 ? this.sharing : this.#lazySharing;
       sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
       return found;
     };
@@ -199,18 +207,18 @@ class ContendedProtocol implements LockProtocol {
    * where nobody can be seen, the next process that polls.
    */
   mayPassOn(now: number): boolean {
-    if (this.#parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return false;
-    return !this.#sharing.isSliceOver(now);
+    if (this.#kind.parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return false;
+    return !this.sharing.isSliceOver(now);
   }
 
   confirmOrRelease({ owner, ttl, timeout, now, callers }: Confirmation): Promise<Confirmed | Released> {
-    const names = this.#names;
-    const format = this.#format;
-    const { redis, settings } = this.#parts;
+    const names = this.names;
+    const format = this.#kind.format;
+    const { redis, settings } = this.#kind.parts;
     if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
-    const isSliceOver = this.#sharing.isSliceOver(now);
+    const isSliceOver = this.sharing.isSliceOver(now);
     // Others can be found, in the same script: those that listen, and those that have left a mark.
-    const mark = this.#areHeard && format.countsListeners ? names.companionOrNone('wanted') : undefined;
+    const mark = this.areHeard && format.countsListeners ? names.companionOrNone('wanted') : undefined;
     if (isSliceOver && mark === undefined) return this.release(owner, timeout, undefined, now, true);
     const keys = format.keys(names);
     const args = [owner, String(ttl)];
@@ -218,21 +226,21 @@ class ContendedProtocol implements LockProtocol {
     else if (isSliceOver) args.push('');
     if (isSliceOver) {
       keys.push(mark as string);
-      args.push(String(this.#waiting?.ownListeners ?? 0), this.#parts.id, format.deleteCommand);
+      args.push(String(this.#waiting?.ownListeners ?? 0), this.#kind.parts.id, format.deleteCommand);
       args.push(...format.notification(names));
     }
     const { CONFIRM_OR_RELEASE: script } = format.scripts;
-    const readRelease = this.#readRelease(script, now, true);
+    const readRelease = this.readRelease(script, now, true);
     const read = (reply: unknown): Confirmed | Released => {
       if (Array.isArray(reply)) return readRelease(reply);
-      if (isSliceOver) this.#sharing.acquired(now);
+      if (isSliceOver) this.sharing.acquired(now);
       return { until: reliableUntil(now, ttl), ...format.tokensIn(script, reply) };
     };
     return redis.run(script, keys, args, timeout, read, now);
   }
 
   get travel(): Travel {
-    return this.#format.travelOf(this.#names);
+    return this.#kind.format.travelOf(this.names);
   }
 
   orphanLife({ longestTtl }: HoldOfProtocol): number {
@@ -240,12 +248,14 @@ class ContendedProtocol implements LockProtocol {
   }
 
   /** No local caller has taken the lock back in time. If it is still free, waiters have to be notified. */
-  async #notifyWaiters(): Promise<void> {
-    const { redis } = this.#parts;
+  private async notifyWaiters(): Promise<void> {
+    const { redis } = this.#kind.parts;
     if (redis.isClosed) return;
-    const { lock } = this.#names;
-    const args = [...this.#format.notification(this.#names)];
+    const { lock } = this.names;
+    const args = [...this.#kind.format.notification(this.names)];
     // If that fails, they poll.
-    await redis.run(this.#format.scripts.NOTIFY, [lock], args, NOTIFY_TIMEOUT, () => undefined).catch(() => undefined);
+    await redis
+      .run(this.#kind.format.scripts.NOTIFY, [lock], args, NOTIFY_TIMEOUT, () => undefined)
+      .catch(() => undefined);
   }
 }

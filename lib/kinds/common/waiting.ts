@@ -66,6 +66,11 @@ export class Waiting {
     return this.isSubscribed && this.#subscriber?.isCounted ? this.#waited.channels.length : 0;
   }
 
+  /** This process has the lock: what follows is another wait. */
+  acquired(): void {
+    this.#waited.mark?.acquired();
+  }
+
   /** The waiting caller makes an attempt now, as after a message. */
   wake(): void {
     this.#subscription?.wake();

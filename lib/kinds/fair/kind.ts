@@ -1,4 +1,4 @@
-import { Availability } from '../../core/availability';
+import { AskedLock } from '../../core/availability';
 import {
   type Exchange,
   type Grant,
@@ -45,9 +45,8 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'sentAt' | 'd
  * sent before the caller enters. It has half of W to arrive; if less is certain, as after a long wait, the caller waits
  * for its answer. If it is not confirmed, the lease ends with W.
  */
-export class FairProtocol implements LockProtocol {
+export class FairProtocol extends AskedLock implements LockProtocol {
   readonly hasQueue = true;
-  readonly availability = new Availability();
   holder: HoldOfProtocol | undefined;
   /**
    * The ticket of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant
@@ -71,13 +70,14 @@ export class FairProtocol implements LockProtocol {
   #isRetired = false;
 
   constructor(names: LockNames, format: FairFormat) {
+    super();
     this.#names = names;
     this.#format = format;
     this.#pollers = format.parts.pollers(USUAL_PACE_FOR);
   }
 
-  get hasLearnt(): boolean {
-    return (this.#pollers ?? this.#presence ?? this.ticket ?? this.#entered) !== undefined;
+  override get hasLearnt(): boolean {
+    return super.hasLearnt || (this.#pollers ?? this.#presence ?? this.ticket ?? this.#entered) !== undefined;
   }
 
   /** From now on a grant to this process is for a caller of the other object, which learns of it by a poll at the latest. */

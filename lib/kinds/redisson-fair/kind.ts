@@ -1,4 +1,4 @@
-import { Availability } from '../../core/availability';
+import { AskedLock } from '../../core/availability';
 import { repeated } from '../../core/give-back';
 import type {
   Grant,
@@ -81,9 +81,8 @@ export interface RedissonFairServices {
  * out the positions of a process that was killed, and each of them holds up all others, Java's too, for the whole wait,
  * five minutes. For the same reason the lock is not handed over locally: that would overtake the queue.
  */
-export class RedissonFairProtocol implements LockProtocol {
+export class RedissonFairProtocol extends AskedLock implements LockProtocol {
   readonly hasQueue = true;
-  readonly availability = new Availability();
   readonly #names: LockNames;
   readonly #services: RedissonFairServices;
   readonly #pollers: Pollers | undefined;
@@ -94,13 +93,14 @@ export class RedissonFairProtocol implements LockProtocol {
   #waiting: Waiting | undefined;
 
   constructor(names: LockNames, services: RedissonFairServices) {
+    super();
     this.#names = names;
     this.#services = services;
     this.#pollers = services.parts.pollers(USUAL_PACE_FOR);
   }
 
-  get hasLearnt(): boolean {
-    return this.#pollers !== undefined || this.#enqueued !== '';
+  override get hasLearnt(): boolean {
+    return super.hasLearnt || this.#pollers !== undefined || this.#enqueued !== '';
   }
 
   /** The queue serves every process in its order, but not pollers. */

@@ -1,5 +1,5 @@
 import { isExclusive, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
-import { Availability } from '../../core/availability';
+import { AskedLock } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH } from '../../core/hold';
 import {
@@ -62,9 +62,8 @@ function numberOf(permits: Permits | undefined, hold: HoldOfProtocol): string[] 
  * 3. A process reads its ticket in the message. It has the lock, without an answer of its own, if the message names the end of
  *    the lease that its last attempt asked for. Else the caller makes another attempt.
  */
-class SharedProtocol implements LockProtocol {
+class SharedProtocol extends AskedLock implements LockProtocol {
   readonly hasQueue = true;
-  readonly availability = new Availability();
   /** The permits of a semaphore, and `undefined` for a read/write lock. */
   permits: Permits | undefined;
   readonly #kind: SharedKind;
@@ -87,13 +86,14 @@ class SharedProtocol implements LockProtocol {
   #waiting: Waiting | undefined;
 
   constructor(kind: SharedKind, names: LockNames, parts: RegistryParts) {
+    super();
     this.#kind = kind;
     this.#names = names;
     this.#parts = parts;
   }
 
-  get hasLearnt(): boolean {
-    return this.#waiting !== undefined;
+  override get hasLearnt(): boolean {
+    return super.hasLearnt || this.#waiting !== undefined;
   }
 
   /** A lease that is let in may begin later than its ttl, and readers come to a hold later than the first one. */

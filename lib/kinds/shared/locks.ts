@@ -64,7 +64,7 @@ class SharedPassing extends Passing<LockServices> {
   }
 
   protected override give(next: Call, lease?: RedisLease): void {
-    if (lease !== undefined) next.receive(lease, this.next);
+    if (lease !== undefined) next.receive(lease, this.calls.next);
     next.wake();
   }
 }
@@ -153,7 +153,12 @@ class Readers extends SharedPassing {
   override entryFor(call: Call, protocol: LockProtocol): Entry | undefined {
     const hold = this.#hold;
     const now = clock.now();
-    if (hold?.isHeld && !this.hasWaiters && protocol.mayPassOn(now, hold) && !this.services.loopRound.isDue(now)) {
+    if (
+      hold?.isHeld &&
+      !this.calls.hasWaiters &&
+      protocol.mayPassOn(now, hold) &&
+      !this.services.loopRound.isDue(now)
+    ) {
       if (hold.isFreshFor(call.request, now)) return this.leaseOf(hold, call, now);
     }
     return super.entryFor(call, protocol);
@@ -168,10 +173,11 @@ class Readers extends SharedPassing {
   /** All that wait here by now enter together. */
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
     this.#hold = hold;
-    for (let { next } = this; next !== undefined; { next } = this) {
+    const { calls } = this;
+    for (let { next } = calls; next !== undefined; { next } = calls) {
       const now = clock.now();
       if (!hold.isFreshFor(next.request, now, now)) break;
-      this.pass(this.leaseOf(hold, next, now));
+      calls.pass(this.leaseOf(hold, next, now));
     }
     super.recordLease(lease, hold, turn);
   }

@@ -290,7 +290,7 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
 /** The names of a lock; `undefined`: a key of this name belongs to another lock. */
 function namesOf(lock: string): LockNames | undefined {
   try {
-    return new LockNames('', lock);
+    return LockNames.checked('', lock);
   } catch {
     return undefined;
   }
