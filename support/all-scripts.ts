@@ -7,7 +7,7 @@ const LIB = join(__dirname, '../lib');
 /** All scripts that the modules of kinds, redis and tools/inspection export, also within tables; of those about a lock all three forms. */
 export function allScripts(): Script[] {
   return libraryScripts().flatMap((script) =>
-    script instanceof LockScript ? [script, script.forMany, script.inOrder] : [script],
+    script instanceof LockScript ? [script, script.forMany, script.allOrNone] : [script],
   );
 }
 

@@ -67,6 +67,11 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/replacement:REMINDED_EVERY': 'because a reminder matters only where a message was lost',
   'core/replacement:TRIED_EVERY': 'because it only says how soon a caller tries another holder',
   'core/request:GRACE': 'because a test of it would wait for five seconds',
+  'core/several:FIRST_PAUSE': 'unit/calls-for-several',
+  'core/several:PAUSE_FOR_LISTENERS': 'unit/calls-for-several',
+  'core/several:PAUSE_FOR_POLLERS': 'unit/calls-for-several',
+  'core/several:POLLED_STREAK': 'unit/calls-for-several',
+  'core/several:STREAK': 'unit/calls-for-several',
   'core/silence-warning:LOOK_EVERY': 'because it only says how soon the end of a silence is noticed',
   'core/unconnected:INTERVAL': 'because it only says how soon within CONNECTS_WITHIN an attempt follows a connection',
   'core/unlock-order:MOST_LOST': MEMORY,
@@ -138,6 +143,10 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/spring/look:LONGEST_OWNER': {
     larger: 'because it only spares a look at longer values',
     smaller: 'tools/inspection/finding',
+  },
+  'multi/multi-acquisition:OVERTAKEN_FOR': {
+    larger: 'multi/client',
+    smaller: 'because a call that takes its keys in order only keeps others from them',
   },
   'multi/multi-lock:MOST_KEYS': 'unit/several-keys',
   'redis/cluster:INTERVAL': 'because it only says how soon a list follows a connection',

@@ -758,6 +758,19 @@ redis.call('ZADD', queue, score, ticket)`,
   },
 
   // Several keys, force, scripts
+  'several-overtaken-for-ever': {
+    finding: 'a call for several keys that are never free at once is not granted',
+    test: '__tests__/multi/client.test.ts',
+    changes: [['MultiAcquisition.#keepsNone', '>= OVERTAKEN_FOR', '>= Number.POSITIVE_INFINITY']],
+  },
+  'several-never-woken': {
+    finding: 'a call for several keys does not learn that a key which it waits for is free in its process',
+    simulation: ['multi'],
+    changes: [
+      ['CallsForSeveral.freed', 'if (this.#keys.size > 0) this.#lookSoon();', ''],
+      ['MultiAcquisition.#waitUntilFree', 'Math.min(wait.remaining, OVERTAKEN_FOR)', 'wait.remaining'],
+    ],
+  },
   'part-kept-after-giving-up': {
     finding: 'a lock of several keys that is given up keeps the parts that it had',
     simulation: ['multi'],

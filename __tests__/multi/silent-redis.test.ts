@@ -36,7 +36,7 @@ describePrivate.each(DISTINCT_TYPES)('A %s lock of several keys, and a Redis tha
       const begun = performance.now();
       const waiting = multi.lock({ waitTime: 2_000, ttl: 60_000 });
       if (when === 'during the wait') {
-        await until(async () => (await redis.admin.exists(name)) === 1, { within: 5_000 });
+        await until(() => registry.obtain('b').passing.waiting > 0, { within: 5_000 });
         silence();
       }
       await expect(waiting).rejects.toThrow(CannotAcquireLockError);

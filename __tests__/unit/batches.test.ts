@@ -223,15 +223,15 @@ it('A command of several calls brings its script while one of them can be answer
   expect(sizes(client.eval)).toEqual([2]);
 });
 
-it('A command of several calls refuses no lock for another one, unless they are asked for in order', async () => {
+it('A command of several calls refuses no lock for another one, unless they are asked for all or none', async () => {
   await acquaint();
   const calls: Promise<unknown>[] = [];
-  redis.inOrder(() => calls.push(...together(acquire, 2)));
+  redis.allOrNone(() => calls.push(...together(acquire, 2)));
   calls.push(...together(acquire, 2, 'other'));
   await Promise.all(calls);
-  expect(client.evalSha.mock.calls.map(([sha]) => sha)).toEqual([acquire.inOrder.sha1, acquire.forMany.sha1]);
-  const { forMany, inOrder } = new LockScript('acquire', 'return 1');
-  expect(forMany.source).toContain('isOneRefused = false, false');
-  expect(inOrder.source).toContain('isOneRefused = true, false');
-  expect([forMany.name, inOrder.name]).toEqual(['acquire, for many', 'acquire, in order']);
+  expect(client.evalSha.mock.calls.map(([sha]) => sha)).toEqual([acquire.allOrNone.sha1, acquire.forMany.sha1]);
+  const { forMany, allOrNone } = new LockScript('acquire', 'return 1');
+  expect(forMany.source).not.toContain('isOneRefused');
+  expect(allOrNone.source).toContain('isOneRefused');
+  expect([forMany.name, allOrNone.name]).toEqual(['acquire, for many', 'acquire, all or none']);
 });

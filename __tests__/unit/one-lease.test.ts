@@ -67,7 +67,14 @@ function leaseOf(options: Options = {}) {
     givingBack: { follow: ({ owner }: Hold) => log.push(`follow ${owner}`), within },
   };
   const names = { lock: 'orders:key' };
-  const lock = { key: 'key', services, names, passOn, leaseOver: note('over') } as unknown as LockOfLease;
+  const lock = {
+    key: 'key',
+    services,
+    names,
+    passOn,
+    releasing: () => undefined,
+    leaseOver: note('over'),
+  } as unknown as LockOfLease;
   hold.stamp();
   if (token !== undefined) hold.receive({ fencingToken: token, moreTokens: 1 });
   const request = { ttl, renew, minHold, permits: 1 } as LockRequest;

@@ -281,7 +281,7 @@ it('A call after those that are made in order is not one of them, though making 
   const fail = () => {
     throw CUT;
   };
-  expect(() => redis.inOrder(fail)).toThrow(CUT);
+  expect(() => redis.allOrNone(fail)).toThrow(CUT);
   await Promise.all(['{tag}a', '{tag}b'].map((key) => redis.run(release, [key], [], 1_000, asItIs)));
   expect(evalSha.mock.calls.map(([sha]) => sha)).toEqual([release.forMany.sha1]);
 });

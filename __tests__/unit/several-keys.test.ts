@@ -5,6 +5,7 @@ import { CannotAcquireLockError, LockLostError, type MultiLease } from '../../li
 import type { HeldLease } from '../../lib/core/held-lease';
 import type { RedisLock } from '../../lib/core/lock';
 import type { LockRequest } from '../../lib/core/request';
+import { CallsForSeveral } from '../../lib/core/several';
 import type { Wait } from '../../lib/core/wait';
 import { MultiAcquisition } from '../../lib/multi/multi-acquisition';
 import { HeldMultiLease } from '../../lib/multi/multi-lease';
@@ -235,8 +236,12 @@ function granting() {
 
 describe('The acquisition of several keys', () => {
   let asked: { key: string; request: LockRequest; wait: Wait }[];
-  const connection = { inOrder: (ask: () => void) => ask(), lastError: undefined as Error | undefined };
-  const services = { connection, settings: { commandTimeout: 500 } };
+  const connection = {
+    allOrNone: (ask: () => void) => ask(),
+    areTogether: () => false,
+    lastError: undefined as Error | undefined,
+  };
+  const services = { connection, several: new CallsForSeveral(), settings: { commandTimeout: 500 } };
 
   beforeEach(() => {
     asked = [];
@@ -251,7 +256,7 @@ describe('The acquisition of several keys', () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
-    return { key, services, isBusyHere: false, enter };
+    return { key, names: { lock: key }, passing: { openProtocol: () => ({}) }, services, isBusyHere: false, enter };
   };
 
   /** Who was asked, and for how long each of them was waited. */

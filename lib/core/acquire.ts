@@ -311,7 +311,7 @@ export class Call {
         if (error === NOT_ASKED) {
           hold.attempts.skipped();
           availability.answered(question.sentAt);
-          return this.#state;
+          throw error;
         }
         await this.#failed(error, claim, attempt);
       } finally {

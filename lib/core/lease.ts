@@ -34,6 +34,8 @@ export interface LockOfLease {
    * to be released.
    */
   passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined;
+  /** Its release was sent, and nobody waits for its turn. */
+  releasing(lease: RedisLease): void;
   /** Called once for each lease, when it has ended. */
   leaseOver(lease: RedisLease): void;
 }
@@ -436,6 +438,7 @@ export class RedisLease implements HeldLease {
     if (passing === 'passed on') return DONE;
     hold.unlocked();
     const first = passing ?? hold.release(limit, now);
+    if (passing === undefined) this.#lock.releasing(this);
     return first.then(
       (found) => {
         // The lease stands for its hold until the next caller has that.

@@ -128,7 +128,11 @@ export class LocalQueue<Caller = void, T = never> {
     }
     this.#waiting = undefined;
     this.#isTaken = false;
+    this.freed();
   }
+
+  /** The turn is free, and nobody waits for it. */
+  protected freed(): void {}
 
   /** Keeps one request in the semaphore's queue while there are waiters. It stays when they leave, for the next ones. */
   private ask(waiting: Waiters<Caller, T>): void {

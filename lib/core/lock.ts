@@ -193,9 +193,13 @@ export class RedisLock implements DistributedLock {
 
   /** @internal Another caller of this process has it, or asks for it. */
   get isBusyHere(): boolean {
-    const lock = this.cached();
-    const passing = lock.#passing;
-    return passing !== undefined && Scope.holding(lock) === undefined && (passing.isHeldHere || passing.isTaken);
+    const passing = this.cached().#passing;
+    return passing !== undefined && !this.isHeldInScope && (passing.isHeldHere || passing.isTaken);
+  }
+
+  /** @internal The caller stands in a scope of it, and enters again. */
+  get isHeldInScope(): boolean {
+    return Scope.holding(this.cached()) !== undefined;
   }
 
   /** @internal Rejects with the error of a wait that is over. */

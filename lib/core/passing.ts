@@ -12,6 +12,7 @@ import type { CallServices, Entry, LockOfCall } from './lock-of-call';
 import type { LeaseOfHold } from './of-hold';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import type { LockRequest } from './request';
+import type { CallsForSeveral } from './several';
 import type { UnlockOrder } from './unlock-order';
 import type { Wait } from './wait';
 
@@ -35,6 +36,7 @@ export class LoopRound {
 /** What the callers of a registry share. */
 export interface PassingServices extends CallServices, LeaseServices {
   readonly loopRound: LoopRound;
+  readonly several: CallsForSeveral;
   openProtocol(names: LockNames): LockProtocol;
   /** What the leases of this key are in that are held beside the turn: see `PassingBeside`. */
   besideTurn(key: string): Iterable<Passing> | undefined;
@@ -54,6 +56,17 @@ class Calls extends LocalQueue<Call, RedisLease> {
   /** See LockOfCall. */
   waiting = 0;
   count = 0;
+  readonly #several: CallsForSeveral;
+
+  constructor(isTaken: boolean, several: CallsForSeveral) {
+    super(isTaken);
+    this.#several = several;
+  }
+
+  override released(): void {
+    super.released();
+    if (!this.isTaken) this.#several.freed();
+  }
 }
 
 /**
@@ -94,13 +107,13 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
     return this.callers > 0 || this.open > 0;
   }
 
-  /** A call begins. It ends with `left`. */
+  /** A call begins, or one for several keys waits for this one. It ends with `left` or `end`. */
   begin(): void {
     this.calls.count++;
   }
 
   protected get calls(): Calls {
-    this.#calls ??= new Calls(this.lease !== undefined);
+    this.#calls ??= new Calls(this.lease !== undefined, this.services.several);
     return this.#calls;
   }
 
@@ -233,12 +246,17 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
   }
 
   left(wait: Wait): void {
+    this.services.waits.end(wait);
+    wait.end();
+    this.end();
+  }
+
+  /** A call has ended. */
+  end(): void {
     if (--this.calls.count === 0) {
       this.#calls = undefined;
       this.#protocol?.callersLeft();
     }
-    this.services.waits.end(wait);
-    wait.end();
     this.#lock.mayRest();
   }
 
@@ -329,20 +347,31 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
     return lease;
   }
 
+  releasing(lease: RedisLease): void {
+    const { connection, several } = this.services;
+    if (several.first === undefined || this.lease !== lease || this.#calls?.hasWaiters) return;
+    several.released(this);
+    // Over one connection, what is sent next for it comes to Redis after the release.
+    if (connection.connectionEpoch === undefined) return;
+    this.giveTurnBack(lease);
+  }
+
   leaseOver(lease: RedisLease): void {
     this.open--;
-    if (this.lease === lease) {
-      const { hold } = lease;
-      // By now it may be the hold of an adopted lease, or of the next caller.
-      if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
-      this.lease = undefined;
-      this.#calls?.released();
-    }
+    if (this.lease === lease) this.giveTurnBack(lease);
     if (this.taken?.isUnlocked) this.taken = undefined;
     const whenOver = this.#whenOver;
     this.#whenOver = undefined;
     whenOver?.forEach((resolve) => void resolve());
     this.#lock.mayRest();
+  }
+
+  private giveTurnBack({ hold }: RedisLease): void {
+    // By now it may be the hold of an adopted lease, or of the next caller.
+    if (hold.protocol.holder === hold) hold.protocol.holder = undefined;
+    this.lease = undefined;
+    if (this.#calls === undefined) this.services.several.freed();
+    else this.#calls.released();
   }
 }
 

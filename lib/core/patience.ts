@@ -1,5 +1,6 @@
 import type { CannotAcquireLockError } from '../api/errors';
 import { clock } from '../internal/clock';
+import { NOT_ASKED } from '../redis/failure';
 import { SILENT } from '../redis/silence-times';
 import { type Availability, unavailable } from './availability';
 import type { GivenBack } from './give-back';
@@ -82,7 +83,8 @@ export class Patience {
     const outcome = inFlight.then(
       // A give-back that has failed does not reject.
       (answer) => (answer as Partial<GivenBack>).outcome !== 'failed',
-      () => false,
+      // The server answered about another one of its keys.
+      (error: unknown) => error === NOT_ASKED,
     );
     const isAnswered = await this.#call.wait.within(within, outcome);
     this.#call.wait.throwIfInterrupted();

@@ -179,6 +179,15 @@ export interface LockContention {
    * `release`.
    */
   exchange?(owner: string, to: HoldOfProtocol, timeout: number, keep: Keep | undefined): Promise<Exchange>;
+  /**
+   * For calls that hold nothing while they wait: listens for releases, until the function that it returns is called. Absent:
+   * they have no way to know.
+   */
+  watch?(onHint: () => void): () => void;
+  /** Where releases are listened for: how many were noticed. */
+  readonly hints?: number | undefined;
+  /** ms until a call that is listening asks again. */
+  readonly pollingInterval?: number;
   /** The next attempt tells Redis a new number of permits: what the last one was answered may not hold for it. */
   readonly hasNews?: boolean;
   /** A lease of this process was lost, or detached: the lock may be free. */

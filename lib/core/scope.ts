@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { inspect } from 'node:util';
 import { noteContention, traceRun } from '../api/diagnostics';
 import type { LeaseEvalOptions } from '../api/distributed-lock';
@@ -14,6 +14,11 @@ import { LEAST_TIME_TO_ANSWER, type QueuedLock, type Wait } from './wait';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
 let storage: AsyncLocalStorage<Scope> | undefined;
+
+/** A function that runs in the scope of its caller, by whatever it is called. */
+export function inThisScope(work: () => void): () => void {
+  return storage === undefined ? work : AsyncResource.bind(work);
+}
 
 /** How an attempt to enter again ended. `null`: a sibling was inside until the wait was over. */
 type Reentry = ReentrantLease | 'scope ended' | null;

@@ -1,21 +1,34 @@
-import { CannotAcquireLockError } from '../api/errors';
+import { noteContention } from '../api/diagnostics';
+import { CannotAcquireLockError, LockQueueFullError } from '../api/errors';
 import { noAnswer } from '../core/availability';
 import type { HeldLease } from '../core/held-lease';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
+import { inThisScope, Scope } from '../core/scope';
+import type { CallForSeveral, SoughtKey } from '../core/several';
 import { LEAST_TIME_TO_ANSWER, leastTimeout, Wait } from '../core/wait';
 import { clock, MIN_TTL, within } from '../internal/clock';
+import { NOT_ASKED } from '../redis/failure';
+
+/** ms; a call that has waited for so long, and the longest of those of its process, keeps what it gets from then on. */
+const OVERTAKEN_FOR = 2_000;
 
 /**
  * One acquisition of several locks, all or nothing.
  *
- * An acquisition makes one attempt for each lock, one right after the other, so that they go to Redis together. While a
- * lock is refused, the acquisition keeps the locks before that one, gives back those behind it, and waits for that one
- * alone. Where one server has them all, those behind it are not even taken. All processes have the same order, so a
- * caller that waits for a lock holds none that comes later in the order: no two callers wait for each other in a circle
- * (ordered acquisition, after Havender, 1968).
+ * Where one server has them all, the acquisition asks for them by one script, which takes none while one is taken. It holds
+ * nothing while it waits, until each of them may be free as far as is known here: then it asks for all again. Nobody waits
+ * for it, so there is no order to keep. But those that need fewer keys are quicker: so the call that has waited the longest
+ * in its process goes in order after `OVERTAKEN_FOR`.
+ *
+ * In order, as over several servers from the start: while a lock is refused, the acquisition keeps the locks before that one,
+ * gives back those behind it, and waits for that one alone. All processes have the same order, so a caller that waits for a
+ * lock holds none that comes later in the order: no two callers wait for each other in a circle (ordered acquisition, after
+ * Havender, 1968).
  */
-export class MultiAcquisition {
+export class MultiAcquisition implements CallForSeveral {
+  previous: CallForSeveral | undefined;
+  next: CallForSeveral | undefined;
   /** The time and the signal of the caller, for all of it. */
   readonly wait: Wait;
   readonly #parts: readonly RedisLock[];
@@ -32,6 +45,10 @@ export class MultiAcquisition {
   readonly #attempts = new Map<number, Promise<HeldLease | null>>();
   /** The time of the acquisition is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
   #endsAt: number;
+  start: (() => void) | undefined;
+  sought: readonly SoughtKey[] = [];
+  /** How many releases of each sought key were noticed before it was asked about last. */
+  #hintsBefore: readonly (number | undefined)[] = [];
 
   /** `parts` in the order that all processes share, at least one. */
   constructor(key: string, parts: readonly RedisLock[], request: LockRequest, isRun: boolean) {
@@ -47,6 +64,8 @@ export class MultiAcquisition {
 
   /** The leases of the parts; `null`: `refusing` was not free in time. */
   async acquire(): Promise<readonly HeldLease[] | null> {
+    const { several } = this.#services;
+    several.append(this);
     try {
       this.refusing = await this.#acquireAll();
       if (this.refusing === undefined) return this.#leases as HeldLease[];
@@ -56,54 +75,128 @@ export class MultiAcquisition {
       await this.#giveUp();
       throw error;
     } finally {
+      several.remove(this);
+      for (const key of this.sought) several.leave(key);
       this.wait.end();
     }
   }
 
   /** Resolves to the part that was not free until the wait was over; `undefined`: all are held. */
   async #acquireAll(): Promise<RedisLock | undefined> {
+    const { wait } = this;
+    /** The part that Redis refused last. */
+    let before: RedisLock | undefined;
+    if (this.#keepsNone && this.#services.several.size > 1) await this.#waitUntilFree();
     for (let hasWaited = false; ; hasWaited = true) {
       this.#dropLost();
-      const failures = await this.#attemptMissing();
-      if (this.wait.isSingleAttempt) this.#endsAt = this.wait.startedAt + this.#services.settings.commandTimeout;
+      if (this.#attempts.size === 0) this.#askForMissing();
+      const failures = await this.#answers();
+      if (wait.isSingleAttempt) this.#endsAt = wait.startedAt + this.#services.settings.commandTimeout;
       const missing = this.#leases.indexOf(undefined);
       if (missing < 0) {
+        for (const key of this.sought) key.granted(clock.now());
         if (await this.#complete(hasWaited)) return undefined;
+        continue;
+      }
+      const [index = missing, failure] = [...failures].find(([, one]) => one !== NOT_ASKED) ?? [];
+      const refused = this.#parts[index] as RedisLock;
+      const { remaining: waitTime } = wait;
+      if (waitTime === 0) {
+        // After a refusal, a last attempt without an answer is not silence: it had little time.
+        if (failure !== undefined && (before === undefined || refused.isSilent)) throw failure;
+        return failure === undefined ? refused : before;
+      }
+      if (failure === undefined) before = refused;
+      if (failure === undefined && this.#keepsNone) {
+        if (this.#leases.some((lease) => lease !== undefined)) await this.#inTime(this.#release(0));
+        await this.#waitUntilFree(failures, refused);
         continue;
       }
       // All that were asked for were granted.
       if (!failures.has(missing)) continue;
       const part = this.#parts[missing] as RedisLock;
-      const { remaining: waitTime } = this.wait;
-      if (waitTime === 0) {
-        const failure = failures.get(missing);
-        if (failure !== undefined) throw failure;
-        return part;
-      }
       const releasing = this.#release(missing + 1);
-      this.wait.holdsOthers = missing > 0;
-      const lease = await part.enter({ ...this.#attempt, waitTime }, this.#isRun, this.wait);
+      wait.holdsOthers = missing > 0;
+      const lease = await part.enter({ ...this.#attempt, waitTime }, this.#isRun, wait);
       if (lease === null) return part;
       this.#leases[missing] = lease;
       await this.#inTime(releasing);
     }
   }
 
+  /** It holds none of the keys while it waits for another one. */
+  get #keepsNone(): boolean {
+    const { wait } = this;
+    const { connection, several } = this.#services;
+    const { watch } = (this.#parts[0] as RedisLock).passing.openProtocol();
+    if (wait.isSingleAttempt || watch === undefined || this.#parts.length < 2) return false;
+    if (several.first === this && clock.now() - wait.startedAt >= OVERTAKEN_FOR) return false;
+    return connection.areTogether(this.#parts.map(({ names }) => names.lock));
+  }
+
+  /**
+   * Waits until each part may be free, and then asks for all. `failures`: those that Redis has refused are not, until a
+   * message says so, or it is time to ask.
+   */
+  async #waitUntilFree(failures?: ReadonlyMap<number, unknown>, refused = this.#parts[0] as RedisLock): Promise<void> {
+    const { wait } = this;
+    const { settings, several, waits } = this.#services;
+    if (this.sought.length === 0) {
+      const others = this.#parts.filter((part) => !part.isHeldInScope);
+      this.sought = others.map(({ passing }) => several.seek(passing));
+    }
+    const now = clock.now();
+    for (const [i, key] of this.sought.entries()) {
+      if (failures === undefined) break;
+      const index = this.#parts.findIndex(({ passing }) => passing === key.lock);
+      if (failures.has(index) && failures.get(index) === undefined) key.refused(this.#hintsBefore[i], now);
+    }
+    if (this.sought.every((key) => key.mayBeFree(now))) return;
+    noteContention(wait, 'remote');
+    const { passing } = refused;
+    if (passing.waiting >= settings.maxWaiting) throw new LockQueueFullError(refused.key, settings.maxWaiting);
+    wait.lock = refused;
+    wait.scope = Scope.current();
+    waits.begin(wait);
+    passing.waiting++;
+    several.lookAgain(now);
+    try {
+      await wait.suspend<void>(Math.min(wait.remaining, OVERTAKEN_FOR), (resume) => {
+        this.start = inThisScope(() => {
+          this.start = undefined;
+          this.#askForMissing();
+          resume();
+        });
+        return () => (this.start = undefined);
+      });
+    } finally {
+      passing.waiting--;
+      waits.end(wait);
+    }
+  }
+
   /**
    * One attempt for each lock that is not held, up to one that another caller of this process has: those behind it would
-   * be given back. Resolves to those that were not granted, by their index, with the failure where there was one: a wait
-   * for the lock retries it. Throws any other error than a failure of Redis, such as an abort.
+   * be given back.
    */
-  async #attemptMissing(): Promise<ReadonlyMap<number, unknown>> {
-    const attempts = this.#attempts;
-    this.#services.connection.inOrder(() => {
+  #askForMissing(): void {
+    this.#hintsBefore = this.sought.map(({ protocol }) => protocol.hints);
+    this.#services.connection.allOrNone(() => {
       for (const [index, part] of this.#parts.entries()) {
         if (this.#leases[index] !== undefined) continue;
         const { isBusyHere } = part;
-        attempts.set(index, part.enter(this.#attempt, this.#isRun, this.wait));
+        this.#attempts.set(index, part.enter(this.#attempt, this.#isRun, this.wait));
         if (isBusyHere) return;
       }
     });
+  }
+
+  /**
+   * Resolves to those that were not granted, by their index, with the failure where there was one: a wait for the lock
+   * retries it. Throws any other error than a failure of Redis, such as an abort.
+   */
+  async #answers(): Promise<ReadonlyMap<number, unknown>> {
+    const attempts = this.#attempts;
     const results = await this.#inTime(Promise.allSettled(attempts.values()));
     const failures = new Map<number, unknown>();
     [...attempts.keys()].forEach((index, i) => {
@@ -114,7 +207,8 @@ export class MultiAcquisition {
     });
     attempts.clear();
     for (const failure of failures.values()) {
-      if (failure !== undefined && !(failure instanceof CannotAcquireLockError)) throw failure;
+      const mayPass = failure === undefined || failure === NOT_ASKED || failure instanceof CannotAcquireLockError;
+      if (!mayPass) throw failure;
     }
     return failures;
   }

@@ -88,7 +88,7 @@ export class ScriptCommand implements Command, Linked<ScriptCommand> {
   next: ScriptCommand | undefined;
   /** The run is about to go to the client: whether it is executed is unknown until the answer. */
   isSent = false;
-  /** All runs that are made in order have one object here: see `Connection`. */
+  /** All runs that are made all or none have one object here: see `Connection`. */
   group: object | undefined;
 
   readonly #madeAt: number;
@@ -186,7 +186,7 @@ export class Batch implements Command {
     script: LockScript,
     failed: (runs: readonly ScriptCommand[], error: unknown) => void,
   ) {
-    const forMany = runs[0]?.group === undefined ? script.forMany : script.inOrder;
+    const forMany = runs[0]?.group === undefined ? script.forMany : script.allOrNone;
     this.script = forMany;
     this.options = forMany.options(runs.map(({ options }) => options));
     this.#runs = runs;

@@ -30,10 +30,12 @@ export interface Connection {
   /** Why the client gave up the last of them; `undefined`: it did not, or that server has answered since. */
   rejectionOf(key: string): unknown;
   /**
-   * Sends the attempts that `ask` makes, without an `await`, as one ordered batch. If one lock is taken, the server may
-   * skip the free ones after it (NOT_ASKED). Only where one server is known to have all of them.
+   * Sends the attempts that `ask` makes, without an `await`, as one batch where `areTogether`. If one lock is taken, the
+   * server skips the free ones (NOT_ASKED).
    */
-  inOrder(ask: () => void): void;
+  allOrNone(ask: () => void): void;
+  /** One server is known to have the locks of these names, and all go into one batch. */
+  areTogether(names: readonly string[]): boolean;
   /** On a cluster, the slot of a key, for error messages. */
   slotOf(key: string): number | undefined;
 }

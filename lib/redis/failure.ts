@@ -4,8 +4,8 @@ import { knownAcrossCopies } from '../internal/copies';
 import { type Answer, answerIn, isInScript, type ServerErrorName } from './server-errors';
 
 /**
- * Reply for a lock of an ordered batch that the script skipped, because an earlier lock is taken. It was free and is
- * untouched.
+ * Reply for a lock that was asked for together with others, all or none, and that the script skipped, because one of the
+ * others is taken. It was free and is untouched.
  */
 export const NOT_ASKED = Symbol('not asked');
 

@@ -55,6 +55,17 @@ export class KeyPlacement {
     return this.#state === 'by slot' ? (hashTag(key) ?? key) : undefined;
   }
 
+  /** Whether these go into one command, as far as is known. */
+  areTogether(keys: readonly string[]): boolean {
+    const group = this.groupOf(keys[0] as string);
+    return group !== undefined && keys.every((key) => this.groupOf(key) === group);
+  }
+
+  /** What is made next is of more use in one command: it is worth a probe. */
+  isNeeded(): void {
+    this.#wentAlone = WORTH_A_PROBE;
+  }
+
   /** The server refused keys of several slots in one command. */
   crossSlot(): void {
     this.#state = 'by slot';

@@ -56,7 +56,7 @@ export class Redis implements Connection {
   readonly #replicated: ReplicatedScripts | undefined;
   /** Runs that are made now. */
   #together: ScriptCommand[] = [];
-  /** What groups the runs that `inOrder` makes now. */
+  /** What groups the runs that `allOrNone` makes now. */
   #group: object | undefined;
 
   /**
@@ -162,8 +162,13 @@ export class Redis implements Connection {
     return this.isCluster ? hashSlot(key) : undefined;
   }
 
-  inOrder(ask: () => void): void {
+  areTogether(names: readonly string[]): boolean {
+    return this.#mayAcquireTogether && names.length <= LARGEST && this.#placement.areTogether(names);
+  }
+
+  allOrNone(ask: () => void): void {
     this.#group = {};
+    if (this.#mayAcquireTogether) this.#placement.isNeeded();
     try {
       ask();
     } finally {

@@ -49,7 +49,7 @@ export class Script {
 /** A script about one lock. One command can run it for many locks. It is idempotent, and never returns nil. */
 export class LockScript extends Script {
   #forMany: ScriptForMany | undefined;
-  #inOrder: ScriptForMany | undefined;
+  #allOrNone: ScriptForMany | undefined;
 
   /** Runs the script for each of several locks: see `ScriptForMany`. */
   get forMany(): ScriptForMany {
@@ -57,12 +57,29 @@ export class LockScript extends Script {
     return this.#forMany;
   }
 
-  /** What `forMany` is, for a script that acquires where no lock is of use without those before it. */
-  get inOrder(): ScriptForMany {
-    this.#inOrder ??= new ScriptForMany(this, true);
-    return this.#inOrder;
+  /** What `forMany` is, for a script that acquires where no lock is of use without the others. */
+  get allOrNone(): ScriptForMany {
+    this.#allOrNone ??= new ScriptForMany(this, true);
+    return this.#allOrNone;
   }
 }
+
+/** The locks that are there are asked for in the first round, and the free ones in the second: where none was refused. */
+const IN_TWO_ROUNDS = `local locks, there, isOneRefused = {}, nil, false
+for i = 1, runs do locks[i] = KEYS[(i - 1) * keysOfEach + 1] end
+if redis.call('EXISTS', unpack(locks)) > 0 then
+  there = {}
+  for i = 1, runs do there[i] = redis.call('EXISTS', locks[i]) == 1 end
+end
+for round = there and 1 or 2, 2 do for i = 1, runs do
+if round == 2 and isOneRefused and not replies[i] then
+  replies[i] = {}
+elseif not there or there[i] == (round == 1) then`;
+
+/** A table may grant a lock of type fair: by its third value, which begins with the first argument. */
+const NOTE_REFUSAL = `
+    local isRefused = type(reply) == 'table' and string.find(tostring(reply[3]), args[1], 1, true) ~= 1
+    isOneRefused = isOneRefused or isRefused`;
 
 /** A script for each of several locks. */
 export class ScriptForMany extends Script {
@@ -71,40 +88,33 @@ export class ScriptForMany extends Script {
    * ARGV: the number of runs; how many arguments each run has of its own, the first ones; the others, which are the same
    * for all; then those of each run.
    * Returns the reply of each run. An error of one run does not affect the others. Its reply is { 'error', text }: a
-   * client of HTTP cannot read an error in a list. With `inOrder`, after a lock that is not granted, the free ones are
-   * left as they are, and their reply is empty. The others may be the caller's already, if its client repeats the command.
+   * client of HTTP cannot read an error in a list. With `allOrNone`, the locks that are there come first. If one of them is
+   * not granted, the free ones are left as they are, and their reply is empty. The others may be the caller's already, if
+   * its client repeats the command.
    */
-  constructor(one: LockScript, inOrder: boolean) {
+  constructor(one: LockScript, allOrNone: boolean) {
     super(
-      `${one.name}, ${inOrder ? 'in order' : 'for many'}`,
-      `
+      `${one.name}, ${allOrNone ? 'all or none' : 'for many'}`,
+      () => `
 local function run(KEYS, ARGV)
 ${one.source}
 end
 local runs, own = tonumber(ARGV[1]), tonumber(ARGV[2])
 local keysOfEach, shared = #KEYS / runs, #ARGV - runs * own
 local keys, args, replies = {}, {}, {}
-local inOrder, isOneRefused = ${inOrder}, false
 for i = 3, shared do args[own + i - 2] = ARGV[i] end
-for i = 1, runs do
+${allOrNone ? IN_TWO_ROUNDS : 'for i = 1, runs do'}
   for j = 1, keysOfEach do keys[j] = KEYS[(i - 1) * keysOfEach + j] end
   for j = 1, own do args[j] = ARGV[shared + (i - 1) * own + j] end
-  if isOneRefused and redis.call('PTTL', keys[1]) == -2 then
-    replies[i] = {}
-  else
-    local succeeded, reply = pcall(run, keys, args)
-    -- Nearly every reply is 1: a look at it would cost as much as a command.
-    if reply ~= 1 then
-      -- Servers before 7 raise a text.
-      local failure = type(reply) == 'table' and reply.err or not succeeded and reply
-      if failure then reply = { 'error', failure } end
-      -- A table may grant a lock of type fair: by its third value, which begins with the first argument.
-      local isRefused = type(reply) == 'table' and string.find(tostring(reply[3]), args[1], 1, true) ~= 1
-      isOneRefused = inOrder and (isOneRefused or isRefused)
-    end
-    replies[i] = reply
+  local succeeded, reply = pcall(run, keys, args)
+  -- Nearly every reply is 1: a look at it would cost as much as a command.
+  if reply ~= 1 then
+    -- Servers before 7 raise a text.
+    local failure = type(reply) == 'table' and reply.err or not succeeded and reply
+    if failure then reply = { 'error', failure } end${allOrNone ? NOTE_REFUSAL : ''}
   end
-end
+  replies[i] = reply
+end${allOrNone ? ' end end' : ''}
 return replies`,
       one.mayAcquire,
       one.grants,

@@ -26,6 +26,7 @@ import { OpenWaits } from '../core/open-waits';
 import { LoopRound } from '../core/passing';
 import { assertTravels, passportIn } from '../core/passport';
 import { Replacements } from '../core/replacement';
+import { CallsForSeveral } from '../core/several';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
 import { Watchdog } from '../core/watchdog';
@@ -113,6 +114,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       heldScripts: backend.heldScripts,
       givingBack: new GivingBack(connection, settings.commandTimeout),
       loopRound: new LoopRound(),
+      several: new CallsForSeveral(),
       unconnected: new Unconnected(connection),
       waits,
       longHolds: warnHeldAfter === Number.POSITIVE_INFINITY ? undefined : new LongHolds(warnHeldAfter, onWarning),

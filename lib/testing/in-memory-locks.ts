@@ -257,7 +257,8 @@ const connectionTo = (locks: InMemoryLocks): Connection & { isClosed: boolean } 
   mayBeOutdated: () => false,
   unansweredSince: () => locks.silentSince,
   rejectionOf: () => undefined,
-  inOrder: (ask) => ask(),
+  allOrNone: (ask) => ask(),
+  areTogether: () => false,
   slotOf: () => undefined,
 });
 

@@ -145,6 +145,19 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     return this.#waiting.wait(refusal, wait, interval, holder);
   }
 
+  watch(onHint: () => void): () => void {
+    this.#waiting ??= this.newWaiting();
+    return this.#waiting.watch(onHint);
+  }
+
+  get hints(): number | undefined {
+    return this.#waiting?.isSubscribed ? this.#waiting.hints : undefined;
+  }
+
+  get pollingInterval(): number {
+    return (this.#waiting ?? this.newWaiting()).pollingInterval;
+  }
+
   private newWaiting(): Waiting {
     const format = this.#kind.format;
     const names = this.names;

@@ -117,6 +117,23 @@ export class Waiting {
     return NOT_GRANTED;
   }
 
+  /** For callers that wait for several locks: calls back when it may be free. Returns what stops it. */
+  watch(onHint: () => void): () => void {
+    this.#subscribe();
+    const subscription = this.#subscription;
+    const stop = subscription?.onWake(onHint);
+    subscription?.join();
+    return () => {
+      stop?.();
+      subscription?.leave();
+    };
+  }
+
+  /** ms between two attempts of such a caller. */
+  get pollingInterval(): number {
+    return this.isSubscribed && !this.isDeaf ? this.#idleBetweenTries * LONGEST_SLEEP : this.#idleBetweenTries;
+  }
+
   get #proof(): Proof | undefined {
     return this.#subscriber?.proofOf(this.#waited.channels[0] as string, this.#waited.lock);
   }

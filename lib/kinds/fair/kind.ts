@@ -22,6 +22,7 @@ import type { LockTypeDefinition } from '../common/registry-parts';
 import { exchanged } from '../common/replies';
 import { keepArguments, kindLua } from '../common/script-parts';
 import { type Pollers, USUAL_PACE_FOR } from '../common/shared-with-pollers';
+import { Waiting } from '../common/waiting';
 import { FairFormat, type QueueReply } from './format';
 import { Presence } from './presence';
 import { ACQUIRE, CLAIM_WINDOW, FIND_WAITER, HAND_OVER, INSPECTION, type NotifiedBy, RELEASE, WANTED } from './scripts';
@@ -68,6 +69,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
   /** Messages that said that the lock may be free. */
   #hints = 0;
   #isRetired = false;
+  #outside: Waiting | undefined;
 
   constructor(names: LockNames, format: FairFormat) {
     super();
@@ -164,6 +166,20 @@ export class FairProtocol extends AskedLock implements LockProtocol {
 
   orphanLife({ longestTtl }: HoldOfProtocol): number {
     return Math.max(longestTtl, this.#format.processLife);
+  }
+
+  /** Without a position: a release is published where nobody stands in the queue. */
+  watch(onHint: () => void): () => void {
+    this.#outside ??= outsideQueue(this.#names, this.#format);
+    return this.#outside.watch(onHint);
+  }
+
+  get hints(): number | undefined {
+    return this.#outside?.isSubscribed ? this.#outside.hints : undefined;
+  }
+
+  get pollingInterval(): number {
+    return this.#outside?.pollingInterval ?? this.#format.parts.settings.idleBetweenTries;
   }
 
   // A lease that ends
@@ -399,6 +415,14 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     // A message may still report the grant; to release it once more changes nothing.
     if (this.#entered === ended) this.#entered = undefined;
   }
+}
+
+/** How callers wait that stand in no queue. */
+function outsideQueue(names: LockNames, format: FairFormat): Waiting {
+  const { parts } = format;
+  const meaningOf = (message: string) => format.meaningOf(message, names);
+  const waited = { lock: names.lock, channels: format.channels(names), meaningOf };
+  return new Waiting(waited, parts.subscriber(false, true), parts.settings.idleBetweenTries);
 }
 
 /** A queue in Redis on Spring's format. */

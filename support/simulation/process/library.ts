@@ -34,7 +34,7 @@ interface ScriptObject {
   readonly name: string;
   readonly source: string;
   readonly forMany?: { readonly source: string };
-  readonly inOrder?: { readonly source: string };
+  readonly allOrNone?: { readonly source: string };
   readonly grants: unknown;
 }
 
@@ -143,12 +143,12 @@ function replaceClock(clock: object, instance: LibraryInstance): void {
 
 function namesOf(scripts: readonly ScriptObject[]): Map<string, string> {
   const names = new Map<string, string>();
-  for (const { name, source, forMany, inOrder, grants } of scripts) {
+  for (const { name, source, forMany, allOrNone, grants } of scripts) {
     // RELEASE of `fair` is also HAND_OVER, and RENEW of spring also RENEW_GRANT: the text has the name that grants nothing.
     if (names.has(source) && grants !== undefined) continue;
     names.set(source, name);
     if (forMany !== undefined) names.set(forMany.source, `${name} x n`);
-    if (inOrder !== undefined) names.set(inOrder.source, `${name} in order`);
+    if (allOrNone !== undefined) names.set(allOrNone.source, `${name} all or none`);
   }
   return names;
 }
