@@ -192,6 +192,8 @@ export class Replacements {
     try {
       // Until it enters its lease is renewed, however long the grace is.
       lease = await new Call(beside, replacing, { ...request, renew: true }, inner).run();
+    } catch (error) {
+      if (error !== NOT_ASKED) throw error;
     } finally {
       // A try that was not answered may have taken it.
       if (lease !== null || tries > 1 || (tries === 1 && refusal === undefined))

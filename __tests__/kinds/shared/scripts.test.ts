@@ -62,7 +62,7 @@ describeReal('The scripts of a shared lock', () => {
     ['a ticket is dropped', () => client.hSet(waiters, 'write:dead:1', '1:1'), () => enter('read:b:1')],
     ['one before it called later', () => waits('write:b:1', 1), () => enter('write:b:1', { arrival: 2_000 })],
     ['its holder is gone', () => holds('write:b:1'), () => run(RELEASE, 'write', 'b:1', lock)],
-    ['its holder is put out', () => holds('write:b:1'), () => run(INSPECTION.forceUnlock, 'write:b:1', '', '', lock)],
+    ['its holder is put out', () => holds('write:b:1'), () => run(INSPECTION.forceUnlock, 'write:b:1', '', 0, lock)],
   ])('The scripts of a shared lock let a waiter in when %s', async (_, before, then) => {
     await before();
     await waits('write:a:1');

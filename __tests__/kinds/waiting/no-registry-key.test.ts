@@ -130,10 +130,10 @@ describePrivate('Without a registryKey', () => {
   );
 
   it.each([
-    ['spin', '~report ~{report}:evals:* &-channel:report +eval +evalsha +get +set +pttl +pexpire +unlink +publish'],
+    ['spin', '~report ~{report}:evals:* &-channel:report &-channel:@* +eval +evalsha +get +set +pttl +pexpire +unlink +publish'],
     [
       'pub-sub',
-      '~report ~{report}:evals:* ~{report}:wanted &-channel:report* +eval +evalsha +get +set +pttl +pexpire +unlink +pubsub|numsub +publish +subscribe +unsubscribe',
+      '~report ~{report}:evals:* ~{report}:wanted &-channel:report* &-channel:@* +eval +evalsha +get +set +pttl +pexpire +unlink +pubsub|numsub +publish +subscribe +unsubscribe',
     ],
   ] as const)('The documented rights for one %s lock without a registryKey suffice', async (lockType, rules) => {
     const all = ['on', '>secret', 'resetkeys', 'resetchannels', '-@all', '+hello', ...rules.split(' ')];
