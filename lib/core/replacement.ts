@@ -229,7 +229,7 @@ export class Replacements {
     } catch (error) {
       // Nobody else enters before the task of the owner before has ended, and who took it from this one is told then.
       lease.endMinHold();
-      void over.then(() => lease[Symbol.asyncDispose]());
+      void over.then(() => lease[Symbol.asyncDispose]()).finally(() => inbox.enters(lease.owner));
       throw error;
     } finally {
       waits.end(wait);
