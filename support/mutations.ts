@@ -145,6 +145,85 @@ export const MUTATIONS = {
     changes: [['Adoptions.#adoptionOf', 'this.#unanswered.set(from, adoption);', '']],
   },
 
+  // Locks that are taken from their holders
+  'taken-from-the-unheard': {
+    finding: 'a lock is taken from a holder whose process hears nothing',
+    simulation: ['spin', 'fair'],
+    extra: 'replaced',
+    changes: [['common/replace', 'if (tonumber(heard) or 0) < tonumber(ARGV[6]) then return -2 end', '']],
+  },
+  'entered-when-taken': {
+    finding: 'a caller enters as soon as it has taken the lock, while the task before runs',
+    simulation: ['spin', 'pub-sub'],
+    extra: 'replaced',
+    changes: [['Replacements.#entered', 'void over.then(resume)', 'resume()']],
+  },
+  'ended-with-the-signal': {
+    finding: 'a process says that a task has ended when its signal aborts',
+    simulation: ['spin', 'redisson'],
+    extra: 'replaced',
+    changes: [['Inbox.lost', 'if (isUnlocked)', 'if (isUnlocked || hold)']],
+  },
+  'ended-before-the-grant': {
+    finding: 'a process says that a task has ended whose grant is on its way: messages have another connection',
+    simulation: ['spin', 'pub-sub'],
+    extra: 'replaced',
+    changes: [
+      [
+        'Inbox.#leaseOf',
+        'await Promise.allSettled(',
+        'if (locks.length >= 0) return undefined; await Promise.allSettled(',
+      ],
+      [
+        'Inbox.#taken',
+        'if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name); else',
+        '',
+      ],
+    ],
+  },
+  'ended-before-it-began': {
+    finding: 'a caller is replaced while it waits for the end of a task, and says that it has ended itself',
+    simulation: ['spin', 'fair'],
+    extra: 'replaced',
+    changes: [['Replacements.#take', 'inbox.begins(owner);', '']],
+  },
+  'left-in-its-grace': {
+    finding: 'a caller leaves before the task has ended whose lock it took, and frees the lock',
+    simulation: ['spin', 'pub-sub'],
+    extra: 'replaced',
+    changes: [
+      [
+        'Replacements.#entered',
+        'void over.then(() => lease[Symbol.asyncDispose]())',
+        'void lease[Symbol.asyncDispose]()',
+      ],
+    ],
+  },
+  'freed-after-a-silence': {
+    finding: 'a lock is taken by an answer that came after a silence, and freed at once: its holder is still at work',
+    simulation: ['spin'],
+    extra: 'replaced',
+    changes: [
+      [
+        'Replacements.#take',
+        'lease !== null || tries > 1 || (tries === 1 && refusal === undefined)',
+        'lease !== null || tries !== 1 || inner.isInterrupted',
+      ],
+    ],
+  },
+  'not-reminded': {
+    finding: 'a message about a task that has ended is lost, and its successor waits for all of the grace',
+    simulation: ['spin', 'pub-sub'],
+    extra: 'replaced',
+    changes: [['Succession.#next', 'if (clock.now() < this.#endsAt) this.#remind();', '']],
+  },
+  'asked-in-vain': {
+    finding: 'a holder that is asked for its lock is not told',
+    simulation: ['spin', 'fair'],
+    extra: 'replaced',
+    changes: [['Inbox.#askedFor', 'this.#signals.get(lease)?.abort(reason)', '']],
+  },
+
   // once
   'task-run-though-done': {
     finding: 'a caller of once that has waited for the lock runs the task, though its result is there',

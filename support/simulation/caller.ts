@@ -98,6 +98,7 @@ export class Caller {
     this.#host.counts.calls++;
     this.#reached('call', round);
     if (controller !== undefined) this.#abortLater(controller, call, round.abortAfter ?? 0);
+    if (round.asks === true) void this.#ask(round);
     try {
       if (round.method === 'run') await this.#runTask(round, call, controller);
       else await this.#lockAndUnlock(round, call, controller);
@@ -186,7 +187,8 @@ export class Caller {
     if (round.renews) void this.#renew(lease, call);
     for (let left = round.hold; left > 0; left -= round.chunk || left) {
       if (round.chunk > 0) await process.block(round.chunk);
-      await this.#sleep(round.chunk > 0 ? 1 : left);
+      if (round.heeds !== undefined) await this.#sleepUnlessStopped(lease, left, round.heeds);
+      else await this.#sleep(round.chunk > 0 ? 1 : left);
     }
     if (round.evals === 'last') this.#evaluate(lease);
   }
@@ -210,6 +212,18 @@ export class Caller {
   #evaluate(lease: Lease): void {
     const script = lease.eval(EVALUATED, { arguments: [`${this.name}#${++this.#scripts}`] });
     script.catch((error) => this.#note(() => String(error)));
+  }
+
+  async #ask(round: Round): Promise<void> {
+    const [key = ''] = this.#plan.keys;
+    const before = this.#leases.replacements.holders(key);
+    try {
+      const isHeard = await this.#lock(round).ask(this.name);
+      this.#note(() => `asks for "${key}": ${isHeard ? 'heard' : 'not heard'}`);
+      if (isHeard) this.#leases.replacements.asked(key, before);
+    } catch (error) {
+      this.#note(() => String(error));
+    }
   }
 
   async #unlock(lease: Lease, open: readonly OpenLease[]): Promise<void> {
@@ -297,6 +311,18 @@ export class Caller {
     });
   }
 
+  /** For `ms`, or until `after` ms after the task is to stop. */
+  #sleepUnlessStopped({ signal, asked }: Lease, ms: number, after: number): Promise<void> {
+    return new Promise((resolve) => {
+      void this.#sleep(ms).then(resolve);
+      for (const one of [signal, asked]) {
+        const stops = (): void => void this.#sleep(after).then(resolve);
+        if (one.aborted) stops();
+        else one.addEventListener('abort', stops, { once: true });
+      }
+    });
+  }
+
   #note(text: () => string): void {
     this.#world.history.note(this.name, text);
   }
@@ -318,7 +344,7 @@ function isHeld(lease: Lease): boolean {
 }
 
 function options(
-  { ttl, renew, waitTime, minHold, takes }: Round,
+  { ttl, renew, waitTime, minHold, takes, grace }: Round,
   controller: AbortController | undefined,
 ): LockOptions {
   return {
@@ -327,12 +353,15 @@ function options(
     ...(waitTime === undefined ? {} : { waitTime }),
     ...(minHold === undefined ? {} : { minHold }),
     ...(takes === 1 ? {} : { permits: takes }),
+    ...(grace === undefined ? {} : { replace: true, grace }),
     ...(controller === undefined ? {} : { signal: controller.signal }),
   };
 }
 
-function describe({ ttl, renew, waitTime, minHold, takes }: Round): string {
+function describe({ ttl, renew, waitTime, minHold, takes, grace }: Round): string {
   const permits = takes === 1 ? undefined : takes;
-  const given = Object.entries({ ttl, renew, waitTime, minHold, permits }).filter(([, value]) => value !== undefined);
+  const given = Object.entries({ ttl, renew, waitTime, minHold, permits, grace }).filter(
+    ([, value]) => value !== undefined,
+  );
   return given.map(([name, value]) => `, ${name} ${value}`).join('');
 }

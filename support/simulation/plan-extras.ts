@@ -30,6 +30,7 @@ const GONE = 'ttempted to access a non local key in a cluster node script: ';
 
 const SHARED: readonly LockType[] = ['semaphore', 'read-write'];
 const OF_ONCE: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson'];
+const REPLACED: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson'];
 const LISTENING: readonly LockType[] = ['pub-sub', 'redisson', 'fair', ...SHARED];
 
 /** Messages do not arrive: the client believes in a connection that the server has, or has not; or the server was demoted. */
@@ -70,6 +71,7 @@ const EXTRAS = {
     types: OF_ONCE,
     plan: (plan, random) => onceAlone(plan, forgets(plan, random)),
   },
+  replaced: { isOn: true, types: REPLACED, plan: replaced },
   'once in trouble': { isOn: true, types: OF_ONCE, plan: onceInTrouble },
 } as const satisfies Record<string, ExtraTraits>;
 
@@ -163,6 +165,39 @@ function slotMoves(plan: Plan, random: Random, text: string): Plan {
   const faults = Array.from({ length: 8 }, (_, i): Fault => ({ kind: 'slot move', at: 200 + i * 500, pause, text }));
   const processes = plan.processes.map((_, index) => index);
   return quietly(plan, busyCallers(plan, random, { processes, each: 2, ms: 4_500, most: 40 }), faults);
+}
+
+/** Callers of one key take it from each other, and ask for it. All that the seed has besides may come between. */
+function replaced(plan: Plan, random: Random): Plan {
+  const lost = plan.isCalm || random.chance(0.5) ? 0 : random.between(0, 0.25);
+  // A task that does not look at its signal runs on after a short one.
+  const grace = random.pick([300, 5_000, 5_000]);
+  const round = (like: Round): Round => ({
+    ...like,
+    ...PLAIN,
+    ttl: undefined,
+    chunk: 0,
+    method: random.pick(['lock', 'tryLock', 'run'] as const),
+    think: random.between(0, 200),
+    waitTime: random.pick([300, 3_000]),
+    abortAfter: random.chance(0.2) ? random.between(0, 100) : undefined,
+    hold: random.between(0, random.pick([10, 600])),
+    asks: random.chance(0.2),
+    ...(random.chance(0.6) ? { grace } : {}),
+    ...(random.chance(0.9) ? { heeds: random.between(0, 60) } : {}),
+  });
+  const inbox = random.chance(0.7);
+  return {
+    ...plan,
+    messageFaults: { lost, doubled: lost === 0 ? 0 : random.between(0, 0.3) },
+    processes: plan.processes.map(({ options, ...one }) => ({ ...one, options: { ...options, inbox } })),
+    callers: plan.callers.map(({ rounds, ...caller }) => ({
+      ...caller,
+      keys: ['a'],
+      rounds: rounds.flatMap((like) => [{ ...round(like), aimed: like.aimed }, round(like)]),
+    })),
+    faults: plan.faults.filter(({ kind }) => kind !== 'replace'),
+  };
 }
 
 function onceAlone(plan: Plan, once: OncePlan): Plan {

@@ -67,6 +67,12 @@ export interface Round {
   readonly evals: 'first' | 'last' | undefined;
   /** It renews its lease once, and does not wait for that. */
   readonly renews: boolean;
+  /** It takes the lock from its holder, whose task has so many ms to end. */
+  readonly grace?: number;
+  /** Before the call it asks the holder to end early. */
+  readonly asks?: boolean;
+  /** ms after which its task ends when its signal has aborted, or it is asked; `undefined`: it does not look. */
+  readonly heeds?: number;
   /** In place of the unlock, it detaches its lease. */
   readonly travels?: Travels;
   /** What happens to the process of the caller at a moment of this acquisition: many faults matter only just then. */

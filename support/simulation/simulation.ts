@@ -43,6 +43,25 @@ const CONNECTED = 20;
 /** Virtual ms between two checks of what is pending. */
 const CHECK_INTERVAL = 150;
 
+/** Calls that replace others wait for longer, and in no order. */
+const OF_REPLACEMENTS = [
+  'began before the end',
+  'taken from who is not told',
+  'not asked',
+  'end not known',
+  'two holders',
+  'lease without key',
+  'token',
+  'min hold',
+  'not settled',
+  'strange error',
+  'foreign context',
+  'unhandled rejection',
+  'left in Redis',
+  'left behind',
+  'timer left',
+] as const;
+
 export interface Outcome {
   readonly violations: readonly Violation[];
   readonly history: readonly string[];
@@ -81,19 +100,21 @@ export class Simulation {
     const violations = new Violations(timeline, history);
     const isReplaced = faultsOf(plan).some(({ kind }) => kind === 'replace');
     if (isReplaced) violations.only = OF_A_FAILOVER;
+    else if (plan.extra === 'replaced') violations.only = OF_REPLACEMENTS;
     const hosts: Host[] = [];
     const server = new RedisServer(timeline, engine, (run) => {
       const isForced = forced.ran(run);
+      const isTaken = this.#leases.replacements.ran(scripts.get(run.source));
       grants.ran(server, locks, timeline.now);
       this.#once.note();
-      this.#trace?.executed(hostWith(run.connection as Connection), isForced, run.args[1]);
+      this.#trace?.executed(hostWith(run.connection as Connection), isForced || isTaken, run.args[1]);
       // Several scripts may run in one event, after a freeze of the server.
       this.#calls.note(run);
       order.ran(run);
       const [id = ''] = run.args;
       const isEvaluated = run.source.endsWith(EVALUATED) && run.reply === id;
       if (isEvaluated) this.#leases.evaluated(run.args.at(-1) ?? '', id, run.keys.at(-1) ?? '');
-      this.#cutAfter(run.connection as Connection, isEvaluated || (isForced && run.reply === 1));
+      this.#cutAfter(run.connection as Connection, isEvaluated || isTaken || (isForced && run.reply === 1));
       sharedOrder.ran(run);
       history.note('server', () => describeRun(run, hosts, instances));
     });
@@ -291,6 +312,7 @@ export class Simulation {
       if (!this.#areDone()) {
         this.#calls.check();
         this.#commands.check();
+        this.#leases.replacements.check();
         this.#steps.check();
         this.#once.check();
       }

@@ -90,7 +90,10 @@ export class BoundChecks {
   checkIdle(host: Host): void {
     const { process, directory } = host;
     if (!process.isAlive || host.closing !== 'no' || quietFor(this.#world, host) < FOLLOW_UP) return;
-    const channels = [...directory.clients].flatMap(({ connection }) => [...(connection?.channels ?? [])]);
+    const channels = [...directory.clients].flatMap(({ connection }) =>
+      // Its inbox lasts as long as the registry.
+      [...(connection?.channels ?? [])].filter((channel) => !channel.includes(`@${host.clientId}`)),
+    );
     const left = {
       timers: [process.timers.size, TIMERS],
       entries: [host.entries(), ENTRIES],

@@ -6,6 +6,7 @@ import { faultsOf, keysOf, type Round } from '../plan';
 import { type Host, hostOf, lifeOf, lockName, ownerOf, ownersOf, quietFor, takenBy, type World } from '../world';
 import type { Grants } from './grants';
 import { MinHoldChecks } from './min-holds';
+import { Replacements } from './replacements';
 
 /** A lease as this library makes it: with the owner value that Redis has for it, its own ttl, and its age in ms. */
 export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number; readonly heldFor: number };
@@ -62,6 +63,7 @@ export class LeaseChecks {
   /** Of `once`, whose task has ended: its result is kept under it. */
   readonly #keeping = new Set<OpenLease>();
   readonly minHolds: MinHoldChecks;
+  readonly replacements: Replacements;
   readonly #world: World;
   /** `isForgotten`: the server has lost the counter since. */
   readonly #lastToken = new Map<string, { readonly token: number; readonly caller: string; isForgotten: boolean }>();
@@ -77,6 +79,7 @@ export class LeaseChecks {
   constructor(world: World, grants: Grants) {
     this.#world = world;
     this.#grants = grants;
+    this.replacements = new Replacements(world, this.open);
     this.minHolds = new MinHoldChecks(world, keysOf(world.plan));
   }
 
@@ -106,6 +109,7 @@ export class LeaseChecks {
         (host.disturbedUntil === 0 || this.#world.timeline.now - host.disturbedUntil > QUIET) &&
         lifeOf(this.#world.server, lockName(key), lease.owner) - lease.remaining <= MARGIN,
     };
+    this.replacements.opened(entry);
     this.open.add(entry);
     const permits = takenBy(lease.owner);
     if (kind === 'semaphore' && permits !== takes) {
@@ -204,6 +208,7 @@ export class LeaseChecks {
   /** Redis lost the keys: their holders may be joined by others until their leases are over. */
   excuse(keys: readonly string[], losesCounters: boolean): void {
     for (const key of keys) this.#grants.lost(lockName(key), this.#world.timeline.now);
+    for (const key of keys) this.replacements.lost(key);
     this.minHolds.excuse(keys);
     for (const entry of this.open) {
       if (!keys.includes(entry.key)) continue;
@@ -224,6 +229,7 @@ export class LeaseChecks {
   /** Somebody has ended the acquisition by force. */
   excuseOne(key: string, acquisition: string): void {
     this.#grants.lost(lockName(key), this.#world.timeline.now);
+    this.replacements.lost(key);
     this.minHolds.excuse([key]);
     for (const entry of this.open) {
       if (entry.key === key && entry.lease.owner.replace(/@\d+$/, '') === acquisition) entry.isExcused = true;
@@ -237,10 +243,13 @@ export class LeaseChecks {
       if (entry.isWiped) this.#checkNoticed(entry);
       if (entry.isExcused) this.#lastExcused.set(`${entry.host.index}/${entry.key}`, this.#world.timeline.now);
       if (entry.isExcused || !this.#isValid(entry)) continue;
+      if (this.replacements.isTaken(entry)) continue;
       this.#checkKey(entry);
       for (const other of this.open) {
         if (other === entry) break;
         if (other.key !== entry.key || other.isExcused || !this.#isValid(other)) continue;
+        // What `Replacements` checks.
+        if (this.replacements.isTaken(other)) continue;
         if (mayShare(accessOf(entry), accessOf(other))) continue;
         const text = `${other.caller} and ${entry.caller} have valid leases of "${entry.key}" at one time`;
         this.#world.violations.report('two holders', entry.key, text);
@@ -294,7 +303,7 @@ export class LeaseChecks {
   #checkToken(entry: OpenLease): void {
     const { lease, key, caller } = entry;
     const token = lease.fencingToken;
-    if (token === undefined || entry.isExcused || !this.#isValid(entry)) return;
+    if (token === undefined || entry.isExcused || this.replacements.isOutlived(entry) || !this.#isValid(entry)) return;
     const lostAt = this.#world.lostCompanions.get(lockName(key)) ?? Number.NEGATIVE_INFINITY;
     // The counter has begun again, and this was granted before: it was on its way, or its call waited for another lock.
     const isForgotten = (this.#grants.since(lockName(key), lease.owner) ?? entry.since) <= lostAt;

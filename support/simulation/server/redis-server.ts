@@ -178,6 +178,11 @@ export class RedisServer {
     return reply;
   }
 
+  /** Somebody listens to a channel whose name has this text. */
+  hears(text: string): boolean {
+    return [...this.#connections].some(({ channels }) => [...channels].some((channel) => channel.includes(text)));
+  }
+
   #listeners(channel: string): ServerConnection[] {
     return [...this.#connections].filter(({ channels }) => channels.has(channel));
   }

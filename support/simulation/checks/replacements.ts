@@ -1,0 +1,154 @@
+import { isDetached } from '../../../lib/api/owner-name';
+import { keysOf } from '../plan';
+import { hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import type { OpenLease } from './leases';
+
+/** A lock that a call took from its holder. */
+interface Take {
+  readonly lock: string;
+  readonly by: string;
+  readonly at: number;
+  /** Since when the tasks are over that it waits for; `undefined`: they are not. */
+  endedAt?: number | undefined;
+  /** Redis lost the lock meanwhile. */
+  isLost: boolean;
+}
+
+/** ms by which a grace may be shorter for a process, and a task may end before the simulation knows. */
+const SLACK = 5;
+
+/** ms in which it is known that a task has ended: the process is reminded every 250 ms, and messages may be lost. */
+const KNOWN_WITHIN = 4_000;
+
+/** ms after which a task has been asked that it was asked. */
+const ASKED_WITHIN = 100;
+
+/** P14: a lock is taken only from a process that is told, and the next task begins when the one before has ended. */
+export class Replacements {
+  readonly #world: World;
+  readonly #open: ReadonlySet<OpenLease>;
+  /** By the owner value from which it was taken. */
+  readonly #takes = new Map<string, Take>();
+  readonly #opened = new Set<string>();
+  readonly #locks: readonly string[];
+  /** By lock: who had it after the last script. */
+  readonly #owners = new Map<string, string | undefined>();
+  /** Of all calls of a seed. */
+  readonly #grace: number;
+
+  constructor(world: World, open: ReadonlySet<OpenLease>) {
+    this.#world = world;
+    this.#open = open;
+    this.#locks = keysOf(world.plan).map(lockName);
+    const graces = world.plan.callers.flatMap(({ rounds }) => rounds.flatMap(({ grace }) => grace ?? []));
+    this.#grace = Math.min(...graces);
+  }
+
+  /** After each script; true when it has taken a lock from its holder. Several calls may be one script. */
+  ran(name: string | undefined): boolean {
+    const { server, timeline } = this.#world;
+    let isTaken = false;
+    for (const lock of this.#locks) {
+      const [from, by] = [this.#owners.get(lock), ownerOf(server, lock)];
+      this.#owners.set(lock, by);
+      if (from === undefined || by === undefined || from === by || name?.startsWith('replace') !== true) continue;
+      isTaken = true;
+      this.#takes.set(from, { lock, by, at: timeline.now, isLost: false });
+      this.#checkTold(from);
+    }
+    return isTaken;
+  }
+
+  #checkTold(from: string): void {
+    const { server, violations } = this.#world;
+    const host = hostOf(this.#world, from);
+    if (host === undefined || isDetached(from) || server.hears(`@${host.clientId}`)) return;
+    const text = `the lock was taken from ${host.process.name}, which hears nothing`;
+    violations.report('taken from who is not told', from, text);
+  }
+
+  isTaken({ lease }: OpenLease): boolean {
+    return this.#takes.has(lease.owner);
+  }
+
+  /** Its lock was taken, and its process was paused until the grace was over. */
+  isOutlived({ lease }: OpenLease): boolean {
+    const take = this.#takes.get(lease.owner);
+    return take !== undefined && this.#world.timeline.now - take.at >= this.#grace - SLACK;
+  }
+
+  /** A task begins: those have ended from which its lock was taken, or their grace is over. */
+  opened({ key, caller, lease, isExcused }: OpenLease): void {
+    const { timeline, violations } = this.#world;
+    this.#opened.add(lease.owner);
+    // The key was lost meanwhile.
+    if (isExcused) return;
+    for (const other of this.#open) {
+      const take = this.#takes.get(other.lease.owner);
+      const isOwn = other.lease.owner === lease.owner; // passed on, before its process was told
+      if (take === undefined || other.key !== key || isOwn || other.isExcused || !other.host.process.isAlive) continue;
+      const ms = timeline.now - take.at;
+      if (take.isLost || ms >= this.#grace - SLACK || this.#hasLapsed(take)) continue;
+      const text = `${caller} has "${key}", and ${other.caller} has not ended, from which it was taken ${ms.toFixed(0)} ms ago`;
+      violations.report('began before the end', key, text);
+    }
+  }
+
+  /** Redis lost the lock, or it was unlocked by force. */
+  lost(key: string): void {
+    for (const take of this.#takes.values()) take.isLost ||= take.lock === lockName(key);
+  }
+
+  /** Now and then: who has taken a lock knows when the task before has ended. */
+  check(): void {
+    const { server, timeline, violations } = this.#world;
+    const chained = new Set([...this.#takes.values()].map((take) => take.by).filter((one) => !this.#opened.has(one)));
+    for (const [from, take] of this.#takes) {
+      const { lock, by } = take;
+      // One that waits for the end itself may have closed its registry meanwhile.
+      if (chained.has(from) || take.isLost || ownerOf(server, lock) !== by || this.#opened.has(by)) continue;
+      const isRunning = [...this.#open].some(
+        ({ key, lease }) => lockName(key) === lock && this.#takes.has(lease.owner),
+      );
+      take.endedAt = isRunning ? undefined : (take.endedAt ?? timeline.now);
+      const ms = timeline.now - (take.endedAt ?? timeline.now);
+      const hosts = [hostOf(this.#world, from), hostOf(this.#world, by)];
+      // One that hears nothing waits for all of the grace.
+      const isQuiet = hosts.every(
+        (host) =>
+          host?.process.isAlive &&
+          host.closing === 'no' &&
+          server.hears(`@${host.clientId}`) &&
+          quietFor(this.#world, host) > ms,
+      );
+      if (ms < KNOWN_WITHIN || !isQuiet) continue;
+      violations.report('end not known', lock, `${by} waits for ${from}, whose task has ended ${ms.toFixed(0)} ms ago`);
+    }
+  }
+
+  /** Who took it could not keep it. */
+  #hasLapsed({ by, at }: Take): boolean {
+    const host = hostOf(this.#world, by);
+    return host === undefined || !host.process.isAlive || quietFor(this.#world, host) < this.#world.timeline.now - at;
+  }
+
+  /** Those that have the lock, as Redis knows it. */
+  holders(key: string): OpenLease[] {
+    const owner = ownerOf(this.#world.server, lockName(key));
+    return [...this.#open].filter((entry) => entry.key === key && entry.lease.owner === owner);
+  }
+
+  /** Somebody heard that the lock is asked for: those that had it before. */
+  asked(key: string, before: readonly OpenLease[]): void {
+    const { plan, timeline, violations } = this.#world;
+    if (!plan.isCalm) return;
+    timeline.after(ASKED_WITHIN, () => {
+      for (const { caller, host, lease } of before.filter((entry) => this.#open.has(entry))) {
+        if (!host.process.isAlive || lease.signal.aborted || quietFor(this.#world, host) < ASKED_WITHIN) continue;
+        const isAsked = host.process.observe(() => (lease.asked.aborted ? 1 : 0)) === 1;
+        if (!isAsked)
+          violations.report('not asked', caller, `${caller} was not asked for "${key}", though that was heard`);
+      }
+    });
+  }
+}
