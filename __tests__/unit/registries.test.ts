@@ -429,7 +429,7 @@ describe('A registry on Redis', () => {
       ['orders', 'redisson-fair', 'orders:key'],
     ] as const) {
       redis.evalSha.mockClear();
-      await forceUnlockOf(Object.assign(redis, { on, off }), registryKey, 'key', lockType).catch(() => undefined);
+      await forceUnlockOf(Object.assign(redis, { on, off }), [registryKey, 'key'], lockType).catch(() => undefined);
       expect(redis.calls[0]?.keys?.[0]).toBe(name);
     }
     expect(on).toHaveBeenCalled();

@@ -12,6 +12,7 @@ import type { RedisLockRegistryOptions, RedisSubscriber, RegistrySettings, Segme
 import { registryId } from '../api/owner-name';
 import { type WarningListener, warn } from '../api/warnings';
 import type { LockBackend } from '../core/backend';
+import { Inbox } from '../core/inbox';
 import { Inspection } from '../core/inspection';
 import { knownAcrossCopies } from '../internal/copies';
 import {
@@ -140,24 +141,56 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
   };
 }
 
-/** Unlocks a lock by force. Its registryKey may be empty with every type: Java has such locks. */
-export async function forceUnlockOf(
+/** For a lock that no registry here has. Its registryKey may be empty with every type: Java has such locks. */
+async function withInspection<T>(
   client: RedisClient,
-  registryKey: string,
-  key: string,
+  [registryKey, key]: NameOfLock,
   lockType: LockType,
-  onWarning?: WarningListener,
-): Promise<LockState> {
+  options: { readonly onWarning?: WarningListener | undefined; readonly name?: string | undefined },
+  use: (inspection: Inspection, names: LockNames, inbox: Inbox) => Promise<T>,
+): Promise<T> {
   const names = LockNames.checked(registryKey, key);
-  const settings = { ...registrySettings({ registryKey: names.lock, lockType, onWarning }, lockType), registryKey };
+  const settings = { ...registrySettings({ registryKey: names.lock, lockType, ...options }, lockType), registryKey };
+  const { commandTimeout, name } = settings;
   const backend = redisBackend(client, settings);
   try {
-    const id = registryId(settings.name, traitsOf(lockType).nameSeparator, randomUUID());
-    return await new Inspection(backend, id, settings.commandTimeout, `a lock of type ${lockType}`).forceUnlock(
-      names.lock,
-      names,
+    const id = registryId(name, traitsOf(lockType).nameSeparator, randomUUID());
+    const inbox = new Inbox(
+      backend.inboxes,
+      id,
+      commandTimeout,
+      () => [],
+      () => undefined,
     );
+    return await use(new Inspection(backend, id, commandTimeout, `a lock of type ${lockType}`), names, inbox);
   } finally {
     await backend.close();
   }
+}
+
+type NameOfLock = readonly [registryKey: string, key: string];
+
+/** Unlocks a lock by force. */
+export function forceUnlockOf(
+  client: RedisClient,
+  name: NameOfLock,
+  lockType: LockType,
+  onWarning?: WarningListener,
+): Promise<LockState> {
+  return withInspection(client, name, lockType, { onWarning }, (inspection, names) =>
+    inspection.forceUnlock(names.lock, names),
+  );
+}
+
+/** See `DistributedLock.ask`. `by`: the name of who asks. */
+export function askOf(
+  client: RedisClient,
+  name: NameOfLock,
+  lockType: LockType,
+  why: string,
+  by?: string,
+): Promise<boolean> {
+  return withInspection(client, name, lockType, { name: by }, async (inspection, names, inbox) =>
+    inbox.ask(await inspection.ownersOf(names.lock, names), why, names),
+  );
 }

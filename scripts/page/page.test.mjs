@@ -410,10 +410,10 @@ describe('The page', () => {
     await rowOf(page, 'shop:order:42').getByRole('link').click();
     await page.getByRole('button', { name: 'Force unlock' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Unlock by force' }).click();
-    await page.locator('#problems').getByText('It is not known whether it was unlocked').waitFor();
+    await page.locator('#problems').getByText('It is not known whether that was done').waitFor();
     const before = await page.locator('#updated').innerText();
     await until(() => page.locator('#updated').innerText(), (text) => text !== before);
-    assert.match(await page.locator('#problems:visible').innerText(), /It is not known whether it was unlocked/);
+    assert.match(await page.locator('#problems:visible').innerText(), /It is not known whether that was done/);
   });
 
   test('does not say for how long somebody has a permit where that is not known', async () => {

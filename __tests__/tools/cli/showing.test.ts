@@ -174,7 +174,10 @@ describePrivate('What redis-locks shows', () => {
     const waiting = (await registryOf('pub-sub', 'shop:eu', 'web-6')).obtain('cart').lock();
     await until(async () => String(await server.send('PUBSUB', 'CHANNELS', 'shop:eu-channel:*')) !== '');
     const released = await ask(['release', 'shop:eu:cart', '--yes'], env);
-    expect([released.exitCode, released.stdout]).toEqual([0, 'Released "shop:eu:cart", held by web-5.\n']);
+    expect([released.exitCode, released.stdout]).toEqual([
+      0,
+      'Released "shop:eu:cart", held by web-5. Its process could not be told.\n',
+    ]);
     await (await waiting).unlock();
     await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockLostError' });
   });
@@ -421,7 +424,7 @@ describePrivate('A lock of any name', () => {
     for (const [i, key] of keys.entries()) {
       expect(await ask(['release', key, '--yes'], at(server))).toMatchObject({
         exitCode: 0,
-        stdout: `Released "${key}", held by me.\n`,
+        stdout: `Released "${key}", held by me. Its process could not be told.\n`,
       });
       const left = await Promise.all(keys.map((one) => server.send('EXISTS', one)));
       expect(left).toEqual(keys.map((_, at) => (at > i ? 1 : 0)));
@@ -465,7 +468,9 @@ describePrivate('A lock without a registryKey', () => {
       { lock: 'report', registryKey: '', key: 'report', holder: 'me', isSure: true },
     ]);
     expect(one.stdout).toMatch(/^registryKey +''\n/m);
-    expect((await ask(['release', 'report', '--yes'], env)).stdout).toBe('Released "report", held by me.\n');
+    expect((await ask(['release', 'report', '--yes'], env)).stdout).toBe(
+      'Released "report", held by me. Its process could not be told.\n',
+    );
     await registry.close({ timeout: 0 });
     const ours = ['--registry-key', ''];
     await server.send('SET', 'report', '0f'.repeat(16), 'PX', '60000');

@@ -15,13 +15,33 @@ describePrivate('The page unlocks by force', () => {
     const rows = async () => ((await (await tested.ask({ view: 'locks' })).json()) as { rows: unknown[] }).rows;
     expect(await rows()).toContainEqual(expect.objectContaining({ lock }));
     const response = await tested.unlock(lock, owner);
-    expect(await response.json()).toEqual({ message: `${lock} was unlocked by force; web-7 held it` });
+    expect(await response.json()).toEqual({
+      message: `${lock} was unlocked by force; web-7 held it, and could not be told`,
+    });
     expect(tested.actions).toEqual([
       { at: expect.any(Date), lock, owner, holder: 'web-7', request: expect.any(Request) },
     ]);
     // The page does not show what it saw before.
     expect(await rows()).not.toContainEqual(expect.objectContaining({ lock }));
     await expect(lease.renew()).rejects.toThrow(LockLostError);
+  });
+
+  it('and says that the process of the holder was told; ask takes nothing', async () => {
+    tested.create({ actions: true });
+    const { lease, lock, owner, registry } = await tested.held('told', { inbox: true });
+    await until(async () => (await tested.client.pubSubChannels(`*@${registry.id}*`)).length === 1);
+    const json = { 'content-type': 'application/json' };
+    const asked = await tested.ask({ act: 'ask', lock, owner, why: 'a deploy' }, json, 'POST');
+    expect([asked.status, await asked.json()]).toEqual([200, { message: `web-7 holds ${lock}, and was asked for it` }]);
+    await until(() => lease.asked.aborted);
+    expect(lease.asked.reason).toMatchObject({ why: 'a deploy' });
+    lease.assertHeld();
+    expect(tested.actions).toEqual([]);
+    const response = await tested.unlock(lock, owner);
+    expect(await response.json()).toEqual({
+      message: `${lock} was unlocked by force; web-7 held it, and was told`,
+    });
+    await until(() => lease.signal.aborted);
   });
 
   it('and shows that it is free, though a look that began before is under way', async () => {

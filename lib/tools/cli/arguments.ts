@@ -23,6 +23,7 @@ const OPTIONS = {
   'longer-than': ['5m', 'only the locks that have been held for longer'],
   waiting: ['', 'only the locks that somebody waits for, as far as it is known'],
   interval: ['1s', 'how often to look'],
+  why: ['TEXT', 'what the holder reads, up to 200 characters'],
   yes: ['', 'do not ask', 'y'],
   'may-be-data': [
     '',
@@ -74,6 +75,15 @@ export const COMMANDS: Readonly<Record<string, readonly [use: string, about: str
     'frees a lock by force, though its holder may be at work; asks first',
     'yes',
     'may-be-data',
+    'type',
+    ...ON_REDIS,
+    'json',
+  ],
+  ask: [
+    'KEY',
+    'asks the holder of a lock to end early, and takes nothing; exit code 75: its process does not hear it',
+    'why',
+    'name',
     'type',
     ...ON_REDIS,
     'json',
@@ -241,6 +251,6 @@ export function helpOf(command: string | undefined): string {
   const more = '\n\n  redis-locks help run, and so on: the options of a command';
   const example = '\n  Example: redis-locks run nightly --wait 5m -- ./backup.sh\n';
   const isAll = command === undefined;
-  const exitCodes = isAll || ['ls', 'inspect', 'release'].includes(command) ? EXIT_CODES : '';
+  const exitCodes = isAll || ['ls', 'inspect', 'release', 'ask'].includes(command) ? EXIT_CODES : '';
   return `${isAll ? title : ''}${uses.join('\n')}\n\n${lines.join('\n')}${isAll ? more : ''}${isAll || command === 'run' ? example : '\n'}${exitCodes}`;
 }

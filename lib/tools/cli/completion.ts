@@ -17,7 +17,7 @@ import { usageError } from './output';
 const SHELLS = ['bash', 'zsh', 'fish'];
 
 /** The commands that a KEY follows. */
-const WITH_KEY = ['run', 'inspect', 'release'];
+const WITH_KEY = ['run', 'inspect', 'release', 'ask'];
 
 /** ms that somebody who has pressed Tab waits for Redis. */
 const PATIENCE = 1_000;

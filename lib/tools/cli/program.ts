@@ -2,7 +2,7 @@ import { type Arguments, helpOf, readArguments } from './arguments';
 import { completionOf, nextWords } from './completion';
 import { complain, EXIT, ExitError, usageError } from './output';
 import { run } from './run';
-import { inspect, list, release, ui, watch } from './show';
+import { askFor, inspect, list, release, ui, watch } from './show';
 import type { Signals } from './signals';
 
 const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> = {
@@ -10,6 +10,7 @@ const COMMANDS: Readonly<Record<string, (args: Arguments) => Promise<number>>> =
   inspect,
   watch,
   release,
+  ask: askFor,
   ui,
   completion: async (args) => write(completionOf(args)),
   help: async ({ operands: [command] }) => write(helpOf(command)),

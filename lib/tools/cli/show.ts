@@ -6,10 +6,10 @@ import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeptError } from '../../api/errors';
-import { formOf, isDetached } from '../../api/owner-name';
+import { formOf, isDetached, isOfLibrary } from '../../api/owner-name';
 import { SECRET } from '../../internal/validation';
 import { dashboard, toNode } from '../dashboard';
-import { type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
+import { ask, type Found, finderOf, findLocks, forceUnlock, MANY_KEYS, type Search } from '../inspection/find-locks';
 import { type FoundLock, firstOwnerOf, hasOtherOwner, isClockAhead, longestHold } from '../inspection/found-lock';
 import { type Change, History, type SeenLock } from '../inspection/history';
 import { UNNAMED } from '../inspection/servers';
@@ -73,8 +73,8 @@ export async function inspect(args: Arguments): Promise<number> {
 
 const ONLY_ITS_FORM = 'It only has the form of a lock: it may be data of an application.';
 
-const MEANING = `Its holder is not stopped: it learns of this when it renews the lock next.
-Until then, two may be at work.`;
+const MEANING = `Its holder is not stopped: it is told, if its process has an inbox, or else
+learns of this when it renews the lock next. Until then, two may be at work.`;
 
 /** `redis-locks release KEY` */
 export async function release(args: Arguments): Promise<number> {
@@ -85,16 +85,8 @@ export async function release(args: Arguments): Promise<number> {
   }
   return using(values, async (connection) => {
     const found = await look(connection, values, key);
-    const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
-    if (lock === undefined || found.missing.length > 0) {
-      if (lock === undefined) return endOf(found, saidOfNone(key, found, values, connection));
-      complain('Nothing was released');
-      return endOf(found, EXIT.free);
-    }
-    if (others.length > 0) {
-      process.stderr.write(`${tableOf(found.locks).join('\n')}\n`);
-      throw usageError(`Which one of the locks named "${key}"? Nothing was released: give its whole name`);
-    }
+    const lock = heldOf(key, found, values, connection, 'released');
+    if (typeof lock === 'number') return lock;
     const isWholeName = registryKeyOf(values) !== undefined || key === lock.lock;
     if (!lock.isCertain && !(isWholeName && (values['may-be-data'] || !values.yes))) {
       const wanted = `give ${isWholeName ? '' : 'its whole name, and '}--may-be-data to delete it`;
@@ -111,15 +103,62 @@ export async function release(args: Arguments): Promise<number> {
           `Nothing was released: by now it is ${now.isSure ? heldBy(now) : 'another one'}`,
         );
     }
-    const isFreed = await forceUnlock(connection.client, lock, ({ message }) => complain(message)).catch((error) => {
-      if (!(error instanceof LockKeptError)) throw error;
-      throw new ExitError(EXIT.notFree, 'Nothing was released: by now it is another one');
-    });
-    if (!isFreed) throw new ExitError(EXIT.free, noneNamed(key, found, values, connection));
-    if (values.json) printJson(lock);
-    else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.`);
+    const { held, told } = await forceUnlock(connection.client, lock, ({ message }) => complain(message)).catch(
+      (error) => {
+        if (!(error instanceof LockKeptError)) throw error;
+        throw new ExitError(EXIT.notFree, 'Nothing was released: by now it is another one');
+      },
+    );
+    if (!held) throw new ExitError(EXIT.free, noneNamed(key, found, values, connection));
+    if (values.json) printJson({ ...lock, told: told ?? null });
+    else print(`Released "${printable(lock.lock)}", ${heldBy(lock)}.${isAtWork(lock) ? saidOfTold(told) : ''}`);
     return EXIT.ok;
   });
+}
+
+/** `redis-locks ask KEY` */
+export async function askFor(args: Arguments): Promise<number> {
+  const { values } = args;
+  const key = keyOf(args);
+  return using(values, async (connection) => {
+    const found = await look(connection, values, key);
+    const lock = heldOf(key, found, values, connection, 'asked');
+    if (typeof lock === 'number') return lock;
+    const told = await ask(connection.client, lock, values.why ?? '', values.name);
+    if (values.json) printJson({ ...lock, told });
+    else print(`Asked for "${printable(lock.lock)}", ${heldBy(lock)}.${saidOfTold(told)}`);
+    return told ? EXIT.ok : EXIT.notFree;
+  });
+}
+
+/** The one lock of this name that is held; else the exit code, and it is said why. */
+function heldOf(
+  key: string,
+  found: Found,
+  values: Values,
+  connection: Connection,
+  done: 'released' | 'asked',
+): FoundLock | number {
+  const [lock, ...others] = found.locks.filter(({ holder }) => holder !== null);
+  if (lock === undefined) return endOf(found, saidOfNone(key, found, values, connection));
+  if (found.missing.length > 0) {
+    complain(`Nothing was ${done}`);
+    return endOf(found, EXIT.free);
+  }
+  if (others.length === 0) return lock;
+  process.stderr.write(`${tableOf(found.locks).join('\n')}\n`);
+  throw usageError(`Which one of the locks named "${key}"? Nothing was ${done}: give its whole name`);
+}
+
+/** A process of this library may run a task under it. */
+function isAtWork({ isSure, isKept, owner }: FoundLock): boolean {
+  return isSure && !isKept && isOfLibrary(owner ?? '') && !isDetached(owner ?? '');
+}
+
+function saidOfTold(told: boolean | undefined): string {
+  return told
+    ? ' Its process was told.'
+    : ` Its process ${told === false ? 'could not be' : 'may not have been'} told.`;
 }
 
 /** Lines of history below the table, and what `watch` clears the terminal with. */

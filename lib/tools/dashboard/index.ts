@@ -16,7 +16,7 @@ import {
 } from '../../internal/validation';
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../../redis/client';
 import { messageOf } from '../../redis/failure';
-import { findLocks, forceUnlock } from '../inspection/find-locks';
+import { ask, findLocks, forceUnlock } from '../inspection/find-locks';
 import { Activity } from './activity';
 import { viewOf } from './view';
 
@@ -119,7 +119,9 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
   /** Rejects with what `onAction` throws. An application may give an async function. */
   const noteAction = async (action: DashboardAction): Promise<void> => onAction(action);
 
-  const unlock = async (request: Request, lock: string, owner: string): Promise<Response> => {
+  /** Asks for the lock where somebody says `why`; else unlocks it by force. */
+  const act = async (request: Request, lock: string, owner: string, why: string | null): Promise<Response> => {
+    const done = why === null ? 'unlocked' : 'asked';
     const prefix = registryKey === undefined ? '' : `${registryKey}:`;
     const names = lock.startsWith(prefix) ? [lock] : [];
     const { locks, missing } = await findLocks(client, { registryKey, names });
@@ -127,13 +129,20 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
     if (found?.isSure === false) {
       const how = `redis-locks release ${JSON.stringify(lock)} --may-be-data`;
-      return json(409, { message: `Nothing was unlocked: it may be data of an application. To delete it: ${how}` });
+      return json(409, { message: `Nothing was ${done}: it may be data of an application. To delete it: ${how}` });
     }
     const holder = found?.holders.find((one) => one.owner === owner)?.holder;
-    const isAnother = (by = 'nobody') => json(409, { message: `Nothing was unlocked: by now ${by} holds it` });
+    const isAnother = (by = 'nobody') => json(409, { message: `Nothing was ${done}: by now ${by} holds it` });
     if (found === undefined || holder === undefined) return isAnother(found?.holder ?? undefined);
+    let told: boolean | undefined;
     try {
-      if (!(await forceUnlock(client, found))) return isAnother();
+      if (why !== null) {
+        const isTold = await ask(client, found, why);
+        return json(200, { message: `${holder} holds ${lock}, and ${isTold ? 'was' : 'could not be'} asked for it` });
+      }
+      const state = await forceUnlock(client, found);
+      if (!state.held) return isAnother();
+      told = state.told;
     } catch (error) {
       if (error instanceof LockKeptError) return isAnother('another one');
       return json(502, { message: messageOf(error) });
@@ -143,7 +152,8 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     noteAction({ at: new Date(), lock, owner, holder, request }).catch((error: unknown) => {
       report('`onAction` failed', error);
     });
-    return json(200, { message: `${lock} was unlocked by force; ${holder} held it` });
+    const how = told ? 'was' : told === false ? 'could not be' : 'may not have been';
+    return json(200, { message: `${lock} was unlocked by force; ${holder} held it, and ${how} told` });
   };
 
   const answer = async (request: Request): Promise<Response> => {
@@ -155,10 +165,12 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     if (!(await mayAsk(request, isPage))) return refusal(401, 'The token is missing, or not the right one');
     if (isPage) return response(200, 'text/html; charset=utf-8', page().html, page().policy);
     if (!isAction) return json(200, await view.read(query));
-    if (query.get('act') !== 'unlock') return refusal(400, 'There is no such action');
+    const what = query.get('act');
+    if (what !== 'unlock' && what !== 'ask') return refusal(400, 'There is no such action');
     if (!actions) return refusal(403, 'This page only reads: the option `actions` is off');
     if (request.headers.get('content-type') !== 'application/json') return refusal(415, 'Send application/json');
-    return unlock(request, query.get('lock') ?? '', query.get('owner') ?? '');
+    const why = what === 'ask' ? (query.get('why') ?? '') : null;
+    return act(request, query.get('lock') ?? '', query.get('owner') ?? '', why);
   };
 
   const handle = (request: Request): Promise<Response> =>

@@ -1,3 +1,4 @@
+import type { LockState } from '../../api/distributed-lock';
 import { DEFAULT_TYPE, type LockType, traitsOf, typesOf } from '../../api/lock-types';
 import { describeForm } from '../../api/owner-name';
 import type { WarningListener } from '../../api/warnings';
@@ -8,7 +9,7 @@ import type { RedisClient } from '../../redis/client';
 import { MOST_LOOKS, mastersIn, slotMapsOf } from '../../redis/cluster';
 import { isFinal, messageOf, serverErrorCode } from '../../redis/failure';
 import { globPattern, LockNames, literally, lockPrefix } from '../../redis/names';
-import { forceUnlockOf } from '../../registry/redis-lock-registry';
+import { askOf, forceUnlockOf } from '../../registry/redis-lock-registry';
 import { candidates, STEP_OF_ALL } from './candidates';
 import { type FoundLock, foundLock, mayBeOf, type Obstacle } from './found-lock';
 import { countsOf, type Listeners, listenersOf } from './listeners';
@@ -237,7 +238,7 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
   }
 
   function made({ lock }: LockNames, format: FoundLock['format'], seen: Seen): FoundLock | undefined {
-    const { registryKey = heard.registryKeyOf(lock) } = search;
+    const { registryKey = heard.registryKeyOf(lock, seen.owners[0]?.owner) } = search;
     return foundLock(lock, format, registryKey, seen, now());
   }
 
@@ -296,16 +297,20 @@ function namesOf(lock: string): LockNames | undefined {
   }
 }
 
-/** Takes a lock from its holder, and notifies the waiters. Resolves to whether somebody had it. */
-export async function forceUnlock(
-  client: RedisClient,
-  found: FoundLock,
-  onWarning?: WarningListener,
-): Promise<boolean> {
+/** Takes a lock from its holder, and notifies the waiters. Resolves to what it was before. */
+export function forceUnlock(client: RedisClient, found: FoundLock, onWarning?: WarningListener): Promise<LockState> {
+  return forceUnlockOf(client, splitOf(found), typeOf(found), onWarning);
+}
+
+/** Asks the holder to end early. Resolves to whether it was heard. `by`: the name of who asks. */
+export function ask(client: RedisClient, found: FoundLock, why: string, by?: string): Promise<boolean> {
+  return askOf(client, splitOf(found), typeOf(found), why, by);
+}
+
+function typeOf(found: FoundLock): LockType {
   // Of a type that notifies, or else polls. A key that is no lock of it may be a shared lock, of which all types know.
   const types = typesOf(found.format);
-  const lockType = found.type ?? types.find((type) => !traitsOf(type).polls) ?? types[0] ?? DEFAULT_TYPE;
-  return (await forceUnlockOf(client, ...splitOf(found), lockType, onWarning)).held;
+  return found.type ?? types.find((type) => !traitsOf(type).polls) ?? types[0] ?? DEFAULT_TYPE;
 }
 
 /** Where the registryKey is not known, nobody listens for the release, and every split that makes the name is as good. */

@@ -1,6 +1,12 @@
+import { holderOf } from '../../api/owner-name';
 import type { Heard } from '../../kinds/common/look';
 import { LOOKS } from '../../kinds/looks';
+import { CHANNEL } from '../../kinds/redisson/keys';
+import { lockPrefix } from '../../redis/names';
 import type { Asked } from './servers';
+
+/** As `inboxOf` names it. */
+const REDISSON_INBOX = new RegExp(`^${CHANNEL}:\\{(?:(.*):)?@(.*)\\}$`, 's');
 
 export type Counts = readonly (readonly [channel: string, count: number])[];
 
@@ -22,7 +28,8 @@ export async function countsOf(server: Asked, isCluster: boolean): Promise<Count
 
 /** Who listens, and the registryKeys that channels have in their names. */
 export interface Listeners extends Heard {
-  registryKeyOf(lock: string): string | undefined;
+  /** `owner`: the value of a holder, whose inbox has the registryKey in its name. */
+  registryKeyOf(lock: string, owner: string | undefined): string | undefined;
 }
 
 /** `undefined`: it is not known of a server. */
@@ -35,7 +42,8 @@ export function listenersOf(counts: readonly (Counts | undefined)[]): Listeners 
   for (const [channel, count] of counts.flatMap((one) => one ?? [])) {
     // The channel of a lock has its registryKey twice, unless that is empty.
     const parts = /^(.*)-channel:(\1:.*)$/s.exec(channel) ?? /^()-channel:(.+)$/s.exec(channel);
-    const [, registryKey, name = channel] = parts ?? [];
+    const inbox = /^(.*)-channel:@(.*)$/s.exec(channel) ?? REDISSON_INBOX.exec(channel);
+    const [, registryKey, name = channel] = inbox ?? parts ?? [];
     if (registryKey !== undefined) registryKeys.set(name, registryKey);
     sums.set(name, (sums.get(name) ?? 0) + count);
     if (!channel.startsWith('{')) continue;
@@ -45,6 +53,9 @@ export function listenersOf(counts: readonly (Counts | undefined)[]): Listeners 
     of: (name) => (areKnown ? (sums.get(name) ?? null) : null),
     has: (name) => sums.has(name),
     below: (companion) => companions.has(companion),
-    registryKeyOf: (lock) => registryKeys.get(lock),
+    registryKeyOf(lock, owner) {
+      const ofHolder = registryKeys.get(holderOf(owner ?? '').replace(/:[^:]*$/, ''));
+      return registryKeys.get(lock) ?? (lock.startsWith(lockPrefix(ofHolder ?? '')) ? ofHolder : undefined);
+    },
   };
 }

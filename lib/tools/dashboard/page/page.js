@@ -260,7 +260,7 @@ function showDetails() {
     byId(`${id}-title`).hidden = lines.length === 0;
     whenChanged(byId(id), lines, () => lines.map((line) => make('li', {}, line)));
   }
-  byId('force').hidden = !actions || !found?.owner || !found.isSure;
+  for (const id of ['ask-for', 'force']) byId(id).hidden = !actions || !found?.owner || !found.isSure;
 }
 
 function factsOf(found) {
@@ -444,21 +444,27 @@ function openQuestion() {
   byId('question-text').replaceChildren(...lines.map((line) => make('p', {}, line)));
   const dialog = byId('question');
   dialog.returnValue = '';
-  dialog.onclose = () => dialog.returnValue === 'confirm' && unlock(lock, owner);
+  dialog.onclose = () => dialog.returnValue === 'confirm' && act({ act: 'unlock', lock, owner });
   dialog.showModal();
 }
 
-async function unlock(lock, owner) {
+function askFor() {
+  const { holder, lock, owner } = view.selected;
+  const why = prompt(`Why should ${printable(holder)} end early? Its task may read it.`);
+  if (why !== null) void act({ act: 'ask', lock, owner, why });
+}
+
+async function act(what) {
   byId('force').disabled = true;
   try {
     const headers = { 'content-type': 'application/json' };
-    const response = await ask({ act: 'unlock', lock, owner }, { method: 'POST', headers, body: '{}' });
+    const response = await ask(what, { method: 'POST', headers, body: '{}' });
     const { message } = await response.json();
     announce(message);
     refusals = response.ok ? [] : [message];
   } catch (error) {
     // The page shows it beside what the next look finds.
-    refusals = [`It is not known whether it was unlocked: ${error.message}`];
+    refusals = [`It is not known whether that was done: ${error.message}`];
     announce(refusals[0]);
   }
   byId('force').disabled = false;
@@ -534,6 +540,7 @@ byId('theme').addEventListener('click', () => {
   setTheme(THEMES[(now + 1) % THEMES.length]);
 });
 byId('force').addEventListener('click', openQuestion);
+byId('ask-for').addEventListener('click', askFor);
 byId('ask').addEventListener('click', openHelp);
 byId('rows').addEventListener('click', ({ target }) => {
   // A click that ends a selection is none on the row.
