@@ -2,7 +2,7 @@
 (* The time of a lease. Redis keeps a key for its ttl. The process that it was granted to may rely on it for a
 shorter time. Requests and answers take any time, may be lost, and may be executed again. Clocks differ in rate, and a
 machine may be suspended: then its monotonic clock stands still. All times are relative: ticks that are left, or that
-have passed. P1 to P13 are the guarantees of docs/guarantees.md. *)
+have passed. P1 to P14 are the guarantees of docs/guarantees.md. *)
 EXTENDS Integers, FiniteSets
 
 CONSTANTS Process, Ttl, Margin,

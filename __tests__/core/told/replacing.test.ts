@@ -47,24 +47,27 @@ describeReal('A call that replaces', () => {
     );
   };
 
-  it.each(TYPES)('takes a %s lock from its holder, which is told, and begins when that one has ended', async (type) => {
-    const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
-    const log: string[] = [];
-    const first = section(one, 'one', log);
-    const lost = lossOf(await first.lease);
-    const second = section(other, 'other', log);
-    expect((await lost).reason).toBe('stolen');
-    expect(((await first.lease).signal.reason as LockLostError).message).toContain('other has taken it');
-    expect(await one.obtain('key').inspect()).toMatchObject({ name: 'other' });
-    first.end();
-    expect(await first.over).toBe('stolen by other');
-    const lease = await second.lease;
-    expect(lease.fencingToken).toBeGreaterThan((await first.lease).fencingToken as number);
-    second.end();
-    expect(await second.over).toBe('ran');
-    expect(log).toEqual(['one begins', 'one ends', 'other begins', 'other ends']);
-    expect(await one.obtain('key').inspect()).toMatchObject({ held: false });
-  });
+  it.each(TYPES)(
+    'takes a %s lock from its holder, which is told, and begins when that one has ended (P14)',
+    async (type) => {
+      const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
+      const log: string[] = [];
+      const first = section(one, 'one', log);
+      const lost = lossOf(await first.lease);
+      const second = section(other, 'other', log);
+      expect((await lost).reason).toBe('stolen');
+      expect(((await first.lease).signal.reason as LockLostError).message).toContain('other has taken it');
+      expect(await one.obtain('key').inspect()).toMatchObject({ name: 'other' });
+      first.end();
+      expect(await first.over).toBe('stolen by other');
+      const lease = await second.lease;
+      expect(lease.fencingToken).toBeGreaterThan((await first.lease).fencingToken as number);
+      second.end();
+      expect(await second.over).toBe('ran');
+      expect(log).toEqual(['one begins', 'one ends', 'other begins', 'other ends']);
+      expect(await one.obtain('key').inspect()).toMatchObject({ held: false });
+    },
+  );
 
   it.each(TYPES)('takes a %s lock from a caller of its own process too', async (type) => {
     const [one] = (await registries(type, 'one')) as [RedisLockRegistry];
@@ -86,7 +89,7 @@ describeReal('A call that replaces', () => {
   });
 
   it.each(TYPES)(
-    'of a %s lock, all but the last one never begin, and that one waits for the end of the first',
+    'of a %s lock, all but the last one never begin, and that one waits for the end of the first (P14)',
     async (type) => {
       const names = ['one', 'two', 'three', 'four'];
       const all = await registries(type, ...names);
@@ -124,21 +127,24 @@ describeReal('A call that replaces', () => {
     expect([await first.over, await second.over]).toEqual(['stolen by other', 'ran']);
   });
 
-  it.each(TYPES)('waits for the holder of a %s lock that has no inbox, and for a lock that is kept', async (type) => {
-    const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
-    const lease = await one.obtain('key').lock({ minHold: 400 });
-    expect(await other.obtain('key').tryLock({ replace: true })).toBeNull();
-    const waiting = other.obtain('key').lock({ replace: true });
-    await sleep(50);
-    expect(lease.remaining).toBeGreaterThan(0);
-    await lease.unlock();
-    expect(await other.obtain('other').tryLock({ replace: true })).not.toBeNull();
-    await (await waiting).unlock();
-    expect(await one.obtain('key').inspect()).toMatchObject({
-      held: false,
-      waiting: type === 'spin' ? undefined : expect.any(Number),
-    });
-  });
+  it.each(TYPES)(
+    'waits for the holder of a %s lock that has no inbox, and for a lock that is kept (P14)',
+    async (type) => {
+      const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
+      const lease = await one.obtain('key').lock({ minHold: 400 });
+      expect(await other.obtain('key').tryLock({ replace: true })).toBeNull();
+      const waiting = other.obtain('key').lock({ replace: true });
+      await sleep(50);
+      expect(lease.remaining).toBeGreaterThan(0);
+      await lease.unlock();
+      expect(await other.obtain('other').tryLock({ replace: true })).not.toBeNull();
+      await (await waiting).unlock();
+      expect(await one.obtain('key').inspect()).toMatchObject({
+        held: false,
+        waiting: type === 'spin' ? undefined : expect.any(Number),
+      });
+    },
+  );
 
   it.each(['spin', 'redisson'] as const)('waits for a holder of a %s lock that is of another program', async (type) => {
     const [one] = (await registries(type, 'one')) as [RedisLockRegistry];

@@ -45,7 +45,7 @@ const SAYS_ITSELF = [
   /(?:^|[:.(,] ?)(?:Allow|Keep|Take|Use|pass|take|unlock|say|To delete it)\b/,
   /\bneeds\b/,
   /would wait for its own result|by this lease any more|cannot work with a cluster/,
-  /^A (?:name|lock) cannot |has no use with|removes it$|^Nothing was unlocked|was unlocked by force; /,
+  /^A (?:name|lock) cannot |has no use with|removes it$|^Nothing was |was unlocked by force; |asked for it$|^asked …/,
   /\bhas(?: not answered| not said| no connection| no duplicate| no sharded pub)|\bno answer to\b|did not answer (?:in|within)/,
   /connection was lost before|(?:client|connection) (?:is|was) closed|it was closed while it connected|^It was not sent/,
   /has no (?:semaphores|read\/write locks|locks of several keys)|keeps no results|adopts no leases|this version of valkey-glide/,

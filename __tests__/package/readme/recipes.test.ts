@@ -39,8 +39,8 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     return (await Promise.all(started.map((one) => one.succeeds()))).flat();
   }
 
-  it('There are seventeen recipes', () => {
-    expect(RECIPES).toHaveLength(17);
+  it('There are nineteen recipes', () => {
+    expect(RECIPES).toHaveLength(19);
   });
 
   it(
@@ -227,6 +227,24 @@ ifBuilt(describePrivate)('A recipe of docs/recipes.md, in several processes:', (
     expect(outputs.length).toBeGreaterThan(0);
     expect(outputs.filter((line) => line === 'load')).toHaveLength(outputs.length / 2);
     expect(await programs.admin.exists('jobs:etl')).toBe(0);
+  });
+
+  it('A newer message interrupts the answer of another process to the one before, and is answered then', async () => {
+    const [first] = (await start('onMessage', 1, { MESSAGE: 'first' })) as [Program];
+    await first.prints('answers first');
+    const [second] = (await start('onMessage', 1, { MESSAGE: 'second' })) as [Program];
+    expect(await second.succeeds()).toEqual(['answers second', 'answered second']);
+    expect(await first.succeeds()).toEqual(['answers first', 'first gave way to a newer one']);
+  });
+
+  it('A long job ends early when another process asks for its lock, which that one has then', async () => {
+    const [builder] = (await start('index.ask', 1, { NAME: 'builder' })) as [Program];
+    await builder.prints('builds');
+    expect(await printed('index.ask', 1)).toEqual(['asked', 'deploys']);
+    expect(await builder.succeeds()).toEqual([
+      'builds',
+      'stops early: Lock "index" is asked for by deployer: a deploy',
+    ]);
   });
 
   it('A token that rotates is refreshed once for all processes', async () => {
