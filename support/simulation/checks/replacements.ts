@@ -51,6 +51,8 @@ export class Replacements {
     for (const lock of this.#locks) {
       const [from, by] = [this.#owners.get(lock), ownerOf(server, lock)];
       this.#owners.set(lock, by);
+      // An attempt may be granted once more that nobody knows to have been granted.
+      if (by !== undefined && by !== from) this.#takes.delete(by);
       if (from === undefined || by === undefined || from === by || name?.startsWith('replace') !== true) continue;
       isTaken = true;
       this.#takes.set(from, { lock, by, at: timeline.now, isLost: false });
