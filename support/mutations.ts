@@ -199,6 +199,11 @@ export const MUTATIONS = {
       ],
     ],
   },
+  'refused-by-a-repetition': {
+    finding: 'a client repeats the command that takes a lock, which another call has taken on: two tasks run',
+    simulation: ['spin'],
+    changes: [['Replacements.#take', 'connection.disruptions !== disruptions', 'false']],
+  },
   'freed-after-a-silence': {
     finding: 'a lock is taken by an answer that came after a silence, and freed at once: its holder is still at work',
     simulation: ['spin'],
@@ -206,7 +211,7 @@ export const MUTATIONS = {
     changes: [
       [
         'Replacements.#take',
-        'lease !== null || tries > 1 || (tries === 1 && refusal === undefined)',
+        'lease !== null || tries > 1 || isOfCopy || (tries === 1 && refusal === undefined)',
         'lease !== null || tries !== 1 || inner.isInterrupted',
       ],
     ],

@@ -43,11 +43,14 @@ class Succession {
     });
   }
 
-  /** The lock was taken, or may have been: from now on the task before has `grace` ms. */
-  begin(grace: number): void {
+  /**
+   * The lock was taken, or may have been: from now on the task before has `grace` ms. Its process is reminded, but where the
+   * lock is another owner's by now: many calls may be refused, and each would remind.
+   */
+  begin(grace: number, isReminded: boolean): void {
     if (this.isOver || this.#endsAt !== Number.POSITIVE_INFINITY) return;
     this.#endsAt = clock.now() + grace;
-    this.#next();
+    this.#next(isReminded ? REMINDED_EVERY : grace);
   }
 
   end(): void {
@@ -58,13 +61,13 @@ class Succession {
   }
 
   /** A word that was lost would cost all of the grace. */
-  #next(): void {
+  #next(pause: number): void {
     const left = this.#endsAt - clock.now();
     if (left <= 0) this.end();
     else
-      this.#timer = new Timer(Math.min(left, REMINDED_EVERY), () => {
+      this.#timer = new Timer(Math.min(left, pause), () => {
         if (clock.now() < this.#endsAt) this.#remind();
-        this.#next();
+        this.#next(pause);
       });
   }
 }
@@ -153,7 +156,7 @@ export class Replacements {
   /** Takes the lock from this owner, and waits until its task has ended, or the grace is over. */
   async #take(lock: RedisLock, from: string, request: LockRequest, wait: Wait): Promise<RedisLease | NotTaken> {
     const services = this.#services;
-    const { inbox } = services;
+    const { connection, inbox } = services;
     const { key, names, passing } = lock;
     const isDetachedLease = isDetached(from);
     if (isKept(from) || !isOfLibrary(from)) return 'unheard';
@@ -166,14 +169,18 @@ export class Replacements {
     const protocol = passing.openProtocol();
     const travel = protocol.travel as Travel;
     let refusal: NotTaken | undefined;
+    /** The client may have sent the command twice. The first one may have taken the lock, and another call taken it on. */
+    let isOfCopy = false;
     let tries = 0;
     const replacing = besideTheTurn(protocol, {
       async attempt(hold, timeout) {
         tries++;
         const least = isDetachedLease || isAsked ? 0 : 1;
+        const { disruptions } = connection;
         const answer = await travel.replace(from, hold, messageTaken(from, owner, names), least, timeout);
         if (typeof answer !== 'string') return answer;
         refusal = answer;
+        isOfCopy = connection.disruptions !== disruptions;
         throw NOT_ASKED;
       },
       /** What an attempt without an answer may have taken. The task before may still run. */
@@ -196,8 +203,8 @@ export class Replacements {
       if (error !== NOT_ASKED) throw error;
     } finally {
       // A try that was not answered may have taken it.
-      if (lease !== null || tries > 1 || (tries === 1 && refusal === undefined))
-        succession.begin(isDetachedLease ? 0 : (request.grace ?? 0));
+      if (lease !== null || tries > 1 || isOfCopy || (tries === 1 && refusal === undefined))
+        succession.begin(isDetachedLease ? 0 : (request.grace ?? 0), refusal === undefined);
       else succession.end();
       void succession.over.then(() => {
         this.#open.delete(succession);
