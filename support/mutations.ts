@@ -400,7 +400,7 @@ export const MUTATIONS = {
   'renewal-without-limit': {
     finding: 'renew() of an application goes on when its lease is over',
     simulation: ['spin', 'redisson'],
-    changes: [['RedisLease.renew', 'this.#until - now,', '']],
+    changes: [['RedisLease.renew', 'this.until - now,', '']],
   },
   'release-retried': {
     finding: 'an unlock that Redis refuses for good is tried again until its time is over',

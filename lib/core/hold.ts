@@ -96,7 +96,8 @@ export class Hold implements HoldOfProtocol, Timed {
     this.owner = ticket;
     this.longestTtl = this.ttl = Math.ceil(asked.ttl);
     this.permits = asked.permits;
-    this.#asked = { ...asked, since: 0, sentAt: 0 };
+    const { ttl, minHold, permits, waits } = asked;
+    this.#asked = { ttl, minHold, permits, waits, since: 0, sentAt: 0 };
     this.#services = services;
     this.protocol = protocol;
   }

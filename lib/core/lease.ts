@@ -165,14 +165,14 @@ export class RedisLease implements HeldLease {
       this.#hold.hurry();
       return 0;
     }
-    return Math.max(0, this.#until - clock.now());
+    return Math.max(0, this.until - clock.now());
   }
 
   assertHeld(): void {
     if (this.remaining > 0) return;
     this.#hold.loseIfDue();
-    this.#assertNotOver();
-    throw this.#error({ how: this.#hold.isSuspectAt(drift()) ? 'suspended' : 'not confirmed' });
+    this.assertNotOver();
+    throw this.errorOf({ how: this.#hold.isSuspectAt(drift()) ? 'suspended' : 'not confirmed' });
   }
 
   /** Whether it was lost. Ends it first if its deadline has come: then its listeners run now. */
@@ -183,10 +183,10 @@ export class RedisLease implements HeldLease {
 
   /** A fresh error that says how the lease was lost. */
   lossError(result?: unknown, options?: ErrorOptions): LockLostError {
-    return this.#error(this.#loss?.details, result, options);
+    return this.errorOf(this.#loss?.details, result, options);
   }
 
-  #error(details: LossDetails | undefined, result?: unknown, options?: ErrorOptions): LockLostError {
+  private errorOf(details: LossDetails | undefined, result?: unknown, options?: ErrorOptions): LockLostError {
     const { connection } = this.#lock.services;
     return lossError(this, this.#loss?.reason ?? 'unconfirmed', details, connection, result, options);
   }
@@ -196,13 +196,13 @@ export class RedisLease implements HeldLease {
     const atLeast = ttl === undefined ? this.ttl : Math.ceil(checkedTtl('ttl', ttl));
     this.#hold.loseIfDue();
     await this.#hold.reading;
-    this.#assertNotOver();
+    this.assertNotOver();
     const now = clock.now();
-    const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.#until - now, limit);
+    const timeout = Math.min(this.#lock.services.settings.commandTimeout, this.until - now, limit);
     const ownership = await this.#hold.renew(atLeast, timeout, () => {
       if (this.endsAt !== undefined) this.endsAt = Math.max(this.endsAt, endOfLease(now, atLeast));
     });
-    this.#assertNotOver();
+    this.assertNotOver();
     if (ownership.state === 'unknown') {
       const cause = causeOf(ownership.cause, this.#lock.services.connection);
       const message = `Lock "${this.key}" could not be renewed: Redis did not confirm it (${reasonOf(cause)})`;
@@ -214,7 +214,7 @@ export class RedisLease implements HeldLease {
     const call = heldCall(script, options);
     this.#hold.loseIfDue();
     await this.#hold.reading;
-    this.#assertNotOver();
+    this.assertNotOver();
     const { names, services } = this.#lock;
     const { heldScripts, settings } = services;
     heldScripts.assertPlaced(names, call);
@@ -252,7 +252,7 @@ export class RedisLease implements HeldLease {
   renewed(): void {
     if (!renewedChannel.hasSubscribers) return;
     const { owner, fencingToken, remaining } = this;
-    publish<RenewedMessage>(renewedChannel, { ...this.#labels, lease: this, owner, fencingToken, remaining });
+    publish<RenewedMessage>(renewedChannel, { ...this.labels, lease: this, owner, fencingToken, remaining });
   }
 
   /** Called by its hold, once: it is lost. */
@@ -265,7 +265,7 @@ export class RedisLease implements HeldLease {
   lose(reason: LockLostReason, details?: LossDetails): void {
     // A subscriber that hears of its end may find the loss.
     this.#state = become[this.isUnlocked ? 'lost and unlocked' : 'lost'](this.#state);
-    this.#loss = { reason, details: this.#isOver(reason) ? { how: 'ttl over' } : details };
+    this.#loss = { reason, details: this.isOver(reason) ? { how: 'ttl over' } : details };
   }
 
   tellLoss(reason: LockLostReason): void {
@@ -276,7 +276,7 @@ export class RedisLease implements HeldLease {
     if (reason === 'expired' && isBefore && this.#hold.state === 'lost') givingBack.follow(this.#hold);
     this.#lock.leaseOver(this);
     this.#hold.protocol.leaseLost?.();
-    this.#publishLoss(reason);
+    this.publishLoss(reason);
     this.#lossSignal?.abort(this.lossError());
   }
 
@@ -287,19 +287,19 @@ export class RedisLease implements HeldLease {
     // The first call reports how it ended. A second call only waits for it.
     if (this.#ending !== undefined) return this.#ending.unlocked.catch(() => undefined);
     const { reading } = this.#hold;
-    if (this.#loss !== undefined) return this.#unlockLost();
+    if (this.#loss !== undefined) return this.unlockLost();
     if (reading !== undefined) return reading.then(() => this.unlock());
-    const ending = this.#end(now);
+    const ending = this.endNow(now);
     ending.unlocked = isTraced(releaseChannel)
-      ? this.#traced('released', ending, () => this.#release(clock.now()))
-      : this.#release(now);
+      ? this.traced('released', ending, () => this.giveBack(clock.now()))
+      : this.giveBack(now);
     return ending.unlocked;
   }
 
   async detach(): Promise<string> {
     this.#hold.loseIfDue();
     if (this.#hold.reading !== undefined) await this.#hold.reading;
-    this.#assertNotOver();
+    this.assertNotOver();
     const hold = this.#hold;
     const { names, services } = this.#lock;
     const { connection, givingBack, settings } = services;
@@ -309,15 +309,15 @@ export class RedisLease implements HeldLease {
     const ttl = Math.max(this.ttl, minHold);
     const owner = DETACHED + hold.owner;
     const renew = this.renewUntil === undefined || now < this.renewUntil;
-    const ending = this.#end(now);
-    if (this.#loss !== undefined) await this.#reportLoss();
+    const ending = this.endNow(now);
+    if (this.#loss !== undefined) await this.reportLoss();
     hold.unlocked();
-    const endsAt = now + this.#timeToGiveBack(now);
+    const endsAt = now + this.timeToGiveBack(now);
     const ask = () => travel.detach(hold.owner, owner, ttl, Math.max(1, endsAt - clock.now()));
     const detaching = async (): Promise<void> => {
       try {
         const found = await repeated(ask, () => endsAt);
-        if (found !== 'released') throw this.#foundLost(found);
+        if (found !== 'released') throw this.foundLost(found);
         // An attempt that may be executed later is of the owner before: its release does not find this one.
         if (!hold.attempts.areCertain) givingBack.follow(hold);
       } catch (error) {
@@ -332,7 +332,7 @@ export class RedisLease implements HeldLease {
         hold.protocol.leaseLost?.();
       }
     };
-    await (isTraced(releaseChannel) ? this.#traced('detached', ending, detaching) : detaching());
+    await (isTraced(releaseChannel) ? this.traced('detached', ending, detaching) : detaching());
     const { format } = traitsOf(settings.lockType as LockType);
     return passportText({ format, owner, ttl, renew, minHold, lock: names.lock });
   }
@@ -342,7 +342,7 @@ export class RedisLease implements HeldLease {
       await this.unlock();
     } catch (error) {
       // A loss shows on the signal. Nothing else would report a release that failed.
-      if (!(error instanceof LockLostError)) this.#warn('RELEASE_FAILED', String(error), error);
+      if (!(error instanceof LockLostError)) this.warnOf('RELEASE_FAILED', String(error), error);
     }
   }
 
@@ -353,51 +353,51 @@ export class RedisLease implements HeldLease {
   }
 
   /** Until when it may be relied on. */
-  get #until(): number {
+  private get until(): number {
     return Math.min(this.#hold.keyUntil, this.endsAt ?? Number.POSITIVE_INFINITY);
   }
 
   /** It was not to be renewed, and its ttl was over when its key was gone. */
-  #isOver(reason: LockLostReason): boolean {
+  private isOver(reason: LockLostReason): boolean {
     const now = clock.now();
-    return reason === 'expired' && now >= this.#until && now >= (this.renewUntil ?? Number.POSITIVE_INFINITY);
+    return reason === 'expired' && now >= this.until && now >= (this.renewUntil ?? Number.POSITIVE_INFINITY);
   }
 
-  #assertNotOver(): void {
+  private assertNotOver(): void {
     if (this.#loss !== undefined) throw this.lossError();
     if (this.isUnlocked) throw leaseUnlocked(this.key);
   }
 
   /** The lease is over for its holder, whatever comes of the release. */
-  #end(now: number): Ending {
+  private endNow(now: number): Ending {
     this.#lock.services.longHolds?.remove(this);
     this.#state = become.unlocked(this.#state);
     this.#hold.leases--;
     const ending: Ending = { at: Math.floor(now), unlocked: DONE, trace: undefined };
     this.#ending = ending;
-    this.#endSection();
+    this.endSection();
     return ending;
   }
 
   /** A subscriber that hears of it may call `unlock`. */
-  #endSection(loss?: LockLostError): void {
+  private endSection(loss?: LockLostError): void {
     const { endHold } = this;
     this.endHold = undefined;
     endHold?.(loss);
   }
 
   /** ms in which Redis has to confirm the end of the lease. */
-  #timeToGiveBack(now: number): number {
+  private timeToGiveBack(now: number): number {
     return Math.min(this.#lock.services.settings.commandTimeout, Math.max(this.#hold.keyUntil - now, RELEASE_AT_LEAST));
   }
 
-  #unlockLost(): Promise<void> {
+  private unlockLost(): Promise<void> {
     this.#state = become['lost and unlocked'](this.#state);
     this.#hold.leases--;
-    return this.#reportLoss();
+    return this.reportLoss();
   }
 
-  #reportLoss(): Promise<void> {
+  private reportLoss(): Promise<void> {
     const unlocked = Promise.reject(this.lossError());
     this.#ending = { at: Math.floor(clock.now()), unlocked, trace: this.#ending?.trace };
     this.#lock.services.inbox.ended(this, this.#lock.names);
@@ -406,9 +406,9 @@ export class RedisLease implements HeldLease {
     return unlocked;
   }
 
-  #traced(outcome: 'released' | 'detached', ending: Ending, end: () => Promise<void>): Promise<void> {
+  private traced(outcome: 'released' | 'detached', ending: Ending, end: () => Promise<void>): Promise<void> {
     const { owner, fencingToken } = this;
-    const about = { ...this.#labels, lease: this, owner, fencingToken };
+    const about = { ...this.labels, lease: this, owner, fencingToken };
     const message: ReleaseMessage = { ...about, isHandedOver: false, outcome: undefined };
     ending.trace = message;
     return releaseChannel.tracePromise(async () => {
@@ -429,10 +429,10 @@ export class RedisLease implements HeldLease {
   }
 
   /** The hold goes to the next local caller, or is released. */
-  #release(now: number): Promise<void> {
-    if (this.#loss !== undefined) return this.#reportLoss();
+  private giveBack(now: number): Promise<void> {
+    if (this.#loss !== undefined) return this.reportLoss();
     const hold = this.#hold;
-    const limit = this.#timeToGiveBack(now);
+    const limit = this.timeToGiveBack(now);
     hold.attempts.noteConnection();
     const passing = this.#lock.passOn(this, now, limit);
     if (passing === 'passed on') return DONE;
@@ -444,53 +444,53 @@ export class RedisLease implements HeldLease {
         // The lease stands for its hold until the next caller has that.
         if (found === 'passed on') return undefined;
         if (found !== 'released' || !hold.attempts.areCertain)
-          return this.#releaseAgain(now, limit, first as Promise<Released>);
+          return this.releaseAgain(now, limit, first as Promise<Released>);
         this.#lock.leaseOver(this);
         return undefined;
       },
-      () => this.#releaseAgain(now, limit, first as Promise<Released>),
+      () => this.releaseAgain(now, limit, first as Promise<Released>),
     );
   }
 
   /** The first try, sent at `sentAt`, did not simply succeed. */
-  async #releaseAgain(sentAt: number, limit: number, first: Promise<Released>): Promise<void> {
+  private async releaseAgain(sentAt: number, limit: number, first: Promise<Released>): Promise<void> {
     const result = await this.#lock.services.givingBack.within(limit, this.#hold, sentAt, first);
     this.#lock.leaseOver(this);
     if (result.outcome === 'released') return;
     if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);
     if (result.isRepeated) {
       // An earlier try may have released it: that does not prove a loss.
-      this.#warn('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
+      this.warnOf('RELEASE_UNCERTAIN', `Lock "${this.key}" was not ours any more when its release was repeated`);
       return;
     }
-    throw this.#foundLost(result.outcome);
+    throw this.foundLost(result.outcome);
   }
 
   /** The script that was to end it found that the lock was lost before. */
-  #foundLost(reason: LockLostReason): LockLostError {
+  private foundLost(reason: LockLostReason): LockLostError {
     this.#state = become['lost and unlocked'](this.#state);
-    this.#loss = { reason, details: this.#isOver(reason) ? { how: 'ttl over' } : undefined };
+    this.#loss = { reason, details: this.isOver(reason) ? { how: 'ttl over' } : undefined };
     this.#lossSignal?.abort(this.lossError());
-    this.#publishLoss(reason);
+    this.publishLoss(reason);
     return this.lossError();
   }
 
-  #publishLoss(reason: LockLostReason): void {
+  private publishLoss(reason: LockLostReason): void {
     this.#lock.services.inbox.lost(this, this.#lock.names);
     if (lostChannel.hasSubscribers) {
       const { owner, fencingToken, heldFor } = this;
-      const about = { ...this.#labels, lease: this, owner, fencingToken };
+      const about = { ...this.labels, lease: this, owner, fencingToken };
       publish<LostMessage>(lostChannel, { ...about, reason, heldFor });
     }
     // After the message of the loss, which belongs to the section.
-    this.#endSection(this.lossError());
+    this.endSection(this.lossError());
   }
 
-  get #labels(): LockMessage {
+  private get labels(): LockMessage {
     return lockMessage(this.#lock.services.settings, this.key);
   }
 
-  #warn(code: LockWarningCode, message: string, cause?: unknown): void {
+  private warnOf(code: LockWarningCode, message: string, cause?: unknown): void {
     warn(this.#lock.services.settings.onWarning, { code, message, key: this.key, cause });
   }
 }

@@ -44,7 +44,7 @@ export function contended(parts: RegistryParts, format: ScriptedFormat, waitersP
     }),
     open(names) {
       format.assertNames(names);
-      return new ContendedProtocol(names.key, kind);
+      return new ContendedProtocol(names, kind);
     },
   };
 }
@@ -65,6 +65,7 @@ interface ContendedKind {
 class ContendedProtocol extends AskedLock implements LockProtocol {
   holder: HoldOfProtocol | undefined;
   readonly #key: string;
+  readonly #lock: string;
   readonly #kind: ContendedKind;
   readonly #pollers: Pollers | undefined;
   /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
@@ -74,15 +75,16 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
   /** Made for the first caller that waits. */
   #waiting: Waiting | undefined;
 
-  constructor(key: string, kind: ContendedKind) {
+  constructor({ key, lock }: LockNames, kind: ContendedKind) {
     super();
     this.#key = key;
+    this.#lock = lock;
     this.#kind = kind;
     this.#pollers = kind.parts.pollers(kind.subscriber ? USUAL_PACE_FOR : USUAL_PACE_OF_POLLING);
   }
 
   private get names(): LockNames {
-    return new LockNames(this.#kind.parts.settings.registryKey, this.#key);
+    return new LockNames(this.#kind.parts.settings.registryKey, this.#key, this.#lock);
   }
 
   override get hasLearnt(): boolean {
