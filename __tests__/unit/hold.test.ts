@@ -65,6 +65,37 @@ function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold
   return hold;
 }
 
+it('A hold that was granted forgets what was asked for, unless an attempt may be executed later', () => {
+  for (const lostTrack of [false, true]) {
+    const hold = holdOf();
+    hold.stamp();
+    hold.attempts.answered();
+    hold.attempts.lostTrack = lostTrack;
+    expect(hold.isEnqueued).toBe(true);
+    const granted = {
+      granted: true,
+      owner: 'me:1',
+      until: time.now + 3_000,
+      fencingToken: undefined,
+      drift: 0,
+    } as const;
+    hold.granted(granted, leaseOf(), time.now);
+    const { areCertain, reachedRedis } = hold.attempts;
+    expect([hold.waits, hold.isEnqueued, areCertain, reachedRedis]).toEqual([lostTrack, lostTrack, !lostTrack, true]);
+  }
+});
+
+it('A failure of a renewal is that of the hold until Redis confirms it', async () => {
+  const hold = grant();
+  const cause = new Error('cut');
+  hold.renewInBackground(100, time.now, 0);
+  answer({ state: 'unknown', cause });
+  expect(hold.failure).toBe(cause);
+  hold.renewInBackground(100, time.now, 0);
+  answer({ state: 'held', until: time.now + 3_000 });
+  expect(hold.failure).toBeUndefined();
+});
+
 describe('An attempt', () => {
   const lost = new Error('Socket closed unexpectedly');
   const loading = new Error('LOADING Redis is loading');
