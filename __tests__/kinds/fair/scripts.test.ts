@@ -183,7 +183,7 @@ describePrivate('The scripts of a fair lock', () => {
     await hold('holder:1');
     for (const [score, ticket] of ['waiter:1', 'later:1'].entries()) await enqueue(ticket, { score, how: 'message' });
     const notification = ['PUBLISH', fair.names.companion('grants'), 'channel'];
-    await run(INSPECTION.forceUnlock, ['holder:1', '', '', ...notification]);
+    await run(INSPECTION.forceUnlock, ['holder:1', '', '0', ...notification]);
     await until(() => told.length > 0);
     expect([told, await holder()]).toEqual([[fair.names.lock], null]);
   });
