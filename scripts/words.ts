@@ -9,7 +9,7 @@ import { join } from 'node:path';
 
 const ROOT = join(__dirname, '..');
 const FOR_CONTRIBUTORS = ['architecture.md'];
-const WORDS = { goal: 28_000, limit: 34_500 };
+const WORDS = { goal: 28_000, limit: 36_500 };
 const PAGES = { goal: 16, limit: 17 };
 
 /** The bars and rules of tables, and what begins a heading or an item of a list. */

@@ -130,7 +130,10 @@ describePrivate('Without a registryKey', () => {
   );
 
   it.each([
-    ['spin', '~report ~{report}:evals:* &-channel:report &-channel:@* +eval +evalsha +get +set +pttl +pexpire +unlink +publish'],
+    [
+      'spin',
+      '~report ~{report}:evals:* &-channel:report &-channel:@* +eval +evalsha +get +set +pttl +pexpire +unlink +publish',
+    ],
     [
       'pub-sub',
       '~report ~{report}:evals:* ~{report}:wanted &-channel:report* &-channel:@* +eval +evalsha +get +set +pttl +pexpire +unlink +pubsub|numsub +publish +subscribe +unsubscribe',

@@ -158,7 +158,9 @@ describePrivate('Inspecting', () => {
       ['me:2', -1],
     ] as const) {
       await clients[0].set('forced', owner);
-      expect(await clients[0].eval(source, { keys: ['forced'], arguments: ['me:1', '', '0', 'channel'] })).toEqual(freed);
+      expect(await clients[0].eval(source, { keys: ['forced'], arguments: ['me:1', '', '0', 'channel'] })).toEqual(
+        freed,
+      );
     }
   });
 
