@@ -116,6 +116,7 @@ export class CallsForSeveral extends LinkedList<CallForSeveral> {
     if (--key.users === 0) {
       this.#keys.delete(key.lock);
       key.stop();
+      if (this.#keys.size === 0) this.#timer.cancel();
     }
     key.lock.end();
   }
