@@ -570,7 +570,7 @@ it.each<[string, Partial<FoundLock>, keys: string[], channel: string]>([
   const redis = mockRedis();
   redis.evalSha.mockResolvedValueOnce([OURS, 9, '', -1]).mockResolvedValueOnce([1, 0]);
   const lock = { lock: 'a:b:c', format: 'spring', type: null, ...known } as FoundLock;
-  expect(await forceUnlock(redis as never, lock)).toBe(true);
+  expect(await forceUnlock(redis as never, lock)).toMatchObject({ held: true, told: false });
   const mark = expect.stringContaining('}:evals:forced:');
   expect(redis.calls.map((call) => call?.keys)).toEqual([keys, [...keys, mark]]);
   expect(redis.calls[1]?.arguments).toContain(channel);
@@ -590,5 +590,5 @@ it.each<[Partial<FoundLock>, queue: string]>([
     await forceUnlock(redis.evalSha.mockResolvedValue(['', 0, '', -1]) && (redis as never), {
       ...{ lock: 'a:b', registryKey: 'a', key: 'b', ...known },
     } as FoundLock),
-  ).toBe(false);
+  ).toMatchObject({ held: false });
 });

@@ -100,7 +100,7 @@ export class Call {
     this.#answerBy = wait.isSingleAttempt ? Math.min(ownEnd, wait.endsAround) : wait.endsAt;
   }
 
-  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over, or it was not asked for. */
+  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. Rejects with NOT_ASKED, too. */
   async run(): Promise<RedisLease | null> {
     const lock = this.#lock;
     const { wait } = this;
@@ -211,8 +211,8 @@ export class Call {
   }
 
   /**
-   * A lease of this process ended, and this caller, which waited for Redis, gets its hold. Its claim goes to `next`, if
-   * that asks for the same: an attempt in flight or a position in the queue, with the last answer.
+   * A lease of this process ended, and this caller, which waited for Redis, gets its hold. Its claim, with the last answer,
+   * goes to `next`, if that asks for the same.
    */
   receive(lease: RedisLease, next: Call | undefined): void {
     const { claim } = this.#state;
@@ -266,9 +266,8 @@ export class Call {
   // Attempts
 
   /**
-   * Makes attempts until the call has the lock (granted, or served), or its wait is over while another owner has it. At each
-   * await another caller of this process may pass its lease on to this call, which is served then: so that is looked at
-   * after each of them, before anything is made of an answer.
+   * Makes attempts until the call has the lock, or its wait is over while another owner has it. At each await another caller
+   * of this process may pass its lease on to this call, which is `served` then: that is looked at before any answer.
    */
   async #attempts(): Promise<CallState> {
     const { wait } = this;
