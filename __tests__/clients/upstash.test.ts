@@ -69,9 +69,9 @@ describeReal('A registry on a client of @upstash/redis', () => {
         .catch(() => null);
       return server.commands.length - before;
     };
-    // At 0, 500, 1,000 ms, and at the end. Every 100 ms would be 13.
-    expect(await attempts({})).toBeLessThanOrEqual(6);
-    expect(await attempts({ idleBetweenTries: 20 })).toBeGreaterThan(6);
+    // At 0, 500, 1,000 ms, and at the end; some once more where the machine is busy. Every 100 ms would be 13.
+    expect(await attempts({})).toBeLessThanOrEqual(9);
+    expect(await attempts({ idleBetweenTries: 20 })).toBeGreaterThan(9);
   });
 
   it.each([true, false])(
