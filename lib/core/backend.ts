@@ -26,7 +26,7 @@ export interface LockInspector {
   /**
    * Ends the hold of the owner that it finds, and of nobody who comes after it, though the client repeats a command.
    * Resolves to what was found before; to a free lock where nothing was done, as that owner had left it. `by`: an owner value
-   * of the registry that does it, which the holder is told.
+   * of the registry that does it, which the holder learns.
    */
   forceUnlock(names: LockNames, timeout: number, by: string): Promise<Forced>;
   /** Whether a caller of the registry with this id stands in the queue. Absent: there is no queue that would say it. */

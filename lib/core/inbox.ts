@@ -17,7 +17,7 @@ import type { LockProtocol, Ownership } from './protocol';
  *   held? <owner> <by> <lock>         does the process of the owner hear messages? It answers:
  *   held <owner> <lock>
  *
- * None of them ends a lease: a process that is told asks Redis. Unknown words are ignored: versions may differ.
+ * None of them ends a lease: a process that hears one asks Redis. Unknown words are ignored: versions may differ.
  */
 
 /** ms in which a process that hears messages answers. */
@@ -59,7 +59,7 @@ export class Inbox implements InboxOfLease {
   readonly #signals = new WeakMap<object, LossSignal>();
   /** Who has asked for a lease first, and why. */
   readonly #asked = new WeakMap<object, LockAskedError>();
-  /** Who waits for a word about an owner. */
+  /** What to call with each word about an owner. */
   readonly #watchers = new Map<string, Set<(word: string) => void>>();
 
   /** `id`: of the registry. `timeout` in ms. `missed`: called where messages may have been missed. */

@@ -72,7 +72,7 @@ class Succession {
   }
 }
 
-/** Calls that take a lock from its holder, which is told: see `LockOptions.replace`. */
+/** Calls that take a lock from its holder, which hears of it: see `LockOptions.replace`. */
 export class Replacements {
   readonly #services: LockServices;
   readonly #held: BesideTheTurns;
@@ -234,7 +234,7 @@ export class Replacements {
       inbox.enters(lease.owner);
       return lease;
     } catch (error) {
-      // Nobody else enters before the task of the owner before has ended, and who took it from this one is told then.
+      // Nobody else enters before the task of the owner before has ended, and the one that took it from this one hears of it then.
       lease.endMinHold();
       void over.then(() => lease[Symbol.asyncDispose]()).finally(() => inbox.enters(lease.owner));
       throw error;

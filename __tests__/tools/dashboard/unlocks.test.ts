@@ -123,18 +123,24 @@ describePrivate('The page unlocks by force', () => {
     expect(tested.actions).toEqual([]);
   });
 
-  it('nothing that has become free since it was looked at, and says so', async () => {
-    const { lease, lock, owner } = await tested.held('key');
-    let isFree = false;
+  /** A page whose commands come after what `before` does. */
+  const createLate = (before: (command: string[]) => Promise<void>) => {
     const sendCommand = async (command: string[]) => {
-      if (command[0] === 'EVALSHA') {
-        isFree = true;
-        await lease.unlock();
-      }
+      await before(command);
       return tested.client.sendCommand(command);
     };
     const late = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
     tested.create({ actions: true }, late);
+  };
+
+  it('nothing that has become free since it was looked at, and says so', async () => {
+    const { lease, lock, owner } = await tested.held('key');
+    let isFree = false;
+    createLate(async ([name]) => {
+      if (name !== 'EVALSHA') return;
+      isFree = true;
+      await lease.unlock();
+    });
     const response = await tested.unlock(lock, owner);
     expect([response.status, await response.json()]).toEqual([
       409,
@@ -145,13 +151,10 @@ describePrivate('The page unlocks by force', () => {
 
   it('nothing that is held by another one since it was looked at, and says so', async () => {
     const { lock, owner } = await tested.held('key');
-    const sendCommand = async (command: string[]) => {
+    createLate(async (command) => {
       // The script that unlocks leaves a mark.
       if (command.some((word) => word.includes(':forced:'))) await tested.client.set(lock, 'another', { PX: 60_000 });
-      return tested.client.sendCommand(command);
-    };
-    const late = Object.create(tested.client, { withCommandOptions: {}, sendCommand: { value: sendCommand } });
-    tested.create({ actions: true }, late);
+    });
     const response = await tested.unlock(lock, owner);
     expect([response.status, await response.json()]).toEqual([
       409,
