@@ -23,9 +23,9 @@ import type { Protocols, RegistryParts } from './registry-parts';
 import { keepArguments, LISTENERS } from './script-parts';
 import type { ScriptedFormat } from './scripted-format';
 import { type Pollers, USUAL_PACE_FOR, USUAL_PACE_OF_POLLING } from './shared-with-pollers';
-import { type Sharing, TimeSlice, YieldToListeners } from './sharing';
 import { LONGEST_SLEEP, type Waited, Waiting } from './waiting';
 import { WantedMark } from './wanted';
+import { TimeSlice, type Yielding, YieldToListeners } from './yielding';
 
 /** ms in which waiters are notified of a lock that nobody took back. They poll if that fails. */
 const NOTIFY_TIMEOUT = 1_000;
@@ -59,7 +59,7 @@ interface ContendedKind {
 
 /**
  * A lock that the processes contend for: the first one that runs the script when it is free has it. It is the sum of a
- * format, a way of waiting, and a way of sharing. The callers of one process queue locally, and hand it over to each
+ * format, a way of waiting, and a way of yielding. The callers of one process queue locally, and hand it over to each
  * other.
  */
 class ContendedProtocol extends AskedLock implements LockProtocol {
@@ -69,7 +69,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
   readonly #kind: ContendedKind;
   readonly #pollers: Pollers | undefined;
   /** Made for the first hand-over, the first refusal, or the first release that others listen for: most locks need none. */
-  #lazySharing: Sharing | undefined;
+  #lazyYielding: Yielding | undefined;
   /** When this process last acquired the lock from Redis: its slice begins. Whole ms: a fraction would cost memory. */
   #acquiredAt = 0;
   /** Made for the first caller that waits. */
@@ -88,7 +88,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
   }
 
   override get hasLearnt(): boolean {
-    if (super.hasLearnt || this.#lazySharing?.hasLearnt) return true;
+    if (super.hasLearnt || this.#lazyYielding?.hasLearnt) return true;
     return (this.#pollers ?? this.#waiting) !== undefined;
   }
 
@@ -97,20 +97,20 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     return this.#kind.subscriber?.mayListen === true;
   }
 
-  private get sharing(): Sharing {
-    if (this.#lazySharing === undefined) {
+  private get yielding(): Yielding {
+    if (this.#lazyYielding === undefined) {
       const { handOver, idleBetweenTries } = this.#kind.parts.settings;
-      this.#lazySharing = this.areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
-      this.#lazySharing.acquired(this.#acquiredAt);
+      this.#lazyYielding = this.areHeard ? new YieldToListeners(handOver) : new TimeSlice(idleBetweenTries, handOver);
+      this.#lazyYielding.acquired(this.#acquiredAt);
     }
-    return this.#lazySharing;
+    return this.#lazyYielding;
   }
 
   standBack(wait: Wait): Promise<void> | undefined {
-    if (this.#pollers === undefined && this.#lazySharing === undefined) return undefined;
+    if (this.#pollers === undefined && this.#lazyYielding === undefined) return undefined;
     // A pause for pollers may begin while this process gives precedence to others.
     const leave = () => wait.standBack(this.#pollers?.freeFor ?? 0);
-    return leave() ?? this.#lazySharing?.standBack(wait, this.#waiting)?.then(leave);
+    return leave() ?? this.#lazyYielding?.standBack(wait, this.#waiting)?.then(leave);
   }
 
   attempt(hold: HoldOfProtocol, timeout: number): Promise<Grant | Refusal> {
@@ -124,13 +124,13 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
         this.#pollers?.acquired(sentAt);
         this.#waiting?.acquired();
         this.#acquiredAt = Math.floor(sentAt);
-        this.#lazySharing?.acquired(sentAt);
+        this.#lazyYielding?.acquired(sentAt);
       } else {
         const answeredAt = sentAt + answer.roundTrip;
         this.#pollers?.refused(answeredAt, answer, this.#waiting?.hints ?? 0);
-        const sharing = this.areHeard ? this.#lazySharing : this.sharing;
+        const yielding = this.areHeard ? this.#lazyYielding : this.yielding;
         // What is kept, or detached, is no slice of another owner.
-        sharing?.refused(answer.owner && holderOf(answer.owner), answeredAt);
+        yielding?.refused(answer.owner && holderOf(answer.owner), answeredAt);
       }
       return answer;
     };
@@ -143,7 +143,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     const holder = isWithoutHolder(refusal.owner) ? undefined : refusal.owner;
     // It asks no oftener than others that poll: they would hardly meet the lock free.
     const isUsual = this.#pollers !== undefined && !wait.holdsOthers;
-    const interval = isUsual ? undefined : this.#lazySharing?.pollingInterval(wait.holdsOthers);
+    const interval = isUsual ? undefined : this.#lazyYielding?.pollingInterval(wait.holdsOthers);
     return this.#waiting.wait(refusal, wait, interval, holder);
   }
 
@@ -211,8 +211,8 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
       const areCounted = format.countsListeners && listeners >= 0;
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
-      const sharing = others > 0 ? this.sharing : this.#lazySharing;
-      sharing?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
+      const yielding = others > 0 ? this.yielding : this.#lazyYielding;
+      yielding?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
       return found;
     };
   }
@@ -223,7 +223,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
    */
   mayPassOn(now: number): boolean {
     if (this.#kind.parts.settings.handOver === 0 || this.#pollers?.isDue(now)) return false;
-    return !this.sharing.isSliceOver(now);
+    return !this.yielding.isSliceOver(now);
   }
 
   confirmOrRelease({ owner, ttl, timeout, now, callers }: Confirmation): Promise<Confirmed | Released> {
@@ -231,7 +231,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     const format = this.#kind.format;
     const { redis, settings } = this.#kind.parts;
     if (settings.handOver === 0 || this.#pollers?.isDue(now)) return this.release(owner, timeout, undefined, now);
-    const isSliceOver = this.sharing.isSliceOver(now);
+    const isSliceOver = this.yielding.isSliceOver(now);
     // Others can be found, in the same script: those that listen, and those that have left a mark.
     const mark = this.areHeard && format.countsListeners ? names.companionOrNone('wanted') : undefined;
     if (isSliceOver && mark === undefined) return this.release(owner, timeout, undefined, now, true);
@@ -248,7 +248,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     const readRelease = this.readRelease(script, now, true);
     const read = (reply: unknown): Confirmed | Released => {
       if (Array.isArray(reply)) return readRelease(reply);
-      if (isSliceOver) this.sharing.acquired(now);
+      if (isSliceOver) this.yielding.acquired(now);
       return { until: reliableUntil(now, ttl), ...format.tokensIn(script, reply) };
     };
     return redis.run(script, keys, args, timeout, read, now);

@@ -51,7 +51,7 @@ export class SpringFormat extends ScriptedFormat {
   }
 }
 
-/** Contended on Spring's format, with waiting by polling and sharing by time slices. */
+/** Contended on Spring's format, with waiting by polling, and yielding after time slices. */
 export const SPIN: LockTypeDefinition = (parts) =>
   contended(parts, new SpringFormat(parts.redis, parts.settings), true);
 

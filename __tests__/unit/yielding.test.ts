@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
-import { TimeSlice, YieldToListeners } from '../../lib/kinds/common/sharing';
 import type { Waiting } from '../../lib/kinds/common/waiting';
+import { TimeSlice, YieldToListeners } from '../../lib/kinds/common/yielding';
 import { FakeClock } from '../support/fake-clock';
 
 const IDLE = 100;
@@ -138,20 +138,20 @@ it('A time slice of a process that waits begins anew when it had a turn, or when
 });
 
 it('Yielding to listeners begins after 50 ms by default, and a release is remembered for a second', () => {
-  const sharing = new YieldToListeners();
-  sharing.acquired(time.now);
-  expect([49, 50].map((ms) => sharing.isSliceOver(time.now + ms))).toEqual([false, true]);
-  sharing.released(release());
+  const yielding = new YieldToListeners();
+  yielding.acquired(time.now);
+  expect([49, 50].map((ms) => yielding.isSliceOver(time.now + ms))).toEqual([false, true]);
+  yielding.released(release());
   time.now += 999;
-  expect(standBack(sharing, { hints: 0, hintedAt: time.now })).not.toBeUndefined();
+  expect(standBack(yielding, { hints: 0, hintedAt: time.now })).not.toBeUndefined();
   time.now += 1;
-  expect(standBack(sharing, { hints: 0, hintedAt: time.now })).toBeUndefined();
+  expect(standBack(yielding, { hints: 0, hintedAt: time.now })).toBeUndefined();
 });
 
 it('Yielding to listeners leaves two slices to others where it is not known how many there are', () => {
-  const sharing = new YieldToListeners(50);
-  const isLeft = () => standBack(sharing, { hints: 2, hintedAt: time.now }) !== undefined;
-  sharing.released({ ...release(), areCounted: false });
+  const yielding = new YieldToListeners(50);
+  const isLeft = () => standBack(yielding, { hints: 2, hintedAt: time.now }) !== undefined;
+  yielding.released({ ...release(), areCounted: false });
   time.now += 99;
   expect(isLeft()).toBe(true);
   time.now += 1;
@@ -159,11 +159,11 @@ it('Yielding to listeners leaves two slices to others where it is not known how 
 });
 
 const standBack = (
-  sharing: YieldToListeners,
+  yielding: YieldToListeners,
   waiting: { -readonly [K in keyof Waiting]?: Waiting[K] },
   waitTime = 10_000,
 ) =>
-  sharing.standBack(
+  yielding.standBack(
     new Wait('key', waitTime, undefined),
     Object.assign(waiting, { onRelease: waiting.onRelease ?? (() => () => undefined) }) as unknown as Waiting,
   );
@@ -173,9 +173,9 @@ it.each([
   ['three others: four of them', 3, 80],
   ['many others: no longer than at most', 30, 200],
 ])('Yielding to listeners does not leave a free lock alone for long after a slow reply: %s', (_, others, ms) => {
-  const sharing = new YieldToListeners(50);
-  sharing.released({ ...release(others), sentAt: time.now - 900 });
-  void standBack(sharing, { hints: 0, hintedAt: 0 });
+  const yielding = new YieldToListeners(50);
+  yielding.released({ ...release(others), sentAt: time.now - 900 });
+  void standBack(yielding, { hints: 0, hintedAt: 0 });
   expect(time.delays).toEqual([ms]);
 });
 
@@ -194,12 +194,12 @@ function listening() {
 }
 
 it('Yielding to listeners ends when it has lasted for as long as is allowed, whatever is released meanwhile', async () => {
-  const sharing = new YieldToListeners(50);
+  const yielding = new YieldToListeners(50);
   const { now } = time;
-  sharing.released(release(30));
+  yielding.released(release(30));
   const waiting = listening();
   let isOver = false;
-  void standBack(sharing, waiting)?.then(() => (isOver = true));
+  void standBack(yielding, waiting)?.then(() => (isOver = true));
   for (let i = 0; i < 30 && !isOver; i++) {
     await time.advance(10);
     waiting.hintedAt = time.now;
@@ -211,15 +211,15 @@ it('Yielding to listeners ends when it has lasted for as long as is allowed, wha
 });
 
 it('Yielding to listeners ends when all of them have had it, and with half of what is left of a wait', async () => {
-  const sharing = new YieldToListeners(50);
-  sharing.released({ ...release(1), atSliceEnd: false });
+  const yielding = new YieldToListeners(50);
+  yielding.released({ ...release(1), atSliceEnd: false });
   const waiting = listening();
-  const over = standBack(sharing, waiting) as Promise<void>;
+  const over = standBack(yielding, waiting) as Promise<void>;
   Object.assign(waiting, { hints: 2, hintedAt: time.now });
   waiting.released();
   expect([(await time.settled(over))?.after, time.delays]).toEqual([0, [4]]);
-  sharing.released({ ...release(3), sentAt: time.now - 900 });
-  const short = standBack(sharing, { hints: 0, hintedAt: 0 }, 20) as Promise<void>;
+  yielding.released({ ...release(3), sentAt: time.now - 900 });
+  const short = standBack(yielding, { hints: 0, hintedAt: 0 }, 20) as Promise<void>;
   expect((await time.settled(short))?.after).toBe(10);
 });
 
@@ -231,11 +231,11 @@ it.each([
   ['others that cannot be counted: as two', 99, { others: 1, areCounted: false }, 4],
   ['no slice', 10, { atSliceEnd: false }, 0],
 ])('Yielding to listeners after a slice leaves two steps to turns that are short: %s', (_, after, how, ms) => {
-  const sharing = new YieldToListeners(50);
-  sharing.released({ ...release(2), ...how });
+  const yielding = new YieldToListeners(50);
+  yielding.released({ ...release(2), ...how });
   time.now += after;
   // All other listeners have had a turn.
-  void standBack(sharing, { hints: 100, hintedAt: time.now });
+  void standBack(yielding, { hints: 100, hintedAt: time.now });
   expect(time.delays.at(-1) ?? 0).toBe(ms);
 });
 
@@ -247,12 +247,12 @@ it.each([
 ])(
   'A process that gave the lock up stays away for the next poll of one that no message reaches: every %d ms',
   (interval, ms) => {
-    const sharing = new YieldToListeners();
-    sharing.acquired(time.now);
-    sharing.released({ ...release(1), pollInterval: interval, atSliceEnd: false });
+    const yielding = new YieldToListeners();
+    yielding.acquired(time.now);
+    yielding.released({ ...release(1), pollInterval: interval, atSliceEnd: false });
     const wait = new Wait('k', 10_000, undefined);
     time.delays = [];
-    void sharing.standBack(wait, undefined);
+    void yielding.standBack(wait, undefined);
     expect(time.delays).toEqual([expect.closeTo(ms)]);
   },
 );

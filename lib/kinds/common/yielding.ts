@@ -22,7 +22,7 @@ interface OwnRelease {
  * How the processes that contend for one lock share it. A process passes it on among its callers for a slice of time,
  * and then gives others a chance. One object for each lock. Times are whole ms: fractions would cost 16 bytes each.
  */
-export type Sharing = TimeSlice | YieldToListeners;
+export type Yielding = TimeSlice | YieldToListeners;
 
 /** How long a free lock is left to processes that poll: this many of their intervals. */
 const PAUSE_FOR_POLLERS = 1.1;
@@ -51,7 +51,7 @@ const SHORT_SLICE = 1.2;
 const FASTEST_POLLING = 8;
 
 /**
- * Sharing with processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits
+ * Yielding to processes that cannot be seen: they poll. At the end of its slice a process releases the lock and waits
  * a little longer than a polling interval: within one interval, every process that polls has tried.
  *
  * The process whose polls fall right after a release would always win. So each process counts the slices that it missed:
@@ -178,7 +178,7 @@ const LONGEST_STAND_BACK = 200;
 const MEMORY = 1_000;
 
 /**
- * Sharing with processes that listen for releases. At the end of its slice a process releases the lock if others
+ * Yielding to processes that listen for releases. At the end of its slice a process releases the lock if others
  * listen.
  *
  * PUBLISH always wakes listeners in the same order, and the releasing process itself could try before all of them.
