@@ -249,7 +249,7 @@ export const MUTATIONS = {
   'forgotten-result-kept': {
     finding: 'a result of once is kept whose task began before forget()',
     simulation: ['spin', 'redisson'],
-    changes: [['once/keep-result', 'if mark and mark ~= ARGV[3] then return 0 end', '']],
+    changes: [['once/store-result', 'if mark and mark ~= ARGV[3] then return 0 end', '']],
   },
   'left-with-the-first': {
     finding: 'one caller of once leaves, and those that have joined it are rejected',
@@ -644,7 +644,7 @@ redis.call('ZADD', queue, score, ticket)`,
     simulation: ['semaphore', 'read-write'],
     changes: [
       [
-        'shared/keep-queue',
+        'shared/write-queue',
         "if redis.call('PTTL', waiters) < keptFor then redis.call('PEXPIRE', waiters, keptFor) end",
         'local _ = keptFor',
       ],

@@ -94,7 +94,7 @@ it('A lock in memory is free when its ttl has ended, and not before', () => {
 
 it('A result in memory is there as long as it is kept, and can be forgotten once', () => {
   const { results } = new InMemoryLocks();
-  for (const name of ['kept', 'forgotten']) expect(results.keep(name, 'text', 500, '')).toBe(true);
+  for (const name of ['kept', 'forgotten']) expect(results.store(name, 'text', 500, '')).toBe(true);
   const forget = (result: string) => results.forget({ result, forgotten: 'mark', lock: 'lock' }, 'mark', false);
   expect([forget('forgotten'), forget('forgotten')]).toEqual([true, false]);
   jest.advanceTimersByTime(499);

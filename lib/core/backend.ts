@@ -53,7 +53,7 @@ export interface ScriptRunner {
   run(names: LockNames, owner: string, call: HeldCall, timeout: number): Promise<HeldResult>;
 }
 
-/** Learns that a result was kept. */
+/** Learns that a result was stored. */
 export interface ResultWatch {
   /** ms after which to look again. */
   readonly pause: number;

@@ -20,7 +20,7 @@ import {
   string,
 } from '../internal/validation';
 import { causeOf, isFinal, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
-import { KEEP_RESULT } from './keep-result';
+import { STORE_RESULT } from './store-result';
 
 /** bytes; a longer result belongs elsewhere, and its place may be the result. */
 const LONGEST_RESULT = 2 ** 20;
@@ -77,8 +77,8 @@ class Caller {
 /** What one caller does for all of its flight: it looks for the result, and runs its own task under the lock. */
 class Attempt {
   readonly caller: Caller;
-  /** The text of a result that is there: read, or kept by the task. The result counts, whatever becomes of the lock. */
-  kept: string | undefined;
+  /** The text of a result that is there: read, or stored by the task. The result counts, whatever becomes of the lock. */
+  stored: string | undefined;
   /** Redis is asked for the result, and not for the lock. */
   isLooking = false;
   /** Redis has granted the lock. */
@@ -135,7 +135,7 @@ export class Once {
     const keepFor = duration('keepFor', options.keepFor);
     if (signal?.aborted) throw signal.reason;
     const running = this.#flights.get(key);
-    // A task that has unlocked its lease keeps no result.
+    // A task that has unlocked its lease stores no result.
     if (running?.attempt?.scope?.holds === false) this.#end(key, running);
     const scope = Scope.holding(lock.scopeLock);
     if (scope?.isWithin(this.#tasks)) {
@@ -193,8 +193,8 @@ export class Once {
     flight.attempt = attempt;
     if (!this.#flights.has(key)) this.#flights.set(key, flight);
     const flying = this.#fly(lock, flight, attempt).catch((error: unknown) => {
-      if (attempt.kept === undefined) throw error;
-      return attempt.kept;
+      if (attempt.stored === undefined) throw error;
+      return attempt.stored;
     });
     void flying.then(
       (text) => this.#arrived(lock, flight, attempt, text),
@@ -289,7 +289,7 @@ export class Once {
     // Others have the lock, perhaps to do the same.
     const wait = new Wait(key, Number.POSITIVE_INFINITY, signal);
     const found = (text: string): void => {
-      if (!attempt.isRunning) attempt.kept = text;
+      if (!attempt.isRunning) attempt.stored = text;
       attempt.waiting.abort();
     };
     void this.#found(result, wait).then(found, () => undefined);
@@ -311,7 +311,7 @@ export class Once {
     const keys = keysOf(lock);
     const begin = (timeout: number) => this.#results.begin(keys, timeout);
     const { text: there, mark } = await this.#asked(lock, flight, attempt, begin, lease);
-    attempt.kept = there;
+    attempt.stored = there;
     if (there !== undefined) return there;
     // Its caller may have left since the lock was granted.
     waiting.signal.throwIfAborted();
@@ -321,11 +321,11 @@ export class Once {
     attempt.scope = Scope.current();
     this.#tasks.add(attempt.scope);
     const end = (): void => this.#end(key, flight);
-    // A task whose lock is lost keeps no result. The signal may be that of a lease around it, which outlives the attempt.
+    // A task whose lock is lost stores no result. The signal may be that of a lease around it, which outlives the attempt.
     lease.signal.addEventListener('abort', end, { signal: waiting.signal });
     try {
       const text = checkedText(key, await caller.serialize(await caller.task(lease)));
-      if (await keep(lease, keys, text, caller.keepFor, mark)) attempt.kept = text;
+      if (await store(lease, keys, text, caller.keepFor, mark)) attempt.stored = text;
       else attempt.isForgotten = true;
       return text;
     } finally {
@@ -340,7 +340,7 @@ export class Once {
     const watch = this.#results.watch(name);
     for (;;) {
       wait.throwIfInterrupted();
-      // Before the result is read: what is kept later comes with a message.
+      // Before the result is read: what is stored later comes with a message.
       let wake = (): void => undefined;
       const woken = new Promise<void>((resolve) => (wake = resolve));
       const stop = watch.on(wake);
@@ -407,10 +407,10 @@ function isOfAll({ isRunning }: Attempt, error: unknown): boolean {
 }
 
 /**
- * Keeps a result while the lease is held. What fails in a way that may pass is tried again: that is idempotent. Resolves to
- * `false` when the result was forgotten since the task began, and is not kept.
+ * Stores a result while the lease is held. What fails in a way that may pass is tried again: that is idempotent. Resolves to
+ * `false` when the result was forgotten since the task began, and is not stored.
  */
-async function keep(
+async function store(
   lease: Lease,
   { result, forgotten }: ResultKeys,
   text: string,
@@ -419,11 +419,11 @@ async function keep(
 ): Promise<boolean> {
   const options = { keys: [result, forgotten], arguments: [text, String(Math.ceil(keepFor)), mark] };
   try {
-    const kept = await repeated(
-      () => lease.eval(KEEP_RESULT, options),
+    const stored = await repeated(
+      () => lease.eval(STORE_RESULT, options),
       () => clock.now() + lease.remaining,
     );
-    return Number(kept) === 1;
+    return Number(stored) === 1;
   } catch (error) {
     const isOver = error instanceof LockLostError || error instanceof NotLockOwnerError;
     throw isOver ? error : mayNotBe('kept', lease.key, error);
@@ -451,7 +451,7 @@ function toJson(key: string): Serialize {
 }
 
 /**
- * Makes the result of its text. What is kept may be of another `serialize`, and stays there until its `keepFor` ends: the
+ * Makes the result of its text. What is stored may be of another `serialize`, and stays there until its `keepFor` ends: the
  * error says what to do. It does not quote the text, which may be a secret, as the error of JSON.parse does.
  */
 async function read(text: string, key: string, deserialize: OnceOptions['deserialize']): Promise<unknown> {

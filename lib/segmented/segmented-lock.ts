@@ -224,7 +224,7 @@ export class SegmentedLock {
     callback('task.commit', task.commit);
     const parts: Part[] = [];
     let missing = amount;
-    const keep = async (segment: Segment): Promise<boolean> => {
+    const use = async (segment: Segment): Promise<boolean> => {
       const available = wholeNumber('available', await task.available(segment), 0);
       const taken = Math.min(available, missing);
       missing -= taken;
@@ -236,7 +236,7 @@ export class SegmentedLock {
       for (const { lease } of parts) lease.assertHeld();
       return { served: true, value: await task.commit(parts), segments: parts.map(({ index }) => index) };
     };
-    return this.#inOrder(options, keep, () => missing === 0, finish);
+    return this.#inOrder(options, use, () => missing === 0, finish);
   }
 
   /**
@@ -248,20 +248,18 @@ export class SegmentedLock {
   async runAll<T>(task: (segments: readonly Segment[]) => T | PromiseLike<T>, options: LockOptions = {}): Promise<T> {
     callback('task', task);
     const segments: Segment[] = [];
-    const keep = (segment: Segment): boolean => segments.push(segment) > 0;
+    const use = (segment: Segment): boolean => segments.push(segment) > 0;
     const finish = (): T | PromiseLike<T> => {
       for (const { lease } of segments) lease.assertHeld();
       return task(segments);
     };
-    return this.#inOrder(options, keep, () => false, finish);
+    return this.#inOrder(options, use, () => false, finish);
   }
 
-  /**
-   * Locks the segments in the order of their index. Keeps those for which `keep` returns true until `finish` has run.
-   */
+  /** Locks the segments in the order of their index. Those for which `use` returns true stay locked until `finish` has run. */
   async #inOrder<T>(
     options: LockOptions,
-    keep: (segment: Segment) => boolean | Promise<boolean>,
+    use: (segment: Segment) => boolean | Promise<boolean>,
     isEnough: () => boolean,
     finish: () => T | PromiseLike<T>,
   ): Promise<T> {
@@ -270,7 +268,7 @@ export class SegmentedLock {
     const from = async (index: number): Promise<T> => {
       if (isEnough() || index === this.names.length) return finish();
       const work: SegmentTask<T | typeof released> = async (lease) =>
-        (await keep(this.#segment(lease, index))) ? from(index + 1) : released;
+        (await use(this.#segment(lease, index))) ? from(index + 1) : released;
       const entry = await visit.enter(index, work);
       const value = await entry.task;
       return value === released ? from(index + 1) : value;

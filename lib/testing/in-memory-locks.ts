@@ -12,7 +12,7 @@ import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
 import type { Permits } from '../kinds/shared/permits';
-import { KEEP_RESULT } from '../once/keep-result';
+import { STORE_RESULT } from '../once/store-result';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
@@ -231,7 +231,7 @@ type Send = <T>(execute: () => T, timeout: number) => Promise<T>;
 function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
   return {
     assertPlaced(_names, { script }) {
-      if (script !== KEEP_RESULT) {
+      if (script !== STORE_RESULT) {
         throw new TypeError('Locks in memory run no scripts: lease.eval needs a lock in Redis');
       }
     },
@@ -239,7 +239,7 @@ function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
       return send(() => {
         const holder = locks.find(names.lock).state.owner;
         if (holder !== owner) return { held: false, state: holder === undefined ? 'expired' : 'stolen' };
-        return { held: true, reply: locks.results.keep(name, text, Number(keepFor), mark) ? 1 : 0 };
+        return { held: true, reply: locks.results.store(name, text, Number(keepFor), mark) ? 1 : 0 };
       }, timeout);
     },
   };

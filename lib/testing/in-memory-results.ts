@@ -3,24 +3,24 @@ import { clock } from '../internal/clock';
 
 /** The results of `once` in memory, by the names that they have in Redis. */
 export class InMemoryResults {
-  readonly #kept = new Map<string, { readonly text: string; readonly until: number }>();
+  readonly #stored = new Map<string, { readonly text: string; readonly until: number }>();
   /** For each result that was forgotten while its lock was held. */
   readonly #marks = new Map<string, string>();
   readonly #watching = new Map<string, Set<() => void>>();
 
-  /** `keepFor` in ms, `mark` as of `begin`. Returns whether it is kept. */
-  keep(name: string, text: string, keepFor: number, mark: string): boolean {
+  /** `keepFor` in ms, `mark` as of `begin`. Returns whether it is stored. */
+  store(name: string, text: string, keepFor: number, mark: string): boolean {
     if (![undefined, mark].includes(this.#marks.get(name))) return false;
     this.#marks.delete(name);
-    this.#kept.set(name, { text, until: clock.now() + keepFor });
+    this.#stored.set(name, { text, until: clock.now() + keepFor });
     for (const wake of [...(this.#watching.get(name) ?? [])]) wake();
     return true;
   }
 
   read(name: string): string | undefined {
     const now = clock.now();
-    for (const [one, { until }] of this.#kept) if (until <= now) this.#kept.delete(one);
-    return this.#kept.get(name)?.text;
+    for (const [one, { until }] of this.#stored) if (until <= now) this.#stored.delete(one);
+    return this.#stored.get(name)?.text;
   }
 
   begin(name: string): { readonly text: string | undefined; readonly mark: string } {
@@ -29,7 +29,7 @@ export class InMemoryResults {
 
   forget({ result }: ResultKeys, mark: string, isHeld: boolean): boolean {
     if (isHeld) this.#marks.set(result, mark);
-    return this.read(result) !== undefined && this.#kept.delete(result);
+    return this.read(result) !== undefined && this.#stored.delete(result);
   }
 
   watch(name: string): ResultWatch {

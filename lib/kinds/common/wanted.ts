@@ -14,16 +14,16 @@ const MARKED_AFTER = 100;
 /** ms that a mark has to be written. */
 const TIMEOUT = 1_000;
 
-/** A mark is kept for this many polls of a waiter that no message reaches, and sleeps of another one; renewed after half. */
-const POLLS_KEPT = 10;
-const SLEEPS_KEPT = 4;
+/** A mark lasts for this many polls of a waiter that no message reaches, and sleeps of another one; renewed after half. */
+const POLLS_OF_MARK = 10;
+const SLEEPS_OF_MARK = 4;
 
 export const MARK = new LockScript('mark as wanted', kindLua('common/mark'));
 
 /**
  * The mark by which the process that has a lock finds that another one waits: a string beside the lock, in its hash slot,
  * "<waiter> <ms between two polls where no message arrives, else 0>". It ends by itself. A busy process also counts the
- * connections that listen. But these may listen at another server, or be gone: without the mark it would keep the lock.
+ * connections that listen. But these may listen at another server, or be gone: the mark tells it to give the lock up too.
  */
 export class WantedMark {
   readonly #redis: Redis;
@@ -51,7 +51,7 @@ export class WantedMark {
     this.#waiting.begin(now);
     this.#pollInterval = Math.ceil(pollInterval);
     const isNews = this.#pollInterval > this.#left.pollInterval;
-    const next = isNews ? now : this.#left.at + this.#keptFor / 2;
+    const next = isNews ? now : this.#left.at + this.#markTtl / 2;
     this.#timer.by(Math.max(this.#waiting.since + MARKED_AFTER, next), now);
   }
 
@@ -64,17 +64,17 @@ export class WantedMark {
     this.#waiting.over();
   }
 
-  /** ms for which a mark is kept: for some polls. A process whose waiter has left gives the lock up for nothing until then. */
-  get #keptFor(): number {
-    return Math.ceil(this.#pollInterval > 0 ? POLLS_KEPT * this.#pollInterval : SLEEPS_KEPT * this.#longestSleep);
+  /** The ttl of a mark, in ms: some polls. A process whose waiter has left gives the lock up for nothing until then. */
+  get #markTtl(): number {
+    return Math.ceil(this.#pollInterval > 0 ? POLLS_OF_MARK * this.#pollInterval : SLEEPS_OF_MARK * this.#longestSleep);
   }
 
   #leave(): void {
     const now = clock.now();
     this.#left = { at: now, pollInterval: this.#pollInterval };
-    this.#timer.by(now + this.#keptFor / 2);
+    this.#timer.by(now + this.#markTtl / 2);
     if (this.#redis.isClosed) return;
-    const args = [this.#id, String(this.#pollInterval), String(this.#keptFor)];
+    const args = [this.#id, String(this.#pollInterval), String(this.#markTtl)];
     // The next one follows soon.
     this.#redis.run(MARK, [this.#key], args, TIMEOUT, () => undefined).catch(() => undefined);
   }

@@ -29,9 +29,9 @@ import { LONGEST_SLEEP, Waiting } from '../common/waiting';
 import type { Permits } from './permits';
 import { ENTER, FIND_WAITER, INSPECTION, memberHeld, RELEASE, RENEW } from './scripts';
 
-/** A ticket is kept for this many of the longest intervals between two polls, and for this many ms at least. */
+/** A ticket lasts for this many of the longest intervals between two polls, and for this many ms at least. */
 const POLLS_MISSED = 3;
-const TICKET_KEPT_AT_LEAST = 3_000;
+const LEAST_TICKET_TTL = 3_000;
 
 /**
  * ms for which a ticket may be let in without another attempt. The process was alive this short a time ago: it is no more
@@ -160,7 +160,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
   }
 
   orphanLife({ longestTtl, isEnqueued }: HoldOfProtocol): number {
-    return isEnqueued ? Math.max(longestTtl, this.#ticketKeptFor) : longestTtl;
+    return isEnqueued ? Math.max(longestTtl, this.#ticketTtl) : longestTtl;
   }
 
   /** ms for which this process has a permit that it passes on to the caller of `hold`: `FRESH`, and a last section. */
@@ -177,9 +177,9 @@ class SharedProtocol extends AskedLock implements LockProtocol {
   }
 
   /** ms */
-  get #ticketKeptFor(): number {
+  get #ticketTtl(): number {
     const { idleBetweenTries } = this.#parts.settings;
-    return Math.ceil(Math.max(TICKET_KEPT_AT_LEAST, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
+    return Math.ceil(Math.max(LEAST_TICKET_TTL, POLLS_MISSED * LONGEST_SLEEP * idleBetweenTries));
   }
 
   get #isFencing(): boolean {
@@ -236,7 +236,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
     const letInFor = needsAttempt ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
     const position = [waits ? this.#arrival : '', hold.waited()];
-    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketKeptFor), String(entersFor)];
+    const queueing = [waits ? '1' : '0', ...position, String(this.#ticketTtl), String(entersFor)];
     const read = (reply: unknown): Grant | Refusal => {
       const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
       hold.ticket = ticket;

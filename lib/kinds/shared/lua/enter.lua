@@ -81,7 +81,7 @@ if score or own.hasEntered then
 else
   -- @include shared/wait-in-queue
 end
--- @include shared/keep-queue
+-- @include shared/write-queue
 if not granted then return { released, published, 0, unpack(refusal) } end
 -- @include shared/token-of-writer
 return { released, published, granted }

@@ -1,4 +1,4 @@
 import { lua } from '../internal/lua';
 
 /** Run by `lease.eval`, so only while the lock is held. */
-export const KEEP_RESULT = lua('once/keep-result');
+export const STORE_RESULT = lua('once/store-result');
