@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { Lease } from '../../lib';
-import { HoldableClient } from '../support/held-commands';
+import { HoldableClient } from '../support/holdable-client';
 import { LOCK_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import { uniqueKey } from '../support/redis';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import type { HeldResult } from '../../lib/core/backend';
-import { heldScripts } from '../../lib/kinds/common/held-scripts';
+import type { EvalResult } from '../../lib/core/backend';
 import { inspectorOf } from '../../lib/kinds/common/inspector';
+import { leaseScripts } from '../../lib/kinds/common/lease-scripts';
 import { resultsIn } from '../../lib/kinds/common/results';
 import { SPRING_SCRIPTS, SpringFormat } from '../../lib/kinds/spring/kind';
 import { LockNames } from '../../lib/redis/names';
@@ -16,7 +16,7 @@ const names = new LockNames('r', 'k');
 describe('A script of the application', () => {
   const start = () => {
     const redis = new FakeRedis();
-    const runner = heldScripts(redis as unknown as Redis, () => 'local HELD');
+    const runner = leaseScripts(redis as unknown as Redis, () => 'local HELD');
     const run = (script = 'return 1', owner = 'me', keys: string[] = [], args: string[] = []) =>
       runner.run(names, owner, { script, keys, args }, 200);
     return { redis, runner, run };
@@ -90,7 +90,7 @@ describe('A script of the application', () => {
     expect([sent(1) === all[1], sent(0) === all[0]]).toEqual([true, false]);
   });
 
-  it.each<[reply: unknown, HeldResult]>([
+  it.each<[reply: unknown, EvalResult]>([
     [1, { held: true, reply: 1 }],
     [['me', 'expired'], { held: false, state: 'expired' }],
     [['me', 'stolen'], { held: false, state: 'stolen' }],

@@ -2,9 +2,9 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import { inspect } from 'node:util';
 import { beforeEach, expect, it, jest } from '@jest/globals';
 import { LeaseEvalError, LockReleaseError, type ReleaseMessage } from '../../lib';
-import type { HeldResult } from '../../lib/core/backend';
-import { leaseText } from '../../lib/core/held-lease';
+import type { EvalResult } from '../../lib/core/backend';
 import { Hold } from '../../lib/core/hold';
+import { leaseText } from '../../lib/core/internal-lease';
 import { type LockOfLease, RedisLease } from '../../lib/core/lease';
 import type { LockProtocol, Released, Travel } from '../../lib/core/protocol';
 import type { LockRequest } from '../../lib/core/request';
@@ -22,7 +22,7 @@ let warnings: unknown[];
 const note = (what: string) => (): void => void log.push(what);
 const detach = jest.fn<Travel['detach']>();
 const release = jest.fn<LockProtocol['release']>();
-const run = jest.fn<(...call: unknown[]) => Promise<HeldResult>>();
+const run = jest.fn<(...call: unknown[]) => Promise<EvalResult>>();
 const passOn = jest.fn<LockOfLease['passOn']>();
 const within = jest.fn(async (..._: unknown[]): Promise<unknown> => ({ outcome: 'released' }));
 
@@ -62,7 +62,7 @@ function leaseOf(options: Options = {}) {
     settings,
     connection,
     longHolds: { add: note('watched'), remove: note('unwatched') },
-    heldScripts: { assertPlaced: () => undefined, run },
+    leaseScripts: { assertPlaced: () => undefined, run },
     inbox: { lost: () => undefined, ended: () => undefined, signalOf: () => new AbortController().signal },
     givingBack: { follow: ({ owner }: Hold) => log.push(`follow ${owner}`), within },
   };
@@ -95,7 +95,7 @@ const evaluated = async (lease: RedisLease): Promise<unknown> => {
 
 it('lease.eval says what its script replied, and counts while its script may run', async () => {
   const { lease, hold } = leaseOf();
-  const end = { reply: (_: HeldResult) => {}, fail: (_: unknown) => {} };
+  const end = { reply: (_: EvalResult) => {}, fail: (_: unknown) => {} };
   run.mockImplementation(() => new Promise((resolve, reject) => Object.assign(end, { reply: resolve, fail: reject })));
   const options = { keys: ['stock'], arguments: ['5'] };
   const running = lease.eval('return 7', options);

@@ -10,7 +10,7 @@ import {
   type RedisLock,
   RedisLockRegistry,
 } from '../../lib';
-import type { HeldLease } from '../../lib/core/held-lease';
+import type { InternalLease } from '../../lib/core/internal-lease';
 import { Scope } from '../../lib/core/scope';
 import { collectGarbage, untilCollected } from '../support/collected';
 import { FakeClock } from '../support/fake-clock';
@@ -84,8 +84,8 @@ it('A nested lease shows what the outer one has, sends nothing, and is of no use
   const fenced = createRegistry(redis, { fencing: true }).registry.obtain('key');
   await fenced.run(async (lease) => {
     const { sent } = redis;
-    const [outer, nested] = [lease as HeldLease, (await fenced.lock()) as HeldLease];
-    const shown = ({ key, owner, permits, signal, remaining, fencingToken }: HeldLease) => {
+    const [outer, nested] = [lease as InternalLease, (await fenced.lock()) as InternalLease];
+    const shown = ({ key, owner, permits, signal, remaining, fencingToken }: InternalLease) => {
       return { key, owner, permits, signal, remaining, fencingToken };
     };
     expect(shown(nested)).toEqual(shown(outer));
@@ -187,8 +187,8 @@ it('A scope is within itself and those of its lock around it', async () => {
 
 it('A scope knows whether it is inside that of a lock of this name', async () => {
   const [lease, inner] = [{ isUnlocked: false }, { isUnlocked: false }];
-  await new Scope({ names: { lock: 'a' } }, lease as HeldLease).run(() =>
-    new Scope({}, inner as HeldLease).run(() => {
+  await new Scope({ names: { lock: 'a' } }, lease as InternalLease).run(() =>
+    new Scope({}, inner as InternalLease).run(() => {
       const isInside = (name: string) => Scope.current()?.isInside(name);
       expect([isInside('a'), isInside('b')]).toEqual([true, false]);
       lease.isUnlocked = true;

@@ -2,13 +2,13 @@ import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { CannotAcquireLockError, LockLostError, type MultiLease } from '../../lib';
-import type { HeldLease } from '../../lib/core/held-lease';
+import type { InternalLease } from '../../lib/core/internal-lease';
 import type { RedisLock } from '../../lib/core/lock';
 import type { LockRequest } from '../../lib/core/request';
 import { CallsForSeveral } from '../../lib/core/several';
 import type { Wait } from '../../lib/core/wait';
 import { MultiAcquisition } from '../../lib/multi/multi-acquisition';
-import { HeldMultiLease } from '../../lib/multi/multi-lease';
+import { MultiKeyLease } from '../../lib/multi/multi-lease';
 import { type MultiLock, multiKeys } from '../../lib/multi/multi-lock';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
@@ -34,7 +34,7 @@ class Part {
   listeners = 0;
   readonly owner: string;
   readonly key: string;
-  renew = jest.fn<HeldLease['renew']>().mockResolvedValue(undefined);
+  renew = jest.fn<InternalLease['renew']>().mockResolvedValue(undefined);
   unlock = jest.fn<() => Promise<void>>(async () => void log.push(`unlock ${this.key}`));
   [Symbol.asyncDispose] = jest.fn<() => Promise<void>>(async () => void log.push(`dispose ${this.key}`));
 
@@ -66,7 +66,7 @@ class Part {
   }
 }
 
-const leaseOf = (...parts: Part[]) => new HeldMultiLease('all', parts as unknown as HeldLease[]);
+const leaseOf = (...parts: Part[]) => new MultiKeyLease('all', parts as unknown as InternalLease[]);
 
 describe('The lease of several keys', () => {
   let [a, b] = [new Part('a'), new Part('b')];
@@ -265,7 +265,7 @@ describe('The acquisition of several keys', () => {
   const acquisitionOf = (parts: object[], options: Partial<LockRequest> = {}) =>
     new MultiAcquisition('all', parts as RedisLock[], { ...REQUEST, ...options }, false);
 
-  const keysOf = (leases: readonly HeldLease[] | null) => leases?.map(({ key }) => key);
+  const keysOf = (leases: readonly InternalLease[] | null) => leases?.map(({ key }) => key);
 
   it('An acquisition of several keys asks for all of them at once, each by an attempt of its own', async () => {
     const { signal } = new AbortController();

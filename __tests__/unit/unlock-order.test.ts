@@ -1,6 +1,6 @@
 import { beforeEach, expect, it } from '@jest/globals';
 import { LockLostError, NotLockOwnerError } from '../../lib';
-import type { HeldLease } from '../../lib/core/held-lease';
+import type { InternalLease } from '../../lib/core/internal-lease';
 import { UnlockOrder } from '../../lib/core/unlock-order';
 import { InMemoryLockRegistry } from '../../lib/testing';
 import { lossOf } from '../support/test-registry';
@@ -59,7 +59,7 @@ it('The unlock order of a lock keeps 16 of 100 lost leases and counts the others
         if (checkLost()) throw one.lossError();
       },
     };
-    return one as unknown as HeldLease;
+    return one as unknown as InternalLease;
   };
   const order = new UnlockOrder();
   expect([order.isUnlocked, await order.unlockNext()]).toEqual([true, false]);
@@ -106,7 +106,7 @@ it('The unlock order of a shared lock looks at each of many leases that are held
         looks++;
         return false;
       },
-    } as HeldLease);
+    } as InternalLease);
   }
   expect(looks).toBeLessThan(10_000);
 });

@@ -20,14 +20,14 @@ interface Adoption {
 /** The leases that a registry adopts: see `LockRegistry.adopt`. */
 export class Adoptions {
   readonly #services: LockServices;
-  readonly #held: BesideTheTurns;
+  readonly #besideTheTurns: BesideTheTurns;
   /** The adoptions that Redis has not answered, by the value under which the lease was detached. */
   readonly #unanswered = new Map<string, Adoption>();
   readonly #pauses = new BackgroundPauses();
 
-  constructor(services: LockServices, held: BesideTheTurns) {
+  constructor(services: LockServices, besideTheTurns: BesideTheTurns) {
     this.#services = services;
-    this.#held = held;
+    this.#besideTheTurns = besideTheTurns;
   }
 
   /** Leaves no timer behind. */
@@ -58,7 +58,7 @@ export class Adoptions {
 
   /** This registry has adopted it, and holds it. */
   #holds(key: string, from: string): boolean {
-    return [...(this.#held.get(key) ?? [])].some(({ lock }) => lock.from === from);
+    return [...(this.#besideTheTurns.get(key) ?? [])].some(({ lock }) => lock.from === from);
   }
 
   async #try(
@@ -81,7 +81,7 @@ export class Adoptions {
       besideTurn: () => undefined,
       openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
     };
-    const adopted = new LockBeside(lock, from, services, this.#held);
+    const adopted = new LockBeside(lock, from, services, this.#besideTheTurns);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
   }
 

@@ -34,23 +34,23 @@ export interface LockInspector {
 }
 
 /** A script of the application's, and what it is called with. */
-export interface HeldCall {
+export interface EvalCall {
   readonly script: string;
   readonly keys: readonly string[];
   readonly args: readonly string[];
 }
 
 /** The script ran while the lock was the owner's; or it was not, and nothing was done. */
-export type HeldResult =
+export type EvalResult =
   | { readonly held: true; readonly reply: unknown }
   | { readonly held: false; readonly state: NotHeld };
 
 /** Runs scripts of the application's, each only if the lock is still the owner's at that moment. */
 export interface ScriptRunner {
   /** Throws `RangeError` for keys that cannot be used in one script with the lock. */
-  assertPlaced(names: LockNames, call: HeldCall): void;
+  assertPlaced(names: LockNames, call: EvalCall): void;
   /** `timeout` in ms. */
-  run(names: LockNames, owner: string, call: HeldCall, timeout: number): Promise<HeldResult>;
+  run(names: LockNames, owner: string, call: EvalCall, timeout: number): Promise<EvalResult>;
 }
 
 /** Learns that a result was stored. */
@@ -85,7 +85,7 @@ export interface SharedBackend {
   readonly inspector: LockInspector;
   /** See `LockBackend.open`. */
   open(kind: SharedKind, names: LockNames): LockProtocol;
-  heldScripts(kind: SharedKind): ScriptRunner;
+  leaseScripts(kind: SharedKind): ScriptRunner;
 }
 
 /**
@@ -111,7 +111,7 @@ export interface Inboxes {
 export interface LockBackend {
   readonly connection: Connection;
   readonly inspector: LockInspector;
-  readonly heldScripts: ScriptRunner;
+  readonly leaseScripts: ScriptRunner;
   readonly shared: SharedBackend;
   readonly results: Results;
   readonly inboxes: Inboxes;

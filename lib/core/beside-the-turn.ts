@@ -18,13 +18,13 @@ export class LockBeside extends RedisLock {
   /** The owner from which it is taken. */
   readonly from: string;
   /** Where it is while it has a lease. */
-  readonly held: BesideTheTurns;
+  readonly besideTheTurns: BesideTheTurns;
 
-  constructor(original: RedisLock, from: string, services: LockServices, held: BesideTheTurns) {
+  constructor(original: RedisLock, from: string, services: LockServices, besideTheTurns: BesideTheTurns) {
     super(original.key, services);
     this.original = original;
     this.from = from;
-    this.held = held;
+    this.besideTheTurns = besideTheTurns;
   }
 
   protected override newPassing(): PassingBeside {
@@ -45,12 +45,12 @@ class PassingBeside extends Passing<LockServices> {
   }
 
   protected override recordLease(lease: RedisLease, hold: Hold, turn: Turn): void {
-    const { from, held, original } = this.lock;
+    const { besideTheTurns, from, original } = this.lock;
     const { passing } = original;
     hold.protocol = passing.openProtocol();
     super.recordLease(lease, hold, turn);
     const { leases } = passing;
-    held.set(this.key, (held.get(this.key) ?? new Set()).add(this));
+    besideTheTurns.set(this.key, (besideTheTurns.get(this.key) ?? new Set()).add(this));
     passing.open++;
     for (const { hold: before, owner } of leases) {
       // What this process had of a lock that was detached, it had lost before that.
@@ -62,10 +62,10 @@ class PassingBeside extends Passing<LockServices> {
 
   override leaseOver(lease: RedisLease): void {
     super.leaseOver(lease);
-    const { held, original } = this.lock;
-    const beside = held.get(this.key);
+    const { besideTheTurns, original } = this.lock;
+    const beside = besideTheTurns.get(this.key);
     beside?.delete(this);
-    if (beside?.size === 0) held.delete(this.key);
+    if (beside?.size === 0) besideTheTurns.delete(this.key);
     original.passing.leaseOver(lease);
   }
 }

@@ -3,7 +3,7 @@ import { nameIn } from '../api/owner-name';
 import { clock, within } from '../internal/clock';
 import type { LockNames } from '../redis/names';
 import type { Inboxes } from './backend';
-import type { InboxOfLease } from './held-lease';
+import type { InboxOfLease } from './internal-lease';
 import type { RedisLease } from './lease';
 import { LossSignal, takers } from './loss';
 import type { LockProtocol, Ownership } from './protocol';
@@ -209,7 +209,7 @@ export class Inbox implements InboxOfLease {
       const { hold } = lease;
       takers.set(hold, by);
       // A hold that is being released hears of it by that.
-      const { state } = hold.isHeld ? await hold.renew(1, this.#timeout) : { state: 'unknown' };
+      const { state } = hold.isLeased ? await hold.renew(1, this.#timeout) : { state: 'unknown' };
       if (state === 'held') takers.delete(hold);
       return;
     }

@@ -2,7 +2,7 @@ import type { KindSettings } from '../api/options';
 import type { Connection } from '../redis/connection';
 import type { ScriptRunner } from './backend';
 import type { GivingBack } from './give-back';
-import type { InboxOfLease } from './held-lease';
+import type { InboxOfLease } from './internal-lease';
 import type { LongHolds } from './long-holds';
 import type { Released } from './protocol';
 
@@ -11,7 +11,7 @@ export interface LeaseServices {
   readonly settings: KindSettings;
   readonly connection: Connection;
   readonly givingBack: GivingBack;
-  readonly heldScripts: ScriptRunner;
+  readonly leaseScripts: ScriptRunner;
   readonly inbox: InboxOfLease;
   /** With `warnHeldAfter`. */
   readonly longHolds: LongHolds | undefined;

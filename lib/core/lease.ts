@@ -12,9 +12,9 @@ import { ttl as checkedTtl } from '../internal/validation';
 import { causeOf, isErrorReply, reasonOf } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { repeated } from './give-back';
-import { heldCall, heldCallError } from './held-call';
-import { type EndOfHold, type HeldLease, leaseText } from './held-lease';
 import { endOfLease, type Hold } from './hold';
+import { type EndOfHold, type InternalLease, leaseText } from './internal-lease';
+import { evalCall, evalError } from './lease-eval';
 import type { LeaseServices, PassedOn } from './lease-services';
 import { type LossDetails, LossSignal, lossError } from './loss';
 import { assertTravels, passportText } from './passport';
@@ -71,7 +71,7 @@ interface Ending {
 }
 
 /** One caller's right within a hold: from its acquisition to `unlock`, or to its loss. */
-export class RedisLease implements HeldLease {
+export class RedisLease implements InternalLease {
   /** ms; what its call asked for. */
   readonly ttl: number;
   readonly fencingToken: number | undefined;
@@ -211,16 +211,16 @@ export class RedisLease implements HeldLease {
   }
 
   async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
-    const call = heldCall(script, options);
+    const call = evalCall(script, options);
     this.#hold.loseIfDue();
     await this.#hold.reading;
     this.assertNotOver();
     const { names, services } = this.#lock;
-    const { heldScripts, settings } = services;
-    heldScripts.assertPlaced(names, call);
+    const { leaseScripts, settings } = services;
+    leaseScripts.assertPlaced(names, call);
     // Until it is answered the hold goes to nobody else: it would run in the next caller's lease.
     this.#hold.evals++;
-    const running = heldScripts.run(names, this.owner, call, settings.commandTimeout);
+    const running = leaseScripts.run(names, this.owner, call, settings.commandTimeout);
     try {
       const result = await running;
       this.#hold.evals--;
@@ -228,7 +228,7 @@ export class RedisLease implements HeldLease {
       this.#hold.lose(result.state);
     } catch (error) {
       if (isErrorReply(error)) this.#hold.evals--;
-      throw heldCallError(this.key, error, this.#lock.services.connection);
+      throw evalError(this.key, error, this.#lock.services.connection);
     }
     throw this.#loss === undefined ? leaseUnlocked(this.key) : this.lossError();
   }

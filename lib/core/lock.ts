@@ -7,9 +7,9 @@ import { callback, inOneLine, string } from '../internal/validation';
 import { LockNames } from '../redis/names';
 import { Call } from './acquire';
 import { hintAfter } from './deadlocks';
-import type { HeldLease } from './held-lease';
 import type { Inbox } from './inbox';
 import type { Inspection } from './inspection';
+import type { InternalLease } from './internal-lease';
 import type { RedisLease } from './lease';
 import type { LockCache } from './lock-cache';
 import { Passing, type PassingServices } from './passing';
@@ -24,7 +24,7 @@ export interface LockServices extends PassingServices {
   readonly inspection: Inspection;
   readonly inbox: Inbox;
   /** Takes the lock from its holder: see `Replacements`. */
-  replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<HeldLease | null>;
+  replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<InternalLease | null>;
   readonly cache: LockCache<RedisLock>;
   readonly watchdog: Watchdog;
 }
@@ -238,7 +238,7 @@ export class RedisLock implements DistributedLock {
    * @internal One call: a re-entry where the caller stands in a scope of this lock, else an acquisition. `null`: another
    * holder had it until the wait was over. `around`: the wait of the call that this one is a part of.
    */
-  enter(request: LockRequest, isRun: boolean, around?: Wait): Promise<HeldLease | null> {
+  enter(request: LockRequest, isRun: boolean, around?: Wait): Promise<InternalLease | null> {
     if (request.signal?.aborted) throw request.signal.reason;
     if (this.evicted) {
       const cached = this.services.cache.readmit(this);
@@ -266,7 +266,12 @@ export class RedisLock implements DistributedLock {
   /** @internal Throws for a caller that would wait for itself. */
   protected assertMayEnter(): void {}
 
-  private async reenter(around: Scope, request: LockRequest, wait: Wait, isRun: boolean): Promise<HeldLease | null> {
+  private async reenter(
+    around: Scope,
+    request: LockRequest,
+    wait: Wait,
+    isRun: boolean,
+  ): Promise<InternalLease | null> {
     const { settings, waits } = this.services;
     waits.beginReentry(wait);
     // The run around it may end first. If the lock was evicted then, `close` would not find the lease.
@@ -286,7 +291,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** `scope`: the caller stands in it, and enters again. */
-  private acquire(request: LockRequest, wait: Wait, isRun: boolean, scope?: Scope): Promise<HeldLease | null> {
+  private acquire(request: LockRequest, wait: Wait, isRun: boolean, scope?: Scope): Promise<InternalLease | null> {
     if (scope !== undefined) return this.reenter(scope, request, wait, isRun);
     if (request.grace !== undefined) return this.services.replace(this, request, wait);
     const { passing } = this;
@@ -317,12 +322,12 @@ export class RedisLock implements DistributedLock {
 
   // Its leases
 
-  private runHere<T>(lease: HeldLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
+  private runHere<T>(lease: InternalLease, task: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     return runUnder(lease, [{ lock: this.cached(), lease }], task, isTraced(holdChannel) ? this.labels : undefined);
   }
 
   /** For `lock` and `tryLock`: `unlock` will find the lease, in the caller's scope, or here outside all scopes. */
-  private noted(lease: HeldLease): HeldLease {
+  private noted(lease: InternalLease): InternalLease {
     // A lease that was lost on the way to its caller has no section: nothing would end it.
     if (isTraced(holdChannel) && !lease.isReentry && !lease.checkLost()) traceHold(this.labels, lease);
     const lock = this.cached();

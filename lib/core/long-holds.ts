@@ -1,13 +1,13 @@
 import { inWords, type WarningListener, warn } from '../api/warnings';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
-import type { HeldLease } from './held-lease';
+import type { InternalLease } from './internal-lease';
 
 /** ms until a lease is looked at again of which Redis has been asked whether it is still held. */
 const LOOK_AGAIN = 250;
 
 /** What is looked at, and said, of a lease that is held for long. */
-interface LongLease extends Pick<HeldLease, 'key' | 'owner' | 'remaining' | 'checkLost'> {
+interface LongLease extends Pick<InternalLease, 'key' | 'owner' | 'remaining' | 'checkLost'> {
   /** It is renewed as long as it is held. */
   readonly renewUntil: number | undefined;
   readonly hold: { readonly failure: unknown };

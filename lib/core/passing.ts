@@ -3,8 +3,8 @@ import { isServerAnswer } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { SILENT } from '../redis/silence-times';
 import type { Call } from './acquire';
-import type { HeldLease } from './held-lease';
 import { type Hold, ttlFor } from './hold';
+import type { InternalLease } from './internal-lease';
 import { type LockOfLease, RedisLease } from './lease';
 import type { LeaseServices, PassedOn } from './lease-services';
 import { LocalQueue, Turn } from './local-queue';
@@ -84,7 +84,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
   /** Called once, when a lease ends. */
   #whenOver: (() => void)[] | undefined;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
-  taken: HeldLease | UnlockOrder | undefined;
+  taken: InternalLease | UnlockOrder | undefined;
 
   constructor(lock: PassedLock<Services>) {
     this.#lock = lock;
@@ -186,7 +186,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
 
   /** Ends the leases that are held, and leaves them to expire. Returns how many there were. */
   loseByClose(): number {
-    const held = this.leases.filter(({ hold }) => hold.isHeld);
+    const held = this.leases.filter(({ hold }) => hold.isLeased);
     for (const { hold } of held) hold.lose('closed');
     // A listener to one loss may have unlocked another one.
     return held.filter((lease) => lease.checkLost()).length;

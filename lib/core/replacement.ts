@@ -5,8 +5,8 @@ import { NOT_ASKED } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { Call } from './acquire';
 import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
-import type { HeldLease } from './held-lease';
 import { type Inbox, messageTaken } from './inbox';
+import type { InternalLease } from './internal-lease';
 import type { RedisLease } from './lease';
 import type { LockServices, RedisLock } from './lock';
 import type { NotTaken, Travel } from './protocol';
@@ -75,12 +75,12 @@ class Succession {
 /** Calls that take a lock from its holder, which hears of it: see `LockOptions.replace`. */
 export class Replacements {
   readonly #services: LockServices;
-  readonly #held: BesideTheTurns;
+  readonly #besideTheTurns: BesideTheTurns;
   readonly #open = new Set<Succession>();
 
-  constructor(services: LockServices, held: BesideTheTurns) {
+  constructor(services: LockServices, besideTheTurns: BesideTheTurns) {
     this.#services = services;
-    this.#held = held;
+    this.#besideTheTurns = besideTheTurns;
   }
 
   /** Leaves no timer behind. */
@@ -89,13 +89,13 @@ export class Replacements {
   }
 
   /** One call, with a `grace`. `null`: a holder that is not told had the lock until the wait was over. */
-  async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<HeldLease | null> {
+  async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<InternalLease | null> {
     const { inbox } = this.#services;
     const { grace: _, ...ordinary } = request;
     /** Ends the ordinary call beside, which waits for a holder that is not told. */
     const stop = new AbortController();
     const stopping = { interrupt: (reason: unknown) => stop.abort(reason) };
-    let waiting: Promise<HeldLease | null> | undefined;
+    let waiting: Promise<InternalLease | null> | undefined;
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
@@ -190,7 +190,7 @@ export class Replacements {
       },
     });
     const own = { ...services, nextOwner: () => owner, besideTurn: () => undefined, openProtocol: () => replacing };
-    const { passing: beside } = new LockBeside(lock, from, own, this.#held);
+    const { passing: beside } = new LockBeside(lock, from, own, this.#besideTheTurns);
     const inner = new Wait(key, wait.remaining, request.signal, wait);
     inner.lock = lock;
     inner.scope = wait.scope;
@@ -245,7 +245,7 @@ export class Replacements {
 }
 
 /** A single attempt. Where the call waits, it does not fail for what passes: the holder is asked for next. */
-async function attempt(lock: RedisLock, request: LockRequest, wait: Wait): Promise<HeldLease | null> {
+async function attempt(lock: RedisLock, request: LockRequest, wait: Wait): Promise<InternalLease | null> {
   try {
     return await lock.enter({ ...request, waitTime: 0 }, false, wait);
   } catch (error) {

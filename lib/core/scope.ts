@@ -5,7 +5,7 @@ import type { LeaseEvalOptions } from '../api/distributed-lock';
 import { CannotAcquireLockError, type LockLostError, leaseUnlocked, NotLockOwnerError } from '../api/errors';
 import type { LockMessage } from '../api/messages';
 import { MIN_TTL } from '../internal/clock';
-import { type HeldLease, leaseText } from './held-lease';
+import { type InternalLease, leaseText } from './internal-lease';
 import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
 import type { LockRequest } from './request';
@@ -31,7 +31,7 @@ type Reentry = ReentrantLease | 'scope ended' | null;
 export class Scope {
   readonly #lock: object;
   /** `undefined`: the scope is over. On Node 20 and 22 the promise of its unlock refers to the scope around it. */
-  #lease: HeldLease | undefined;
+  #lease: InternalLease | undefined;
   #parent = storage?.getStore();
   readonly #turns = new LocalQueue();
   readonly #unlockOrders = new WeakMap<object, UnlockOrder>();
@@ -40,7 +40,7 @@ export class Scope {
   #dropAt = 1;
   #nestedRun: Promise<void> | undefined;
 
-  constructor(lock: object, lease: HeldLease) {
+  constructor(lock: object, lease: InternalLease) {
     this.#lock = lock;
     this.#lease = lease;
     // A worker may start each round inside the one before: scopes that are over are let go, not only skipped.
@@ -132,7 +132,7 @@ export class Scope {
    * again silently. Rejects at once when the caller asks for more permits than the scope has: no more would be taken.
    */
   async reenter(request: LockRequest, wait: Wait, isRun: boolean, unavailableAfter: number): Promise<Reentry> {
-    const held = this.#lease as HeldLease;
+    const held = this.#lease as InternalLease;
     held.assertHeld();
     const { key, permits = 1 } = held;
     if (request.permits > permits) {
@@ -183,7 +183,7 @@ export class Scope {
     await wait.unlessAborted(lease.renew(ttl, Math.min(limit, unavailableAfter)));
   }
 
-  #enter(held: HeldLease, turn: Turn, { explicitTtl, ttl }: LockRequest, isRun: boolean): ReentrantLease {
+  #enter(held: InternalLease, turn: Turn, { explicitTtl, ttl }: LockRequest, isRun: boolean): ReentrantLease {
     let over: (() => void) | undefined;
     if (isRun) this.#nestedRun = new Promise((resolve) => (over = resolve));
     return new ReentrantLease(held, explicitTtl ? ttl : undefined, () => {
@@ -222,15 +222,15 @@ export class Scope {
 /**
  * A re-entry inside a scope: the outer lease, and the scope's turn. Unlocking gives back the turn and sends no command.
  */
-class ReentrantLease implements HeldLease {
-  readonly #outer: HeldLease;
+class ReentrantLease implements InternalLease {
+  readonly #outer: InternalLease;
   /** ms; what its call asked for. `undefined`: nothing, so that of the outer lease counts. */
   readonly #ttl: number | undefined;
   readonly #giveBack: () => void;
   isUnlocked = false;
   readonly isReentry = true;
 
-  constructor(outer: HeldLease, ttl: number | undefined, giveBack: () => void) {
+  constructor(outer: InternalLease, ttl: number | undefined, giveBack: () => void) {
     this.#outer = outer;
     this.#ttl = ttl;
     this.#giveBack = giveBack;
@@ -328,7 +328,7 @@ export interface ScopedLock {
 /** A lock, and the lease of it that a task runs under. */
 interface Section {
   readonly lock: ScopedLock;
-  readonly lease: HeldLease;
+  readonly lease: InternalLease;
 }
 
 /**
@@ -336,7 +336,7 @@ interface Section {
  * error of the task is thrown, unless the loss of the lease caused it. Otherwise the result of the task is returned,
  * unless the lease was lost.
  */
-export async function runUnder<L extends HeldLease, T>(
+export async function runUnder<L extends InternalLease, T>(
   lease: L,
   sections: readonly Section[],
   task: (lease: L) => T | PromiseLike<T>,
@@ -360,7 +360,7 @@ export async function runUnder<L extends HeldLease, T>(
 }
 
 /** Whether a task stopped since its lease was lost: what it called rejects with the signal's reason, or an `AbortError`. */
-function isOfLoss(error: unknown, lease: HeldLease): boolean {
+function isOfLoss(error: unknown, lease: InternalLease): boolean {
   if (!lease.checkLost()) return false;
   return error === lease.signal.reason || (error as Error | null | undefined)?.name === 'AbortError';
 }

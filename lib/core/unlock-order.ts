@@ -1,4 +1,4 @@
-import type { HeldLease } from './held-lease';
+import type { InternalLease } from './internal-lease';
 
 /**
  * Maximum number of lost leases kept for `unlock()` to report. Leases that are never unlocked are not kept for ever.
@@ -12,30 +12,30 @@ const MOST_LOST = 16;
  * which reports the loss: so the `finally` of an earlier holder never releases the lease of a later one.
  */
 export class UnlockOrder {
-  #leases: HeldLease[];
+  #leases: InternalLease[];
   /** Lost leases that are only counted, and the last of them. */
   #counted = 0;
-  #lastCounted: HeldLease | undefined;
+  #lastCounted: InternalLease | undefined;
   /** Many that are held are looked at only when they are twice as many as before: each one more would look at all. */
   #lookAt = 0;
 
-  constructor(first?: HeldLease) {
+  constructor(first?: InternalLease) {
     this.#leases = first === undefined ? [] : [first];
   }
 
   /** With one more. A lease alone is an order by itself: nearly all are, and there may be many. */
-  static with(lease: HeldLease, others: HeldLease | UnlockOrder | undefined): HeldLease | UnlockOrder {
+  static with(lease: InternalLease, others: InternalLease | UnlockOrder | undefined): InternalLease | UnlockOrder {
     if (others === undefined || others.isUnlocked) return lease;
     const order = UnlockOrder.of(others);
     order.add(lease);
     return order;
   }
 
-  static of(leases: HeldLease | UnlockOrder): UnlockOrder {
+  static of(leases: InternalLease | UnlockOrder): UnlockOrder {
     return leases instanceof UnlockOrder ? leases : new UnlockOrder(leases);
   }
 
-  add(lease: HeldLease): void {
+  add(lease: InternalLease): void {
     if (this.#leases.length >= this.#lookAt) this.#forgetSome();
     this.#leases.push(lease);
   }
@@ -68,7 +68,7 @@ export class UnlockOrder {
   async unlockNext(): Promise<boolean> {
     if (this.#counted > 0) {
       this.#counted--;
-      throw (this.#lastCounted as HeldLease).lossError();
+      throw (this.#lastCounted as InternalLease).lossError();
     }
     const next = this.#leases.find((lease) => !lease.isUnlocked);
     await next?.unlock();

@@ -1,7 +1,7 @@
 import { noteContention } from '../api/diagnostics';
 import { CannotAcquireLockError, LockQueueFullError } from '../api/errors';
 import { noAnswer } from '../core/availability';
-import type { HeldLease } from '../core/held-lease';
+import type { InternalLease } from '../core/internal-lease';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import { inThisScope, Scope } from '../core/scope';
@@ -38,11 +38,11 @@ export class MultiAcquisition implements CallForSeveral {
   /** What an attempt for one part asks for. */
   readonly #attempt: LockRequest;
   /** By the index of the part; `undefined`: not held. */
-  readonly #leases: (HeldLease | undefined)[];
+  readonly #leases: (InternalLease | undefined)[];
   /** The part that another holder had until the wait was over. */
   refusing: RedisLock | undefined;
   /** The attempts that were made together last: by the index of the part, until their answers are read. */
-  readonly #attempts = new Map<number, Promise<HeldLease | null>>();
+  readonly #attempts = new Map<number, Promise<InternalLease | null>>();
   /** The time of the acquisition is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
   #endsAt: number;
   start: (() => void) | undefined;
@@ -63,12 +63,12 @@ export class MultiAcquisition implements CallForSeveral {
   }
 
   /** The leases of the parts; `null`: `refusing` was not free in time. */
-  async acquire(): Promise<readonly HeldLease[] | null> {
+  async acquire(): Promise<readonly InternalLease[] | null> {
     const { several } = this.#services;
     several.append(this);
     try {
       this.refusing = await this.#acquireAll();
-      if (this.refusing === undefined) return this.#leases as HeldLease[];
+      if (this.refusing === undefined) return this.#leases as InternalLease[];
       await this.#giveUp();
       return null;
     } catch (error) {
@@ -200,7 +200,7 @@ export class MultiAcquisition implements CallForSeveral {
     const results = await this.#inTime(Promise.allSettled(attempts.values()));
     const failures = new Map<number, unknown>();
     [...attempts.keys()].forEach((index, i) => {
-      const result = results[i] as PromiseSettledResult<HeldLease | null>;
+      const result = results[i] as PromiseSettledResult<InternalLease | null>;
       if (result.status === 'rejected') failures.set(index, result.reason);
       else if (result.value === null) failures.set(index, undefined);
       else this.#leases[index] = result.value;
@@ -219,11 +219,11 @@ export class MultiAcquisition implements CallForSeveral {
    */
   async #complete(hasWaited: boolean): Promise<boolean> {
     const { minHold, renew, ttl } = this.request;
-    const leases = this.#leases as HeldLease[];
+    const leases = this.#leases as InternalLease[];
     const needed = Math.max(minHold, renew ? 0 : ttl);
     const short = leases.filter((lease) => (hasWaited || lease.isReentry) && lease.remaining < needed);
     const { unavailableAfter } = this.#services.settings;
-    const extend = (lease: HeldLease): Promise<void> => lease.renew(Math.max(needed, MIN_TTL), unavailableAfter);
+    const extend = (lease: InternalLease): Promise<void> => lease.renew(Math.max(needed, MIN_TTL), unavailableAfter);
     const results = short.length > 0 ? await this.#inTime(Promise.allSettled(short.map(extend))) : [];
     if (this.#dropLost()) return false;
     for (const result of results) if (result.status === 'rejected') throw result.reason;

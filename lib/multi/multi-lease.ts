@@ -1,15 +1,15 @@
 import { inspect } from 'node:util';
 import type { MultiLease } from '../api/distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../api/errors';
-import { type EndOfHold, type HeldLease, leaseText } from '../core/held-lease';
+import { type EndOfHold, type InternalLease, leaseText } from '../core/internal-lease';
 import { LossSignal } from '../core/loss';
 import { doesNotTravel } from '../core/passport';
 
 /** The lease of several locks: it is held as long as each of them is. */
-export class HeldMultiLease implements MultiLease, HeldLease {
+export class MultiKeyLease implements MultiLease, InternalLease {
   readonly key: string;
   /** The leases of the parts. */
-  readonly leases: readonly HeldLease[];
+  readonly leases: readonly InternalLease[];
   readonly fencingToken = undefined;
   endHold: EndOfHold | undefined;
   #unlocking: Promise<void> | undefined;
@@ -18,7 +18,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   /** Listens for the loss of each part. */
   #onLoss: (() => void) | undefined;
 
-  constructor(key: string, leases: readonly HeldLease[]) {
+  constructor(key: string, leases: readonly InternalLease[]) {
     this.key = key;
     this.leases = leases;
   }
@@ -76,7 +76,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   lossError(result?: unknown, options?: ErrorOptions): LockLostError {
-    const lost = this.leases.find((lease) => lease.checkLost()) ?? (this.leases[0] as HeldLease);
+    const lost = this.leases.find((lease) => lease.checkLost()) ?? (this.leases[0] as InternalLease);
     return lost.lossError(result, options);
   }
 
@@ -118,13 +118,13 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   /** The first call reports how it ended. A second call only waits for it. */
-  #unlockEach(unlock: (lease: HeldLease) => PromiseLike<void>): Promise<void> {
+  #unlockEach(unlock: (lease: InternalLease) => PromiseLike<void>): Promise<void> {
     // A listener to a loss that is found now may unlock it too.
     const loss = this.checkLost() ? this.lossError() : undefined;
     if (this.#unlocking !== undefined) return this.#unlocking.catch(() => undefined);
     this.#endSection(loss);
     // A release may find that its lock was lost: that part is listened to until then.
-    const release = async (lease: HeldLease): Promise<void> => {
+    const release = async (lease: InternalLease): Promise<void> => {
       try {
         await unlock(lease);
       } finally {
@@ -143,7 +143,7 @@ export class HeldMultiLease implements MultiLease, HeldLease {
   }
 
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */
-  #unlisten(lease: HeldLease): void {
+  #unlisten(lease: InternalLease): void {
     if (this.#onLoss !== undefined) lease.signal.removeEventListener('abort', this.#onLoss);
   }
 

@@ -3,14 +3,14 @@ import { acquireChannel, holdChannel, isTraced, lockMessage, traceAcquire, trace
 import type { DistributedLock, LockOptions, LockState, MultiLease, TryRunResult } from '../api/distributed-lock';
 import { notHeld } from '../api/errors';
 import type { LockMessage } from '../api/messages';
-import type { HeldLease } from '../core/held-lease';
+import type { InternalLease } from '../core/internal-lease';
 import { lockText, type RedisLock } from '../core/lock';
 import { assertReplaceable, lockRequest } from '../core/request';
 import { runUnder, Scope } from '../core/scope';
 import { UnlockOrder } from '../core/unlock-order';
 import { callback, expected, nonEmptyString, strings } from '../internal/validation';
 import { MultiAcquisition } from './multi-acquisition';
-import { HeldMultiLease } from './multi-lease';
+import { MultiKeyLease } from './multi-lease';
 
 /** More keys would hold up a Redis for too long in one script. */
 const MOST_KEYS = 1_000;
@@ -69,10 +69,10 @@ export class MultiLock implements DistributedLock {
     return lease === null ? { ran: false } : { ran: true, value: await this.#runUnder(lease, task) };
   }
 
-  #runUnder<T>(lease: HeldMultiLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
+  #runUnder<T>(lease: MultiKeyLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
     const sections = this.#parts.map((part, index) => ({
       lock: part.scopedLock(),
-      lease: lease.leases[index] as HeldLease,
+      lease: lease.leases[index] as InternalLease,
     }));
     return runUnder(lease, sections, task, isTraced(holdChannel) ? this.#labels : undefined);
   }
@@ -97,7 +97,7 @@ export class MultiLock implements DistributedLock {
     return firstHeld(await Promise.all(this.#parts.map((part) => part.forceUnlock())));
   }
 
-  async #acquire(options: LockOptions | undefined, isRun: boolean): Promise<HeldMultiLease> {
+  async #acquire(options: LockOptions | undefined, isRun: boolean): Promise<MultiKeyLease> {
     const acquisition = this.#acquisition(options, Number.POSITIVE_INFINITY, isRun);
     const lease = await this.#acquired(acquisition);
     if (lease === null) return (acquisition.refusing ?? this.#first).timedOut(acquisition.request);
@@ -112,17 +112,17 @@ export class MultiLock implements DistributedLock {
   }
 
   /** `null`: one of the locks was not free in time. */
-  #acquired(acquisition: MultiAcquisition): Promise<HeldMultiLease | null> {
-    const acquire = async (): Promise<HeldMultiLease | null> => {
+  #acquired(acquisition: MultiAcquisition): Promise<MultiKeyLease | null> {
+    const acquire = async (): Promise<MultiKeyLease | null> => {
       const leases = await acquisition.acquire();
-      return leases && new HeldMultiLease(this.key, leases);
+      return leases && new MultiKeyLease(this.key, leases);
     };
     if (!isTraced(acquireChannel)) return acquire();
     const isReentry = this.#parts.every((part) => Scope.holding(part.scopedLock()) !== undefined);
     return traceAcquire(this.#labels, acquisition.wait, acquisition.request.waitTime, isReentry, acquire);
   }
 
-  #noted(lease: HeldMultiLease): HeldMultiLease {
+  #noted(lease: MultiKeyLease): MultiKeyLease {
     if (isTraced(holdChannel) && !lease.isReentry) {
       traceHold(this.#labels, lease);
       // The section of the lease also ends by a loss, which it listens for from the first read on.

@@ -36,7 +36,7 @@ export class Line<Run extends HeldBack> {
   #lostSince: number | undefined;
   /** Why the client gave up the last command, without an answer of the server. */
   rejection: unknown;
-  #held: Run[] = [];
+  #heldBack: Run[] = [];
   #probeAt = 0;
   /** ms until the next probe after that. */
   #pause = TICK;
@@ -56,7 +56,7 @@ export class Line<Run extends HeldBack> {
   holdsBack(run: Run, now: number): boolean {
     if (this.#unanswered < MOST || this.#askedAt === undefined || now - this.#askedAt <= MAYBE_REPLACED_AFTER)
       return false;
-    this.#held.push(run);
+    this.#heldBack.push(run);
     this.#timer.by(Math.min(this.#probeAt, now + TICK), now);
     return true;
   }
@@ -76,7 +76,7 @@ export class Line<Run extends HeldBack> {
     this.#askedAt = undefined;
     this.#pause = TICK;
     // Every command comes here, and mostly nothing is held back.
-    if (this.#held.length > 0) this.#goOn();
+    if (this.#heldBack.length > 0) this.#goOn();
   }
 
   /** A command that was sent then failed: the server answered with an error, or the client gave it up. */
@@ -101,22 +101,22 @@ export class Line<Run extends HeldBack> {
   #goOn(): void {
     this.#askedAt = undefined;
     this.#pause = TICK;
-    if (this.#held.length === 0) return;
-    const held = this.#held;
-    this.#held = [];
+    if (this.#heldBack.length === 0) return;
+    const heldBack = this.#heldBack;
+    this.#heldBack = [];
     this.#timer.cancel();
-    this.#send(held.filter(({ isOver }) => !isOver));
+    this.#send(heldBack.filter(({ isOver }) => !isOver));
   }
 
   #tick(): void {
-    this.#held = this.#held.filter(({ isOver }) => !isOver);
-    const [first] = this.#held;
+    this.#heldBack = this.#heldBack.filter(({ isOver }) => !isOver);
+    const [first] = this.#heldBack;
     if (first === undefined) return;
     const now = clock.now();
     if (now >= this.#probeAt) {
       this.#probeAt = now + this.#pause;
       this.#pause = Math.min(2 * this.#pause, LONGEST_PAUSE);
-      this.#held.shift();
+      this.#heldBack.shift();
       this.#send([first]);
     }
     this.#timer.by(now + TICK);

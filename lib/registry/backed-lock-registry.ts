@@ -111,7 +111,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       explainWrongType: (error, names, timeout) => backend.explainWrongType(error, names, usedAs, timeout),
       warnNotReplicated: notReplicatedWarning(onWarning),
       watchdog,
-      heldScripts: backend.heldScripts,
+      leaseScripts: backend.leaseScripts,
       givingBack: new GivingBack(connection, settings.commandTimeout),
       loopRound: new LoopRound(),
       several: new CallsForSeveral(),

@@ -25,8 +25,8 @@ import {
   wholeNumber,
 } from '../internal/validation';
 import { LOCK_TYPE_DEFINITIONS } from '../kinds';
-import { heldScripts } from '../kinds/common/held-scripts';
 import { RedisInboxes } from '../kinds/common/inbox';
+import { leaseScripts } from '../kinds/common/lease-scripts';
 import { RegistryParts } from '../kinds/common/registry-parts';
 import { resultsIn } from '../kinds/common/results';
 import { sharedBackend } from '../kinds/shared/kind';
@@ -115,7 +115,7 @@ function redisBackend(client: RedisClient, settings: RegistrySettings): LockBack
   const protocols = LOCK_TYPE_DEFINITIONS[settings.lockType](parts);
   return {
     connection: redis,
-    heldScripts: heldScripts(redis, protocols.held),
+    leaseScripts: leaseScripts(redis, protocols.held),
     inspector: protocols.inspector,
     shared: sharedBackend(parts),
     inboxes,

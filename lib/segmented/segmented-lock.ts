@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import type { DistributedLock, Lease, LockOptions, LockSource } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockQueueFullError, LockTimeoutError } from '../api/errors';
 import type { SegmentedLockOptions } from '../api/options';
-import type { HeldLease } from '../core/held-lease';
+import type { InternalLease } from '../core/internal-lease';
 import { assertReplaceable, checkedLockOptions } from '../core/request';
 import { asPartOf, LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { CapturedContext, Timer } from '../internal/clock';
@@ -435,7 +435,7 @@ function segmentVisit(key: string, lockOf: (index: number) => DistributedLock, o
         const all = { ...options, waitTime: left, signal };
         const entering = (lease: Lease): T | PromiseLike<T> => {
           if (isOver) {
-            (lease as Partial<HeldLease>).endMinHold?.();
+            (lease as Partial<InternalLease>).endMinHold?.();
             throw LEFT;
           }
           resume(index);

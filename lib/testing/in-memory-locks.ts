@@ -228,7 +228,7 @@ export class InMemoryLocks {
 type Send = <T>(execute: () => T, timeout: number) => Promise<T>;
 
 /** Memory has no Lua. What the script of `once` does is done in its place. */
-function heldScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
+function leaseScriptsOf(locks: InMemoryLocks, send: Send): ScriptRunner {
   return {
     assertPlaced(_names, { script }) {
       if (script !== STORE_RESULT) {
@@ -317,14 +317,14 @@ export function inMemoryBackend(
     },
     isAwaitedBy: (id, names, timeout) => send(() => locks.find(names.lock).isAwaitedBy(id), timeout),
   });
-  const heldScripts = heldScriptsOf(locks, send);
+  const leaseScripts = leaseScriptsOf(locks, send);
   const { results } = locks;
   let closeInbox = (): void => undefined;
   const anyShared = { ...useOf('semaphore'), as: 'a semaphore or a read/write lock' };
   return {
     connection,
     inspector: inspectorOf(useOf('lock')),
-    heldScripts,
+    leaseScripts,
     results: {
       read: (name, timeout) => send(() => results.read(name), timeout),
       begin: ({ result }, timeout) => send(() => results.begin(result), timeout),
@@ -332,7 +332,7 @@ export function inMemoryBackend(
         send(() => results.forget(keys, mark, locks.find(keys.lock).state.owner !== undefined), timeout),
       watch: (name) => results.watch(name),
     },
-    shared: { inspector: inspectorOf(anyShared), open, heldScripts: () => heldScripts },
+    shared: { inspector: inspectorOf(anyShared), open, leaseScripts: () => leaseScripts },
     inboxes: {
       countsAll: true,
       async open(owner, receive) {

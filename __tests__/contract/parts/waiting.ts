@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { LockTimeoutError } from '../../../lib';
-import { HoldableClient } from '../../support/held-commands';
+import { HoldableClient } from '../../support/holdable-client';
 import { machineDelay } from '../../support/machine-delay';
 import { spyOn } from '../../support/spied-client';
 import { until, WAIT_LIMIT } from '../../support/until';

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { LeaseEvalError } from '../../../lib';
-import { HoldableClient } from '../../support/held-commands';
+import { HoldableClient } from '../../support/holdable-client';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { createProxiedRegistry } from '../../support/proxied-registry';
 import { itSince } from '../../support/since';

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { CannotAcquireLockError, LockReleaseError } from '../../../lib';
-import { HoldableClient } from '../../support/held-commands';
+import { HoldableClient } from '../../support/holdable-client';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { createProxiedRegistry } from '../../support/proxied-registry';
 import { uniqueKey } from '../../support/redis';

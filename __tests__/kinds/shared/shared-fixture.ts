@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, beforeEach } from '@jest/globals';
 import { type DistributedLock, type Lease, RedisLockRegistry, type RedisLockRegistryOptions } from '../../../lib';
-import type { HeldLease } from '../../../lib/core/held-lease';
+import type { InternalLease } from '../../../lib/core/internal-lease';
 import type { BackedLockRegistry } from '../../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../../lib/testing';
 import { type MonitoredCommand, startMonitor } from '../../support/monitor';
@@ -9,7 +9,7 @@ import { until } from '../../support/until';
 
 /** The owner value of a lease in Redis. */
 export function ownerOf(lease: Lease): string {
-  return (lease as HeldLease).owner;
+  return (lease as InternalLease).owner;
 }
 
 /** Two registries with the same locks. */

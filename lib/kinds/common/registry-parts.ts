@@ -15,7 +15,7 @@ export type LockTypeDefinition = (parts: RegistryParts) => Protocols;
 
 /** The protocols of one registry. `open` throws `RangeError` if the keys of a lock could not share its hash slot. */
 export interface Protocols {
-  /** Makes the Lua that finds whether a lock is held: see `heldScripts`. */
+  /** Makes the Lua that finds whether a lock is held: see `leaseScripts`. */
   readonly held: () => string;
   readonly inspector: LockInspector;
   open(names: LockNames): LockProtocol;

@@ -20,8 +20,8 @@ import { clock, reliableUntil } from '../../internal/clock';
 import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { LockScript } from '../../redis/script';
-import { heldScripts } from '../common/held-scripts';
 import { inspectorOf } from '../common/inspector';
+import { leaseScripts } from '../common/lease-scripts';
 import type { RegistryParts } from '../common/registry-parts';
 import { arrayIn, exchanged, foundIn, numberIn, ownerIn, remainingIn, renew, textIn } from '../common/replies';
 import { keepArguments } from '../common/script-parts';
@@ -103,7 +103,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
 
   /** Readers of this process are inside, and a writer waits for them: when they have left, one script does the rest. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const isClosed = this.#kind === 'read' && this.#last?.hold.isHeld && !this.#isOpen;
+    const isClosed = this.#kind === 'read' && this.#last?.hold.isLeased && !this.#isOpen;
     return isClosed ? wait.standBack(FRESH) : undefined;
   }
 
@@ -167,7 +167,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
   #passesFor(hold: HoldOfProtocol, ending: string): number {
     const now = clock.now();
     const last = this.#last?.hold;
-    if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
+    if (!last?.isLeased || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
     return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + LET_IN_WITHIN - now) : 0;
   }
 
@@ -304,6 +304,6 @@ export function sharedBackend(parts: RegistryParts): SharedBackend {
       names.companion('waiters');
       return new SharedProtocol(kind, names, parts);
     },
-    heldScripts: (kind) => heldScripts(parts.redis, memberHeld(kind)),
+    leaseScripts: (kind) => leaseScripts(parts.redis, memberHeld(kind)),
   };
 }

@@ -154,7 +154,7 @@ class Readers extends SharedPassing {
     const hold = this.#hold;
     const now = clock.now();
     if (
-      hold?.isHeld &&
+      hold?.isLeased &&
       !this.calls.hasWaiters &&
       protocol.mayPassOn(now, hold) &&
       !this.services.loopRound.isDue(now)
@@ -326,7 +326,7 @@ export class SharedLocks {
       inspection: inspection.of(shared.inspector, describeKind(kind)),
       explainWrongType: (error, names, timeout) =>
         this.#backend.explainWrongType(error, names, describeKind(kind), timeout),
-      heldScripts: shared.heldScripts(kind),
+      leaseScripts: shared.leaseScripts(kind),
       besideTurn: () => undefined,
       openProtocol: (names) => shared.open(kind, names),
       cache,

@@ -1,4 +1,4 @@
-import type { HeldResult, ScriptRunner } from '../../core/backend';
+import type { EvalResult, ScriptRunner } from '../../core/backend';
 import { inOneLine } from '../../internal/validation';
 import { mayBeErrorReply } from '../../redis/failure';
 import type { Redis } from '../../redis/redis';
@@ -39,7 +39,7 @@ redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', 4 * math.max(redi
  * takes its keys and its arguments off the ends of KEYS and ARGV, and leaves no variable behind. Nothing follows the
  * script: it may end with `return`, or with a comment. `held`: makes the Lua that examines the lock.
  */
-export function heldScripts(redis: Redis, held: () => string): ScriptRunner {
+export function leaseScripts(redis: Redis, held: () => string): ScriptRunner {
   const scripts = new Map<string, Script>();
   /** The numbers of the calls that are waited for, by owner. */
   const waitedFor = new Map<string, Set<number>>();
@@ -77,7 +77,7 @@ if state then return { owner, state } end ${mayWrite ? LEAVE_MARK : ''} end `;
     },
 
     async run(names, owner, { script, keys, args }, timeout) {
-      const read = (reply: unknown): HeldResult => {
+      const read = (reply: unknown): EvalResult => {
         const state = Array.isArray(reply) && reply.length === 2 && reply[0] === owner ? reply[1] : undefined;
         if (state === 'ran') throw new Error('it has run, but its reply was lost, and the client sent it again');
         return state === 'expired' || state === 'stolen' ? { held: false, state } : { held: true, reply };

@@ -18,7 +18,7 @@ export interface InboxOfLease {
 export type EndOfHold = (loss?: LockLostError) => void;
 
 /** What the library needs of a lease beside what applications see: of one key, of several, or of a caller that entered again. */
-export interface HeldLease extends Lease {
+export interface InternalLease extends Lease {
   /** `unlock` was called. */
   readonly isUnlocked: boolean;
   /** Whether it was lost. Ends it first if its deadline has come. */
