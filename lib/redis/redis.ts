@@ -6,7 +6,7 @@ import { Batch, type Command, Deadlines, evaluate, ScriptCommand } from './comma
 import { type Connection, ConnectionMonitor } from './connection';
 import { answered, isFinal, isServerAnswer, noteErrorReply, says } from './failure';
 import { handOffs } from './hand-offs';
-import { KeyPlacement } from './keys';
+import { KeyPlacement } from './key-placement';
 import { Line } from './line';
 import { isPool, PooledCommands } from './pool';
 import { ReplicatedScripts } from './replicas';

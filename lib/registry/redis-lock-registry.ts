@@ -25,7 +25,7 @@ import {
   wholeNumber,
 } from '../internal/validation';
 import { LOCK_TYPE_DEFINITIONS } from '../kinds';
-import { RedisInboxes } from '../kinds/common/inbox';
+import { RedisInboxes } from '../kinds/common/inbox-channels';
 import { leaseScripts } from '../kinds/common/lease-scripts';
 import { RegistryParts } from '../kinds/common/registry-parts';
 import { resultsIn } from '../kinds/common/results';
@@ -38,7 +38,7 @@ import {
   type RedisClientOrFromIoredis,
 } from '../redis/client';
 import { canScan, scan } from '../redis/cluster';
-import { explainWrongType } from '../redis/keys';
+import { explainWrongType } from '../redis/key-placement';
 import { hashTag, LockNames, literally } from '../redis/names';
 import { Redis } from '../redis/redis';
 import { isSubscriber } from '../redis/subscriber';

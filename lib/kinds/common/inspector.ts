@@ -9,7 +9,7 @@ import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import { LockScript, type Script } from '../../redis/script';
-import { inboxOf } from './inbox';
+import { inboxOf } from './inbox-channels';
 import { arrayIn, foundIn, numberIn, remainingIn, textIn } from './replies';
 import { kindLua } from './script-parts';
 

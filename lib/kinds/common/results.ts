@@ -1,6 +1,6 @@
 import type { Results, ResultWatch } from '../../core/backend';
 import { serverErrorCode } from '../../redis/failure';
-import { explainWrongType } from '../../redis/keys';
+import { explainWrongType } from '../../redis/key-placement';
 import type { Redis } from '../../redis/redis';
 import { Script } from '../../redis/script';
 import type { Subscriber } from '../../redis/subscriber';

@@ -4,7 +4,7 @@ import { UnexpectedReplyError } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Redis } from '../../redis/redis';
 import type { Script } from '../../redis/script';
-import { inboxOf } from './inbox';
+import { inboxOf } from './inbox-channels';
 import type { LockScripts } from './lock-scripts';
 import { arrayIn, foundIn, numberIn, ownerIn, remainingIn, renew } from './replies';
 import type { Meaning } from './waiting';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { explainWrongType, KeyPlacement, TAKE, WRITE } from '../../lib/redis/keys';
+import { explainWrongType, KeyPlacement, TAKE, WRITE } from '../../lib/redis/key-placement';
 import type { Redis } from '../../lib/redis/redis';
 import type { Script } from '../../lib/redis/script';
 import { FakeClock } from '../support/fake-clock';
