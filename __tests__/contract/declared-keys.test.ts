@@ -109,7 +109,7 @@ describeReal('A client whose scripts may use their KEYS only', () => {
           ({ name, sha1 }) => /leave.*\(/.test(name) && name.includes(FORMATS[lockType]) && ran.has(sha1),
         );
       await until(isLeft, { within: 60_000 });
-      await sleep(500); // The lock is taken back, and those that listen are told.
+      await sleep(500); // The lock is taken back, and those that listen get a message.
       isOver = true;
       await Promise.all(busy);
     },

@@ -20,7 +20,7 @@ const onRedis: Open = async () => {
   return [await open(), await open()];
 };
 
-/** A callback that holds its lock until it is told to end. */
+/** A callback that holds its lock until `end` is called. */
 function holder() {
   const locks: (WebLock | null)[] = [];
   const ends: (() => void)[] = [];

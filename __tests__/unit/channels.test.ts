@@ -276,7 +276,7 @@ it('The channels of a connection that was lost are subscribed again over one, an
   await Promise.all(['x', 'y', 'z'].map((name) => client.subscribe(name, one)));
   const over = client.lose.get('a');
   over?.();
-  // An end that is told twice is one.
+  // Two calls that say the same end are one end.
   over?.();
   await time.advance(50);
   over?.();

@@ -16,7 +16,7 @@ let connection: {
   isClientClosed: boolean;
   mayBeOutdated(): boolean;
 };
-/** What the hold has told its watchdog and its lease, or asked of its lease. */
+/** The calls of the hold to its watchdog and to its lease. */
 let log: string[];
 let answer: (ownership: Ownership) => void;
 

@@ -375,7 +375,7 @@ it('A hold that goes on after a turn of the event loop is given back before clos
   expect(isClosed).toBe(false);
   answer.resolve(0);
   await closing;
-  // What became of it is what its last holder is told.
+  // Its last holder learns what became of it.
   await expect(unlocked).rejects.toMatchObject({ name: 'LockLostError', reason: 'expired' });
 });
 

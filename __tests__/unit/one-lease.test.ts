@@ -16,7 +16,7 @@ const time = FakeClock.install();
 const CUT = new Error('Socket closed unexpectedly');
 const REFUSED = new Error('NOPERM no rights');
 
-/** What the lease has told its surroundings. */
+/** The calls of the lease to its surroundings. */
 let log: string[];
 let warnings: unknown[];
 const note = (what: string) => (): void => void log.push(what);
@@ -44,7 +44,7 @@ interface Options extends Partial<Pick<LockRequest, 'ttl' | 'renew' | 'minHold'>
   readonly protocol?: Partial<LockProtocol>;
 }
 
-/** A lease of a hold that was granted now, of a lock that only notes what it is told. */
+/** A lease of a hold that was granted now, of a lock that only notes the calls to it. */
 function leaseOf(options: Options = {}) {
   const { ttl = 3_000, renew = true, minHold = 0, maxHold = Infinity, isPassedOn = false, token, life = ttl } = options;
   const protocol = { travel: { detach }, release, leaseLost: note('lost'), ...options.protocol } as LockProtocol;

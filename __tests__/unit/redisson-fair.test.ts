@@ -216,7 +216,7 @@ describe('A redisson-fair lock', () => {
     expect(await delay(TTL, 1)).toBe(12.5);
     await release(1, 'me:2');
     await attempt(1);
-    // A message has told it of the change.
+    // A message has said that there was a change.
     time.now += 60_000;
     await delay(59_000, 1, 'me:8');
     subscriber.last.opened();

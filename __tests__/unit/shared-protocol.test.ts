@@ -124,8 +124,8 @@ it.each([
   permits.give(own);
   permits.givenAt = time.now - ago;
   // What was asked before the number was given says nothing of it.
-  permits.told(permits.givenAt - 1, 7);
-  permits.told(permits.givenAt + told, 3);
+  permits.reported(permits.givenAt - 1, 7);
+  permits.reported(permits.givenAt + told, 3);
   protocol.permits = permits;
   await ask(protocol, holdOf(protocol), [0, 0, 2]);
   expect(sent()[0]?.args.slice(4, 7)).toEqual(said);
@@ -518,16 +518,16 @@ it('The number of permits that was given last is news until the lock has it, and
     return permits.givenAt;
   };
   const first = await give(2);
-  permits.told(first, 2);
+  permits.reported(first, 2);
   expect([permits.isNews, permits.changedAt]).toEqual([false, Number.NEGATIVE_INFINITY]);
   await give(2);
   expect([permits.isNews, wake.mock.calls.length]).toEqual([false, 1]);
   const last = await give(3);
-  permits.told(first, 4);
+  permits.reported(first, 4);
   expect([permits.isNews, permits.count, permits.changedAt, wake.mock.calls.length]).toEqual([true, 3, last, 2]);
-  permits.told(last, 3);
-  permits.told(first, 4);
+  permits.reported(last, 3);
+  permits.reported(first, 4);
   expect([permits.isNews, permits.count]).toEqual([false, 3]);
-  permits.told(last, 5);
+  permits.reported(last, 5);
   expect(permits.count).toBe(5);
 });

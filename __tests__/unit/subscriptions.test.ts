@@ -20,7 +20,7 @@ const REFUSED = new Error('NOPERM no rights for this channel');
 const UNKNOWN = new Error("Unknown command 'SSUBSCRIBE'");
 const failing = (error: Error) => jest.fn<Command>().mockRejectedValue(error);
 
-/** A connection that listens, and what it was told. */
+/** A connection that listens, and what it got. */
 function connection(parts: object = {}) {
   const told: string[] = [];
   const listeners = new Map<string, Listener>();

@@ -24,7 +24,7 @@ const TRIED_EVERY = 1_000;
 
 /**
  * The time from when a lock is taken to when the task of the owner before has ended, or the grace is over. It has to be known
- * before the lock is taken: the end may be told before the grant.
+ * before the lock is taken: the message about the end may come before the grant.
  */
 class Succession {
   isOver = false;

@@ -402,7 +402,7 @@ function inMemoryProtocol(
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
         const said = lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);
-        if (permits !== undefined) protocol.permits?.told(permits.at, lock().permits);
+        if (permits !== undefined) protocol.permits?.reported(permits.at, lock().permits);
         return said;
       }, timeout);
       return asAsked(answer);

@@ -25,7 +25,7 @@ const FOUND_OUT_WITHIN = PROVED_EVERY + ARRIVES_WITHIN + 1_000;
 /** ms for which processes are busy. */
 const BUSY_FOR = 9_000;
 
-/** What a script is told on a server that has no key of it any more. */
+/** The error of a script on a server that has no key of it any more. */
 const GONE = 'ttempted to access a non local key in a cluster node script: ';
 
 const SHARED: readonly LockType[] = ['semaphore', 'read-write'];

@@ -69,7 +69,7 @@ export type Fault =
       /** Processes. */
       readonly early: readonly number[];
     }
-  /** All keys move to another node of a cluster, one every `pause` ms. `text`: what a script is told that uses a key which is gone. */
+  /** All keys move to another node of a cluster, one every `pause` ms. `text`: the error of a script that uses a key which is gone. */
   | { readonly at: number; readonly kind: 'slot move'; readonly pause: number; readonly text: string }
   | { readonly at: number; readonly kind: 'flush scripts' }
   /** The clock of the server is set back. */

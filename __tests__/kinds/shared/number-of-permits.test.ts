@@ -96,7 +96,7 @@ function latestNumberCounts(pair: (options: { readonly idleBetweenTries: number 
   it('The number of permits that was given while nobody waited counts for a caller that waits later with an earlier one', async () => {
     const [one, other] = await pair(RARELY);
     const earlier = semaphore(other, 1);
-    await sleep(1_200); // a number that was told before counts only if it is later by a second
+    await sleep(1_200); // a number that was reported before counts only if it is later by a second
     const later = semaphore(one, 2);
     const lease = await later.lock();
     const waiter = earlier.lock();

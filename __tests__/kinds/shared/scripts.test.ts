@@ -118,7 +118,7 @@ describeReal('The scripts of a shared lock', () => {
     };
     expect(await numberAfter(Date.now(), { permits: 5, givenAgo: MINUTE, isOwn: true })).toBe(1);
     expect(await numberAfter(Date.now() - MINUTE, { permits: 5 })).toBe(1);
-    // It was given a minute ago, whenever the lock is told.
+    // It was given a minute ago, whenever it is reported to the lock.
     expect(await numberAfter(0, { permits: 1, givenAgo: MINUTE, isOwn: true })).toBe(1);
     const [, givenAt] = (await client.hGet(waiters, 'permits'))?.split(':') ?? [];
     expect(Number(givenAt)).toBeLessThanOrEqual(Date.now() - MINUTE);

@@ -48,9 +48,9 @@ const SURELY_LATER = 1_000;
 /** The arguments of ENTER about the number of permits. Its age has the time in it for which the machine was suspended. */
 function numberOf(permits: Permits | undefined, hold: HoldOfProtocol): string[] {
   if (permits === undefined) return ['0', '0', ''];
-  const { count, givenAt, drift, isOthers, toldAt } = permits;
+  const { count, givenAt, drift, isOthers, reportedAt } = permits;
   const age = Math.max(0, Math.floor(hold.sentAt - givenAt + Math.max(0, hold.drift - drift)));
-  return [String(count), String(age), isOthers ? '' : String(givenAt > toldAt ? 0 : SURELY_LATER)];
+  return [String(count), String(age), isOthers ? '' : String(givenAt > reportedAt ? 0 : SURELY_LATER)];
 }
 
 /**
@@ -243,13 +243,13 @@ class SharedProtocol extends AskedLock implements LockProtocol {
       const token = numberIn(ENTER, reply, value);
       if (pttl === undefined) {
         if (token < 1) throw new UnexpectedReplyError(ENTER.name, reply);
-        permits?.told(givenAt, token);
+        permits?.reported(givenAt, token);
         if (heardBefore !== undefined && heardBefore === this.#waiting?.hints) this.#waiting.missedItsTurn();
         this.#last = { hold, aloneAt: token === 1 ? writers : undefined };
         const fencingToken = this.#isFencing ? token : undefined;
         return { granted: true, owner: ticket, until: reliableUntil(sentAt, ttl), fencingToken, drift };
       }
-      permits?.told(givenAt, numberIn(ENTER, reply, known));
+      permits?.reported(givenAt, numberIn(ENTER, reply, known));
       if (waits && ticket === this.#ticket && since === this.#since) {
         this.#arrival = textIn(ENTER, reply, arrival);
         this.#leaseEnd = textIn(ENTER, reply, leaseEnd);

@@ -6,8 +6,8 @@ export class Permits {
   /** When one was given here last, on the monotonic clock, and the drift between the clocks then. */
   givenAt = 0;
   drift = 0;
-  /** When the number was given that the lock was told last. */
-  toldAt = Number.NEGATIVE_INFINITY;
+  /** When that number was given which an attempt reported to the lock last. */
+  reportedAt = Number.NEGATIVE_INFINITY;
   /** The number came from another process: Redis named a newer one. */
   isOthers = false;
   /** The number that the lock had when it answered last. */
@@ -25,11 +25,11 @@ export class Permits {
     if (this.isNews) this.waiting?.wake();
   }
 
-  /** The lock answered an attempt that told it the number given then; it has this number. */
-  told(givenAt: number, known: number): void {
-    // A late answer: the lock has been told another one since.
-    if (givenAt < this.toldAt) return;
-    this.toldAt = givenAt;
+  /** The lock answered an attempt that reported the number given then; it has this number. */
+  reported(givenAt: number, known: number): void {
+    // A late answer: an attempt has reported another number since.
+    if (givenAt < this.reportedAt) return;
+    this.reportedAt = givenAt;
     if (this.known !== undefined && this.known !== known) this.changedAt = clock.now();
     this.known = known;
     if (givenAt < this.givenAt || !this.isNews) return;

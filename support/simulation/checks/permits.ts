@@ -21,7 +21,7 @@ interface Given {
   readonly at: number;
   /** Its client repeats commands: then it counts from when it was sent last. */
   readonly mayComeAgain: boolean;
-  /** Its call ended without an answer: the lock may never be told. */
+  /** Its call ended without an answer: the number may never reach the lock. */
   isInDoubt: boolean;
 }
 
