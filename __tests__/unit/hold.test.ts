@@ -356,13 +356,13 @@ describe('A hold', () => {
     time.now += 3_000;
     hold.loseIfDue();
     await hold.reading;
-    expect([hold.isLeased, hold.keyUntil, hold.reading]).toEqual([true, 9_000, undefined]);
+    expect([hold.isHeld, hold.keyUntil, hold.reading]).toEqual([true, 9_000, undefined]);
     // The answer to the next one has not arrived at the next deadline.
     hold.renewInBackground(1_000, time.now, hold.drift);
     time.now = 9_000;
     hold.loseIfDue();
     await hold.reading;
-    expect([hold.isLeased, hold.reading, log.at(-1)]).toEqual([false, undefined, 'lost: unconfirmed']);
+    expect([hold.isHeld, hold.reading, log.at(-1)]).toEqual([false, undefined, 'lost: unconfirmed']);
   });
 
   it('A hold tells its lease of a renewal when it counts', () => {
@@ -394,6 +394,6 @@ describe('A hold', () => {
     const hold = grant(isOver === undefined ? lease : { ...lease, endSome });
     await time.advance(ms);
     hold.loseIfDue();
-    expect([log.join(), hold.isLeased]).toEqual([told, told.endsWith('moved')]);
+    expect([log.join(), hold.isHeld]).toEqual([told, told.endsWith('moved')]);
   });
 });

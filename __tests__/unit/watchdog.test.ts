@@ -201,7 +201,7 @@ describe('The watchdog', () => {
       act(lease);
     }
     await time.advance(Math.max(0, since + 5_000 - time.now));
-    expect([timesOf(lease, since).join(' '), lease.isLeased]).toEqual([asked, true]);
+    expect([timesOf(lease, since).join(' '), lease.isHeld]).toEqual([asked, true]);
   });
 
   it('The watchdog renews together what was taken one by one', async () => {
@@ -211,7 +211,7 @@ describe('The watchdog', () => {
       await time.advance(2);
     }
     await time.advance(2_900);
-    expect(leases.filter(({ isLeased }) => isLeased)).toHaveLength(100);
+    expect(leases.filter(({ isHeld }) => isHeld)).toHaveLength(100);
     expect(protocol.requests.length).toBeLessThanOrEqual(4);
   });
 
@@ -222,12 +222,12 @@ describe('The watchdog', () => {
     await time.advance(400);
     grant(3_000);
     await time.advance(20_000);
-    expect(lease.isLeased).toBe(true);
+    expect(lease.isHeld).toBe(true);
     expect(protocol.hasOverlapped).toBe(false);
     protocol.trouble = 'silence';
     await time.advance(20_000);
     expect(protocol.hasOverlapped).toBe(false);
-    expect(lease.isLeased).toBe(false);
+    expect(lease.isHeld).toBe(false);
   });
 
   it.each([
@@ -257,7 +257,7 @@ describe('The watchdog', () => {
     // At least 8 ms are between two of them: the interval of 10, less a quarter.
     expect(protocol.requests.length).toBeLessThanOrEqual(125);
     // What cannot be renewed in time ends in time.
-    for (const { isLeased, lostAt = 0 } of leases) expect(isLeased || lostAt - since <= ttl).toBe(true);
+    for (const { isHeld, lostAt = 0 } of leases) expect(isHeld || lostAt - since <= ttl).toBe(true);
   });
 
   it('The watchdog sends a bounded number of commands when Redis refuses at once, and every reader finds the lease suspect', async () => {
@@ -338,9 +338,9 @@ describe('The watchdog', () => {
     protocol.verdicts.set(stolen.owner, { state: 'stolen' });
     protocol.verdicts.set(unknown.owner, { state: 'unknown', cause: undefined });
     await time.advance(10_000);
-    expect([stolen.isLeased, stolen.lossReason]).toEqual([false, 'stolen']);
-    expect([unknown.isLeased, unknown.lossReason]).toEqual([false, 'unconfirmed']);
-    expect(others.every(({ isLeased }) => isLeased)).toBe(true);
+    expect([stolen.isHeld, stolen.lossReason]).toEqual([false, 'stolen']);
+    expect([unknown.isHeld, unknown.lossReason]).toEqual([false, 'unconfirmed']);
+    expect(others.every(({ isHeld }) => isHeld)).toBe(true);
   });
 
   it('The watchdog does not let leases that are short for the network take the time of the long ones', async () => {
@@ -350,7 +350,7 @@ describe('The watchdog', () => {
       grant(90);
       await time.advance(30);
     }
-    expect(long.isLeased).toBe(true);
+    expect(long.isHeld).toBe(true);
     expect(long.until).toBeGreaterThan(time.now + 5_000);
   });
 
@@ -363,9 +363,9 @@ describe('The watchdog', () => {
     watchdog.askAboutAll();
     await time.advance(1);
     expect(protocol.requests).toMatchObject([{ owners: [renewed.owner, fixed.owner], ttls: [60_000, left] }]);
-    expect([fixed.isLeased, fixed.lossReason]).toEqual([false, 'expired']);
+    expect([fixed.isHeld, fixed.lossReason]).toEqual([false, 'expired']);
     await time.advance(60_000);
-    expect(renewed.isLeased).toBe(true);
+    expect(renewed.isHeld).toBe(true);
   });
 
   it('The watchdog renews a lease when it is due, though a message asks about it later', async () => {
@@ -397,7 +397,7 @@ describe('The watchdog', () => {
     const short = grant(30);
     reads = 0;
     await time.advance(2_000);
-    expect(short.isLeased).toBe(true);
+    expect(short.isHeld).toBe(true);
     expect(timesOf(short, time.now).length).toBeGreaterThan(100);
     expect(reads).toBe(0);
   });
@@ -435,9 +435,9 @@ describe('A lease that was granted for a claim window', () => {
     const held = { state: 'held', until: reliableUntil(since, 9_000) } as const;
     const fixed = grant(9_000, { renewFor: 0, firstRenewal: { window, answer: Promise.resolve(held) } });
     await time.advance(1_100);
-    expect([unanswered.isLeased, unanswered.lossReason]).toEqual([false, 'unconfirmed']);
+    expect([unanswered.isHeld, unanswered.lossReason]).toEqual([false, 'unconfirmed']);
     expect((unanswered.lostAt as number) - since).toBeLessThanOrEqual(window);
-    expect([fixed.isLeased, timesOf(fixed, since)]).toEqual([true, []]);
+    expect([fixed.isHeld, timesOf(fixed, since)]).toEqual([true, []]);
     await time.advance(10_000);
     expect(fixed.lossReason).toBe('expired');
     expect((fixed.lostAt as number) - since).toBeCloseTo(reliableUntil(0, 9_000), -1);
@@ -448,7 +448,7 @@ describe('A lease that was granted for a claim window', () => {
     const firstRenewal = { window: 1_000, answer: Promise.resolve(unknown) };
     const lease = grant(9_000, { renewFor: Number.NEGATIVE_INFINITY, firstRenewal });
     await time.advance(3_000);
-    expect(lease.isLeased).toBe(true);
+    expect(lease.isHeld).toBe(true);
     expect(protocol.requests).toMatchObject([{ owners: [lease.owner], ttls: [9_000] }]);
     await time.advance(10_000);
     expect(lease.lossReason).toBe('expired');

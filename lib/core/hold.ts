@@ -33,11 +33,11 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
   /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
-  requested: ['leased', 'given up'],
+  requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
-  leased: ['leased', 'unlocked', 'lost'],
+  held: ['held', 'unlocked', 'lost'],
   /** No lease relies on it: it is released or detached, or to be confirmed for the next caller, whose it is then. Given up in doubt. */
-  unlocked: ['leased', 'given up'],
+  unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],
   /** `GivingBack` removes what is left of it in Redis. */
@@ -178,7 +178,7 @@ export class Hold implements HoldOfProtocol, Timed {
     this.keyUntil = Math.floor(until);
     this.acquiredAt = this.sentAt;
     this.drift = driftBefore;
-    this.#state = become.leased(this.#state);
+    this.#state = become.held(this.#state);
     this.lease = lease;
     this.forgetAttempts();
     if (renewal !== undefined) {
@@ -195,12 +195,12 @@ export class Hold implements HoldOfProtocol, Timed {
     const { renewAt } = this;
     // The watchdog has kept the time of the lease before: that is early enough if it comes before this lease needs it.
     const latest = Math.min(endsAt, now + renewedTtl / 3);
-    const isScheduled = this.isLeased && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
+    const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
     const isSameTtl = this.ttl === ttl;
     this.asks(ttl);
     this.ttl = ttl;
     if (this.#unusual !== undefined) this.#unusual.minHold = UNKNOWN_AGE;
-    this.#state = become.leased(this.#state);
+    this.#state = become.held(this.#state);
     this.lease = lease;
     this.forgetAttempts();
     if (!isScheduled || !isSameTtl) this.#services.watchdog.add(this, now);
@@ -222,7 +222,7 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** Its lease ended by `unlock`: it is not renewed while nobody relies on it. What is planned counts for the next lease. */
   unlocked(): void {
-    if (this.#state !== 'leased') return;
+    if (this.#state !== 'held') return;
     this.#services.watchdog.remove(this);
     this.#state = become.unlocked(this.#state);
     this.lease = undefined;
@@ -279,8 +279,8 @@ export class Hold implements HoldOfProtocol, Timed {
     return this.#state;
   }
 
-  get isLeased(): boolean {
-    return this.#state === 'leased';
+  get isHeld(): boolean {
+    return this.#state === 'held';
   }
 
   /** Its deadline: until when its lease may be relied on. */
@@ -382,7 +382,7 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   private apply(ownership: Ownership, sentAt: number, driftBefore: number): void {
-    if (!this.isLeased) {
+    if (!this.isHeld) {
       // Else it could be passed on as confirmed.
       if (ownership.state === 'expired' || ownership.state === 'stolen') this.keyUntil = 0;
       return;
@@ -424,7 +424,7 @@ export class Hold implements HoldOfProtocol, Timed {
     await clock.immediate();
     await clock.immediate();
     this.more.reading = undefined;
-    if (this.isLeased && clock.now() >= this.until) this.loseByDeadline('not confirmed');
+    if (this.isHeld && clock.now() >= this.until) this.loseByDeadline('not confirmed');
   }
 
   private loseByDeadline(how: LossDetails['how']): void {

@@ -209,7 +209,7 @@ export class Inbox implements InboxOfLease {
       const { hold } = lease;
       takers.set(hold, by);
       // A hold that is being released hears of it by that.
-      const { state } = hold.isLeased ? await hold.renew(1, this.#timeout) : { state: 'unknown' };
+      const { state } = hold.isHeld ? await hold.renew(1, this.#timeout) : { state: 'unknown' };
       if (state === 'held') takers.delete(hold);
       return;
     }

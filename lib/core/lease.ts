@@ -48,7 +48,7 @@ const DONE = Promise.resolve();
 /** The life of a lease: its states, what ends each of them, and what may follow. */
 const STATES = new States('lease', {
   /** Its caller may rely on it, until its deadline. */
-  held: ['unlocked', 'lost'],
+  active: ['unlocked', 'lost'],
   /** `unlock` or `detach` was called: its hold goes to the next caller, or is given back. That may find that it was lost. */
   unlocked: ['lost and unlocked'],
   /** The hold was lost, or the lease's own ttl ended. Its caller has not called `unlock` yet. */
@@ -84,7 +84,7 @@ export class RedisLease implements InternalLease {
   readonly #since: number;
   /** Renewed until this time, in whole ms; `undefined`: as long as it is held. */
   renewUntil: number | undefined;
-  #state: LeaseState = 'held';
+  #state: LeaseState = 'active';
   /** Why it was lost; and how, where this process knows that. */
   #loss: { readonly reason: LockLostReason; readonly details: LossDetails | undefined } | undefined;
   #lossSignal: LossSignal | undefined;
@@ -160,7 +160,7 @@ export class RedisLease implements InternalLease {
 
   get remaining(): number {
     // Computed from the clock at every read: after a pause of the process this runs before any timer does.
-    if (this.#state !== 'held') return 0;
+    if (this.#state !== 'active') return 0;
     if (this.#hold.isSuspectAt(drift())) {
       this.#hold.hurry();
       return 0;

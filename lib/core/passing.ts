@@ -186,7 +186,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
 
   /** Ends the leases that are held, and leaves them to expire. Returns how many there were. */
   loseByClose(): number {
-    const held = this.leases.filter(({ hold }) => hold.isLeased);
+    const held = this.leases.filter(({ hold }) => hold.isHeld);
     for (const { hold } of held) hold.lose('closed');
     // A listener to one loss may have unlocked another one.
     return held.filter((lease) => lease.checkLost()).length;

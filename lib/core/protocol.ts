@@ -127,7 +127,7 @@ export interface HoldOfProtocol extends Pick<LockRequest, 'permits'> {
   /** When its acquisition was sent, or a little earlier. */
   readonly acquiredAt: number;
   /** A lease relies on it. */
-  readonly isLeased: boolean;
+  readonly isHeld: boolean;
   /** How long it is to be kept when it is released now; `undefined`: not at all. */
   readonly keep: Keep | undefined;
   /** A message says that the lock was released: asks Redis about the hold soon. */

@@ -47,7 +47,7 @@ export class Watchdog implements WatchdogOfHold<Hold> {
 
   /** A renewal that was sent at `sentAt` has ended: schedules the next one, or the next try. */
   renewed(hold: Hold, sentAt: number, isConfirmed: boolean): void {
-    if (!hold.isLeased) return;
+    if (!hold.isHeld) return;
     const now = clock.now();
     if (!isConfirmed && isOverdue(hold, now)) this.#onOverdue();
     const interval = renewalInterval(hold);
@@ -59,7 +59,7 @@ export class Watchdog implements WatchdogOfHold<Hold> {
 
   /** Its deadline was moved by somebody else. */
   moved(hold: Hold): void {
-    if (hold.isLeased) this.#file(hold);
+    if (hold.isHeld) this.#file(hold);
   }
 
   /**
@@ -136,7 +136,7 @@ export class Watchdog implements WatchdogOfHold<Hold> {
     if (wasSuspended(this.#leastDrift, driftNow)) this.#askSuspects(now, driftNow);
     // All are taken out first: loss listeners may unlock others, or have them asked about.
     for (const hold of this.#takeDue(now)) {
-      if (!hold.isLeased) continue;
+      if (!hold.isHeld) continue;
       // While an answer may lie unread, it is not lost. Reading the answer puts it back.
       if (hold.until <= now) hold.loseIfDue(now);
       else if (hold.unread === 0 && isSoon(hold, now)) this.#renew(hold, now, driftNow);

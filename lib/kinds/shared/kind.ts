@@ -103,7 +103,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
 
   /** Readers of this process are inside, and a writer waits for them: when they have left, one script does the rest. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const isClosed = this.#kind === 'read' && this.#last?.hold.isLeased && !this.#isOpen;
+    const isClosed = this.#kind === 'read' && this.#last?.hold.isHeld && !this.#isOpen;
     return isClosed ? wait.standBack(FRESH) : undefined;
   }
 
@@ -167,7 +167,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
   #passesFor(hold: HoldOfProtocol, ending: string): number {
     const now = clock.now();
     const last = this.#last?.hold;
-    if (!last?.isLeased || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
+    if (!last?.isHeld || last.owner === ending || last.keep !== undefined || last.permits !== hold.permits) return 0;
     return this.mayPassOn(now, last) ? Math.ceil(last.acquiredAt + LET_IN_WITHIN - now) : 0;
   }
 

@@ -154,7 +154,7 @@ class Readers extends SharedPassing {
     const hold = this.#hold;
     const now = clock.now();
     if (
-      hold?.isLeased &&
+      hold?.isHeld &&
       !this.calls.hasWaiters &&
       protocol.mayPassOn(now, hold) &&
       !this.services.loopRound.isDue(now)
