@@ -1,7 +1,8 @@
 import type { MessageListener, RedisSubscriber } from '../api/options';
 import { clock, within } from '../internal/clock';
-import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
+import type { AdaptedKind, RedisClient } from '../redis/client';
 import { answered, isErrorLike, ReplyError, redirectionIn } from '../redis/failure';
+import { adapterOf } from './common/adapter-of';
 import { type Listening, PlacedChannels } from './common/subscriptions';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
@@ -24,9 +25,6 @@ const KIND: AdaptedKind = {
   },
 };
 
-/** One for each client, so that registries share the connection for messages. */
-const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
-
 /**
  * Makes the client that `RedisLockRegistry` needs of a `RedisClient` of Bun. Messages come over a connection of its
  * own, made with `duplicate()`. The client stays the caller's: it is neither changed nor closed. Bun gives up after
@@ -42,15 +40,10 @@ const clients = new WeakMap<BunRedis, RedisClient & RedisSubscriber>();
  * const registry = new RedisLockRegistry(fromBun(Bun.redis), { registryKey: 'orders', lockType: 'pub-sub' });
  */
 export function fromBun(redis: BunRedis): RedisClient & RedisSubscriber {
-  const known = clients.get(redis);
-  if (known !== undefined) return known;
-  if (!isBunRedis(redis)) throw notAdapted(redis, KIND);
-  const made = new BunClient(redis);
-  clients.set(redis, made);
-  return made;
+  return adapterOf(redis, KIND, (client: BunInternals) => new BunClient(client));
 }
 
-/** @internal The methods that the adapter uses, after `isBunRedis` accepted the value. */
+/** @internal The methods that the adapter uses: as `KIND` says. */
 export interface BunInternals extends BunRedis {
   /** Connected, where the original is. */
   duplicate(): Promise<BunInternals>;
@@ -60,10 +53,6 @@ export interface BunInternals extends BunRedis {
   /** Each holds one function: those of the application's client are the application's. */
   onconnect: (() => void) | null;
   onclose: ((error: unknown) => void) | null;
-}
-
-function isBunRedis(value: unknown): value is BunInternals {
-  return missingMembers(value, KIND).length === 0;
 }
 
 /** ms in which a client that had given up may connect, for the command that needs it. Later ones find it connected. */

@@ -1,5 +1,6 @@
-import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
+import type { AdaptedKind, RedisClient } from '../redis/client';
 import { isErrorLike, ReplyError } from '../redis/failure';
+import { adapterOf } from './common/adapter-of';
 import { WordsClient } from './common/subscriptions';
 
 /** What the adapter needs of `Redis` of `@upstash/redis`, by structure. It does not import the package. */
@@ -32,8 +33,7 @@ const POLL_INTERVAL = 500;
  * const registry = new RedisLockRegistry(fromUpstash(Redis.fromEnv()), { registryKey: 'orders' });
  */
 export function fromUpstash(redis: Upstash): RedisClient {
-  if (missingMembers(redis, KIND).length > 0) throw notAdapted(redis, KIND);
-  return new UpstashClient((redis as Upstash & { client: Requester }).client);
+  return adapterOf(redis, KIND, ({ client }: { client: Requester }) => new UpstashClient(client));
 }
 
 class UpstashClient extends WordsClient implements RedisClient {

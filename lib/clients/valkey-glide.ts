@@ -1,8 +1,9 @@
 import type { RedisSubscriber } from '../api/options';
 import { clock } from '../internal/clock';
-import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../redis/client';
+import type { AdaptedKind, RedisClient } from '../redis/client';
 import { type Page, type ScanOptions, scanPage } from '../redis/cluster';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
+import { adapterOf } from './common/adapter-of';
 import { type Channel, type Listening, PlacedChannels } from './common/subscriptions';
 
 /** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
@@ -18,9 +19,6 @@ const KIND: AdaptedKind = {
   members: { close: 'function', customCommand: 'function', invokeScript: 'function' },
 };
 
-/** The adapter of each client: one, so that registries share the connection for messages. */
-const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
-
 /**
  * Makes the client that `RedisLockRegistry` needs of a `GlideClient` or `GlideClusterClient` of valkey-glide 2.
  * Messages come over a client of its own, with the configuration of the given one. That stays the caller's: it is
@@ -33,16 +31,9 @@ const clients = new WeakMap<Glide, RedisClient & RedisSubscriber>();
  * const registry = new RedisLockRegistry(fromGlide(client), { registryKey: 'orders', lockType: 'fair' });
  */
 export function fromGlide(client: Glide): RedisClient & RedisSubscriber {
-  const known = clients.get(client);
-  if (known !== undefined) return known;
-  if (!isGlide(client)) throw notAdapted(client, KIND);
-  const made = client.invokeScriptWithRoute === undefined ? new SingleGlide(client) : new ClusterGlide(client);
-  clients.set(client, made);
-  return made;
-}
-
-function isGlide(value: unknown): value is GlideInternals {
-  return missingMembers(value, KIND).length === 0;
+  return adapterOf(client, KIND, (glide: GlideInternals) =>
+    glide.invokeScriptWithRoute === undefined ? new SingleGlide(glide) : new ClusterGlide(glide),
+  );
 }
 
 /**

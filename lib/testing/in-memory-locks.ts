@@ -6,7 +6,7 @@ import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import { ttlFor } from '../core/hold';
 import { messageTaken } from '../core/inbox';
-import type { Grant, LockProtocol, NotGranted, Ownership } from '../core/protocol';
+import type { Grant, LockProtocol, NotGranted, NotHeld, Ownership } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
@@ -378,6 +378,10 @@ function inMemoryProtocol(
   /** The store mints a token for each grant. */
   const asAsked = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
+  const adopted = (from: string, owner: string, ttl: number): Grant | NotHeld => {
+    const answer = lock().adopt(from, owner, ttl);
+    return typeof answer === 'string' ? answer : asAsked(answer);
+  };
   const protocol: LockProtocol & { permits: Permits | undefined; wake(): void } = {
     hasQueue: true,
     availability: new Availability(),
@@ -448,16 +452,12 @@ function inMemoryProtocol(
     travel: travels
       ? {
           detach: (owner, to, ttl, timeout) => send(() => lock().detach(owner, to, ttl), timeout),
-          async adopt(from, { owner, ttl }, timeout) {
-            const answer = await send(() => lock().adopt(from, owner, ttl), timeout);
-            return typeof answer === 'string' ? answer : asAsked(answer);
-          },
-          async replace(from, { owner, ttl }, message, least, timeout) {
-            const answer = await send(() => {
+          adopt: (from, { owner, ttl }, timeout) => send(() => adopted(from, owner, ttl), timeout),
+          replace(from, { owner, ttl }, message, least, timeout) {
+            return send(() => {
               if (lock().owners.includes(from) && Number(locks.tell(from, message)) < least) return 'unheard';
-              return lock().adopt(from, owner, ttl);
+              return adopted(from, owner, ttl);
             }, timeout);
-            return typeof answer === 'string' ? answer : asAsked(answer);
           },
         }
       : undefined,

@@ -1,6 +1,7 @@
 import type { RedisSubscriber } from '../../api/options';
 import { inOneLine } from '../../internal/validation';
-import { type AdaptedKind, missingMembers, notAdapted, type RedisClient } from '../../redis/client';
+import type { AdaptedKind, RedisClient } from '../../redis/client';
+import { adapterOf } from '../common/adapter-of';
 import { ClusterClient } from './clustered';
 import type { ClusterIoredis, Ioredis, IoredisOptions, SingleIoredis } from './instance';
 import { SingleClient } from './single';
@@ -21,9 +22,6 @@ const KIND: AdaptedKind = {
   },
 };
 
-/** The adapter of each instance: one, so that its events are listened to once, however many registries use it. */
-const clients = new WeakMap<Ioredis, RedisClient>();
-
 /**
  * Makes the client that `RedisLockRegistry` needs of an instance of ioredis (5 or 6) or iovalkey: `Redis` (one server,
  * or the master that sentinels name) or `Cluster`. Pub/sub and `minReplicas` get connections of their own, with the
@@ -34,17 +32,13 @@ const clients = new WeakMap<Ioredis, RedisClient>();
  * const registry = new RedisLockRegistry(fromIoredis(redis), { registryKey: 'orders', lockType: 'pub-sub' });
  */
 export function fromIoredis(redis: Ioredis): RedisClient & Partial<RedisSubscriber> {
-  const known = clients.get(redis);
-  if (known !== undefined) return known;
-  if (!isIoredis(redis)) throw notAdapted(redis, KIND);
-  const { options } = redis;
-  refuse({ ...options.redisOptions, ...options });
-  if (!redis.isCluster) refuseStuckPipelines(options);
-  const client = redis.isCluster
-    ? new ClusterClient(redis as ClusterIoredis)
-    : new SingleClient(redis as SingleIoredis);
-  clients.set(redis, client);
-  return client;
+  return adapterOf(redis, KIND, (instance: SingleIoredis | ClusterIoredis) => {
+    const { options } = instance;
+    refuse({ ...options.redisOptions, ...options });
+    if (instance.isCluster) return new ClusterClient(instance as ClusterIoredis);
+    refuseStuckPipelines(options);
+    return new SingleClient(instance as SingleIoredis);
+  });
 }
 
 /** Throws for what the library cannot work with. */
@@ -69,8 +63,4 @@ function refuseStuckPipelines({ enableAutoPipelining, autoResendUnfulfilledComma
   if (enableAutoPipelining !== true || autoResendUnfulfilledCommands !== false) return;
   const both = 'enableAutoPipelining and autoResendUnfulfilledCommands: false';
   throw new TypeError(`Expected an instance of ioredis with one of ${both}, got both: it could hang for good`);
-}
-
-function isIoredis(value: unknown): value is SingleIoredis | ClusterIoredis {
-  return missingMembers(value, KIND).length === 0;
 }
