@@ -63,6 +63,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/loss:SHORT': 'unit/reasons-of-loss',
   'core/open-waits:TOGETHER': 'unit/long-holds',
   'core/passing:LOOP_ROUND': 'unit/bounds',
+  'core/passing:MOST_LAST_USED': 'unit/locks',
   'core/replacement:OPENS_WITHIN': 'because it only says for how long a call waits for a connection for messages',
   'core/replacement:REMINDED_EVERY': 'because a reminder matters only where a message was lost',
   'core/replacement:TRIED_EVERY': 'because it only says how soon a caller tries another holder',

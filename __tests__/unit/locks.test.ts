@@ -95,22 +95,32 @@ it('A lock that was evicted has another protocol when it is cached again, and kn
   expect(lock.passing.openProtocol()).not.toBe(protocol);
 });
 
-it('A lock that is not in use keeps who has it by the last answer, or whose loss is to be reported, and nothing else', async () => {
+it('A lock that is not in use keeps who has it by the last answer, or whose loss is to be reported; and all else while few others are used', async () => {
+  const useOthers = async () => {
+    for (let i = 0; i < 128; i++) await (await registry.obtain(`other ${i}`).lock()).unlock();
+  };
   const before = lock.passing;
-  const lease = await lock.lock();
+  for (let i = 0; i < 200; i++) await (await lock.lock()).unlock();
   expect(lock.passing).toBe(before);
-  await lease.unlock();
+  await useOthers();
   const { passing } = lock;
   expect(passing).not.toBe(before);
+  const lease = await lock.lock();
+  await useOthers();
+  expect(lock.passing).toBe(passing);
+  await lease.unlock();
   redis.evalSha.mockResolvedValueOnce(refused(20_000, 'they'));
   expect(await lock.tryLock()).toBeNull();
+  await useOthers();
   expect([lock.lastHolder?.owner, lock.passing, lock.isInUse]).toEqual(['they', passing, false]);
   const lost = await lock.lock();
   redis.evalSha.mockResolvedValueOnce(-1);
   await expect(lost.renew()).rejects.toMatchObject({ reason: 'stolen' });
+  await useOthers();
   expect([lock.passing, lock.isInUse]).toEqual([passing, false]);
   await expect(lock.unlock()).rejects.toMatchObject({ reason: 'stolen' });
   await (await lock.lock()).unlock();
+  await useOthers();
   expect(lock.passing).not.toBe(passing);
 });
 

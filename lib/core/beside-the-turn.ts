@@ -60,6 +60,11 @@ class PassingBeside extends Passing<LockServices> {
     }
   }
 
+  /** It is used once. */
+  override mayRest(): void {
+    this.drop();
+  }
+
   override leaseOver(lease: RedisLease): void {
     super.leaseOver(lease);
     const { besideTheTurns, original } = this.lock;

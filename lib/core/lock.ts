@@ -79,9 +79,14 @@ export class RedisLock implements DistributedLock {
     return this.#passing?.leases ?? [];
   }
 
-  /** @internal See `Passing`: a call or a lease has ended. */
+  /** @internal A call or a lease has ended. */
   mayRest(): void {
-    if (this.#passing?.isBlank) this.retire();
+    this.#passing?.mayRest();
+  }
+
+  /** @internal As PassedLock. */
+  dropPassing(passing: object): void {
+    if (this.#passing === passing) this.retire();
   }
 
   get isAcquiredInThisProcess(): boolean {

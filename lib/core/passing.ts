@@ -33,9 +33,39 @@ export class LoopRound {
   }
 }
 
+/** How many locks are those that were used last. */
+const MOST_LAST_USED = 128;
+
+/**
+ * The locks that were used last stay as they are: so a lock in constant use does not make anew for each call what its callers
+ * need. There may be many others: they have only what they must have.
+ */
+export class LastUsed {
+  readonly #places: (Passing | undefined)[] = [];
+  #nextPlace = 0;
+
+  /** It was used, and stays as it is until as many others were used. */
+  add(passing: Passing): void {
+    const oldest = this.#places[this.#nextPlace];
+    this.#places[this.#nextPlace] = passing;
+    passing.placeByUse = this.#nextPlace;
+    this.#nextPlace = (this.#nextPlace + 1) % MOST_LAST_USED;
+    if (oldest === undefined) return;
+    oldest.placeByUse = undefined;
+    oldest.drop();
+  }
+
+  remove(passing: Passing): void {
+    if (passing.placeByUse === undefined) return;
+    this.#places[passing.placeByUse] = undefined;
+    passing.placeByUse = undefined;
+  }
+}
+
 /** What the callers of a registry share. */
 export interface PassingServices extends CallServices, LeaseServices {
   readonly loopRound: LoopRound;
+  readonly lastUsed: LastUsed;
   readonly several: CallsForSeveral;
   openProtocol(names: LockNames): LockProtocol;
   /** What the leases of this key are in that are held beside the turn: see `PassingBeside`. */
@@ -47,8 +77,8 @@ export interface PassedLock<Services> {
   readonly key: string;
   readonly names: LockNames;
   readonly services: Services;
-  /** A call or a lease has ended. */
-  mayRest(): void;
+  /** It is not in use, and another one that is made anew would know as much. */
+  dropPassing(passing: object): void;
 }
 
 /** The calls of one lock that are on their way to their leases. */
@@ -71,12 +101,12 @@ class Calls extends LocalQueue<Call, RedisLease> {
 
 /**
  * The callers of one lock in this process: who has the turn, which leases they have, and how a hold goes from one to the
- * next. A lock has it while it is in use. After that it stays only where something was learnt: there may be many locks.
+ * next. A lock has it while it is in use, or was just now: see `LastUsed`. After that it stays only where something was learnt.
  */
 export class Passing<Services extends PassingServices = PassingServices> implements LockOfCall<Call>, LockOfLease {
   readonly #lock: PassedLock<Services>;
   open = 0;
-  /** `undefined`: there are none, and the turn is that of the lease that is held, or free. */
+  /** Absent without calls: the turn is that of the lease that is held, or free. */
   #calls: Calls | undefined;
   /** The lease that is held, with the local turn. */
   protected lease: RedisLease | undefined;
@@ -85,6 +115,8 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
   #whenOver: (() => void)[] | undefined;
   /** What was taken with `lock` and `tryLock` outside all scopes; `undefined`: nothing is left of it. */
   taken: InternalLease | UnlockOrder | undefined;
+  /** Its place in `LastUsed`; `undefined`: it has none. */
+  placeByUse: number | undefined;
 
   constructor(lock: PassedLock<Services>) {
     this.#lock = lock;
@@ -136,9 +168,20 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
   }
 
   /** It is not in use, and all that it knows is what it would know if it were made anew. */
-  get isBlank(): boolean {
+  private get isBlank(): boolean {
     if (this.isInUse || this.taken !== undefined) return false;
     return this.#protocol?.hasLearnt !== true;
+  }
+
+  /** A call or a lease has ended. */
+  mayRest(): void {
+    if (this.placeByUse === undefined) this.services.lastUsed.add(this);
+  }
+
+  /** Others were used since: only what is in use stays, and what was learnt. */
+  drop(): void {
+    if (this.callers === 0) this.#calls = undefined;
+    if (this.isBlank) this.#lock.dropPassing(this);
   }
 
   /** The protocol of the lock, also for what is to share it. */
@@ -149,6 +192,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
 
   /** The next call makes another protocol. */
   retireProtocol(): void {
+    this.services.lastUsed.remove(this);
     this.#protocol?.retire?.();
     this.#protocol = undefined;
   }
@@ -253,11 +297,8 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
 
   /** A call has ended. */
   end(): void {
-    if (--this.calls.count === 0) {
-      this.#calls = undefined;
-      this.#protocol?.callersLeft();
-    }
-    this.#lock.mayRest();
+    if (--this.calls.count === 0) this.#protocol?.callersLeft();
+    this.mayRest();
   }
 
   nextLeaseOver(): Promise<void> {
@@ -363,7 +404,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
     const whenOver = this.#whenOver;
     this.#whenOver = undefined;
     whenOver?.forEach((resolve) => void resolve());
-    this.#lock.mayRest();
+    this.mayRest();
   }
 
   private giveTurnBack({ hold }: RedisLease): void {

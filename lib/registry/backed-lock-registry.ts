@@ -23,7 +23,7 @@ import { type LockServices, RedisLock } from '../core/lock';
 import { LockCache } from '../core/lock-cache';
 import { LongHolds } from '../core/long-holds';
 import { OpenWaits } from '../core/open-waits';
-import { LoopRound } from '../core/passing';
+import { LastUsed, LoopRound } from '../core/passing';
 import { assertTravels, passportIn } from '../core/passport';
 import { Replacements } from '../core/replacement';
 import { CallsForSeveral } from '../core/several';
@@ -114,6 +114,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       leaseScripts: backend.leaseScripts,
       givingBack: new GivingBack(connection, settings.commandTimeout),
       loopRound: new LoopRound(),
+      lastUsed: new LastUsed(),
       several: new CallsForSeveral(),
       unconnected: new Unconnected(connection),
       waits,
