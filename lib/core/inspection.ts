@@ -48,10 +48,10 @@ export class Inspection {
     }
   }
 
-  /** The owner values of those that have it. */
-  async ownersOf(key: string, names: LockNames): Promise<string[]> {
+  /** Calls with the owner values of those that have it. */
+  async withOwners<T>(key: string, names: LockNames, call: (owners: string[]) => Promise<T>): Promise<T> {
     try {
-      return ownersIn(await this.#ask((inspector) => inspector.inspect(names, this.#timeout)));
+      return await call(ownersIn(await this.#ask((inspector) => inspector.inspect(names, this.#timeout))));
     } catch (error) {
       throw this.#notInspected(key, await this.#withType(error, names));
     }

@@ -149,8 +149,7 @@ export class RedisLock implements DistributedLock {
   async ask(why = ''): Promise<boolean> {
     const text = string('why', why);
     const { inbox, inspection } = this.services;
-    const owners = await inspection.ownersOf(this.key, this.names);
-    return inbox.ask(owners, text, this.names);
+    return inspection.withOwners(this.key, this.names, (owners) => inbox.ask(owners, text, this.names));
   }
 
   async forceUnlock(): Promise<LockState> {

@@ -190,7 +190,7 @@ export function askOf(
   why: string,
   by?: string,
 ): Promise<boolean> {
-  return withInspection(client, name, lockType, { name: by }, async (inspection, names, inbox) =>
-    inbox.ask(await inspection.ownersOf(names.lock, names), why, names),
+  return withInspection(client, name, lockType, { name: by }, (inspection, names, inbox) =>
+    inspection.withOwners(names.lock, names, (owners) => inbox.ask(owners, why, names)),
   );
 }

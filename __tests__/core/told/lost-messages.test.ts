@@ -175,6 +175,18 @@ describePrivate('Messages about a lock that is replaced', () => {
     },
   );
 
+  it('that are not sent to a holder that is asked: the call rejects with the error of an inspection', async () => {
+    const rights = ['+@all', '-publish'];
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'silent', 'reset', 'on', '>x', '~*', '&*', ...rights]);
+    const { theirs } = await pair('spin');
+    const lease = await theirs.registry.obtain('key').lock();
+    const client = await redis.connect({ username: 'silent', password: 'x' });
+    const { registry } = createRegistry(client, { registryKey, lockType: 'spin' });
+    const asking = registry.obtain('key').ask('at once');
+    await expect(asking).rejects.toMatchObject({ code: 'ERR_LOCK_INSPECTION', key: 'key', cause: expect.any(Error) });
+    await lease.unlock();
+  });
+
   it.each(TYPES)(
     'are refused to a user of %s locks: it is not told, nor replaced, and one warning says so',
     async (type) => {
