@@ -202,25 +202,20 @@ export const MUTATIONS = {
   'refused-by-a-repetition': {
     finding: 'a client repeats the command that takes a lock, which another call has taken on: two tasks run',
     simulation: ['spin'],
+    extra: 'replaced',
     changes: [['Replacements.#take', 'connection.disruptions !== disruptions', 'false']],
   },
   'freed-after-a-silence': {
     finding: 'a lock is taken by an answer that came after a silence, and freed at once: its holder is still at work',
     simulation: ['spin'],
     extra: 'replaced',
-    changes: [
-      [
-        'Replacements.#take',
-        'lease !== null || tries > 1 || isOfCopy || (tries === 1 && refusal === undefined)',
-        'lease !== null || tries !== 1 || inner.isInterrupted',
-      ],
-    ],
+    changes: [['Replacements.#take', 'if (mayHaveIt)', 'if (mayHaveIt && (lease !== null || refusal !== undefined))']],
   },
   'not-reminded': {
     finding: 'a message about a task that has ended is lost, and its successor waits for all of the grace',
     simulation: ['spin', 'pub-sub'],
     extra: 'replaced',
-    changes: [['Succession.#next', 'if (clock.now() < this.#endsAt) this.#remind();', '']],
+    changes: [['Succession.#next', 'if (clock.now() < endsAt)', 'if (clock.now() < 0)']],
   },
   'asked-in-vain': {
     finding: 'a holder that is asked for its lock is not told',

@@ -114,7 +114,7 @@ export class Inbox implements InboxOfLease {
   ended({ owner, hold }: { readonly owner: string; readonly hold?: object }, names: LockNames): void {
     const by = this.#running.get(owner)?.by ?? (hold && takers.get(hold));
     this.#running.delete(owner);
-    if (by !== undefined) this.#send(by, `ended ${owner} ${names.lock}`, names);
+    if (by !== undefined) void this.#send(by, `ended ${owner} ${names.lock}`, names);
   }
 
   // For those that take a lock from its owner, or ask for it
@@ -129,8 +129,8 @@ export class Inbox implements InboxOfLease {
   }
 
   /** Tells the process of `owner` once more that `by` has taken its lock: a message may have been lost. */
-  remind(owner: string, by: string, names: LockNames): void {
-    this.#send(owner, messageTaken(owner, by, names), names);
+  remind(owner: string, by: string, names: LockNames): Promise<unknown> {
+    return this.#send(owner, messageTaken(owner, by, names), names);
   }
 
   /** Calls back with each word about an owner: `held` or `ended`. Returns what stops it. */
@@ -153,7 +153,7 @@ export class Inbox implements InboxOfLease {
         resolve();
       });
     });
-    this.#send(owner, `held? ${owner} ${this.#address} ${names.lock}`, names);
+    void this.#send(owner, `held? ${owner} ${this.#address} ${names.lock}`, names);
     await within(ANSWERS_WITHIN, answer);
     stop();
     return isHeard;
@@ -170,8 +170,8 @@ export class Inbox implements InboxOfLease {
     return (await Promise.all(asked)).includes(true);
   }
 
-  #send(owner: string, message: string, names: LockNames): void {
-    this.#inboxes.send(owner, message, names, this.#timeout).catch(() => undefined);
+  #send(owner: string, message: string, names: LockNames): Promise<unknown> {
+    return this.#inboxes.send(owner, message, names, this.#timeout).catch(() => undefined);
   }
 
   // What is heard
@@ -198,7 +198,7 @@ export class Inbox implements InboxOfLease {
     const [lock] = this.#locksOf(name);
     if (lock === undefined) return;
     const isHere = this.#running.has(owner) || (await this.#leaseOf(owner, [lock])) !== undefined;
-    if (isHere) this.#send(by, `held ${owner} ${name}`, lock.names);
+    if (isHere) void this.#send(by, `held ${owner} ${name}`, lock.names);
   }
 
   /** Its lease asks Redis. Where there is none any more, the task has ended. */
@@ -221,7 +221,7 @@ export class Inbox implements InboxOfLease {
     if (state === 'held' || state === 'unknown') return;
     // What was granted before is known here by now: Redis answered that first.
     if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name);
-    else if (!this.#isRunning(owner, by)) this.#send(by, `ended ${owner} ${name}`, lock.names);
+    else if (!this.#isRunning(owner, by)) void this.#send(by, `ended ${owner} ${name}`, lock.names);
   }
 
   /** Its lease was lost, and its task may run. `by`: who took its lock, and is to hear of its end. */

@@ -6,14 +6,14 @@ import type { LockNames } from '../redis/names';
 import { Call } from './acquire';
 import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
 import { type Inbox, messageTaken } from './inbox';
-import type { InternalLease } from './internal-lease';
 import type { RedisLease } from './lease';
 import type { LockServices, RedisLock } from './lock';
+import type { Passing } from './passing';
 import type { NotTaken, Travel } from './protocol';
 import type { LockRequest } from './request';
-import { listen, unlisten, Wait } from './wait';
+import { Wait } from './wait';
 
-/** ms in which the inbox opens mostly. Without one this process is not told of the end of the task before. */
+/** ms in which the inbox opens mostly. Without it the end of the task before is not heard here. */
 const OPENS_WITHIN = 1_000;
 
 /** ms between two reminders of the process whose lock was taken. */
@@ -23,17 +23,18 @@ const REMINDED_EVERY = 250;
 const TRIED_EVERY = 1_000;
 
 /**
- * The time from when a lock is taken to when the task of the owner before has ended, or the grace is over. It has to be known
- * before the lock is taken: the message about the end may come before the grant.
+ * From when a lock is taken until the task of the owner before has ended, or its grace is over. It listens before the lock is
+ * taken: the end may be heard before the grant.
  */
 class Succession {
   isOver = false;
   readonly over: Promise<void>;
-  readonly #remind: () => void;
+  readonly #remind: () => Promise<unknown>;
+  /** It is on its way: over a connection that does not answer, each one more would be sent once more. */
+  #reminder: Promise<unknown> | undefined;
   #end: () => void = () => undefined;
   readonly #stop: () => void;
   #timer: Timer | undefined;
-  #endsAt = Number.POSITIVE_INFINITY;
 
   constructor(inbox: Inbox, from: string, by: string, names: LockNames) {
     this.over = new Promise((resolve) => (this.#end = resolve));
@@ -48,26 +49,29 @@ class Succession {
    * lock is another owner's by now: many calls may be refused, and each would remind.
    */
   begin(grace: number, isReminded: boolean): void {
-    if (this.isOver || this.#endsAt !== Number.POSITIVE_INFINITY) return;
-    this.#endsAt = clock.now() + grace;
-    this.#next(isReminded ? REMINDED_EVERY : grace);
+    if (!this.isOver) this.#next(clock.now() + grace, isReminded ? REMINDED_EVERY : grace);
   }
 
   end(): void {
     this.isOver = true;
-    this.#timer?.cancel();
-    this.#stop();
+    this.close();
     this.#end();
   }
 
+  /** Leaves no timer behind. The end is not heard any more: what waits for it does nothing to the lock. */
+  close(): void {
+    this.#timer?.cancel();
+    this.#stop();
+  }
+
   /** A word that was lost would cost all of the grace. */
-  #next(pause: number): void {
-    const left = this.#endsAt - clock.now();
+  #next(endsAt: number, pause: number): void {
+    const left = endsAt - clock.now();
     if (left <= 0) this.end();
     else
       this.#timer = new Timer(Math.min(left, pause), () => {
-        if (clock.now() < this.#endsAt) this.#remind();
-        this.#next(pause);
+        if (clock.now() < endsAt) this.#reminder ??= this.#remind().finally(() => (this.#reminder = undefined));
+        this.#next(endsAt, pause);
       });
   }
 }
@@ -83,26 +87,22 @@ export class Replacements {
     this.#besideTheTurns = besideTheTurns;
   }
 
-  /** Leaves no timer behind. */
+  /** What was taken stays taken until its key ends: the task before may be at work. */
   close(): void {
-    for (const succession of this.#open) succession.end();
+    for (const succession of this.#open) succession.close();
   }
 
   /** One call, with a `grace`. `null`: a holder that is not told had the lock until the wait was over. */
-  async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<InternalLease | null> {
-    const { inbox } = this.#services;
-    const { grace: _, ...ordinary } = request;
-    /** Ends the ordinary call beside, which waits for a holder that is not told. */
-    const stop = new AbortController();
-    const stopping = { interrupt: (reason: unknown) => stop.abort(reason) };
-    let waiting: Promise<InternalLease | null> | undefined;
+  async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
+    /** The ordinary call beside, which waits for a holder that is not told. */
+    let waiting: Part | undefined;
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
       // The first holder could not be told.
-      await wait.within(OPENS_WITHIN, inbox.open());
+      await wait.within(OPENS_WITHIN, this.#services.inbox.open());
       for (let isFirst = true; ; isFirst = false) {
-        const lease = waiting === undefined ? await attempt(lock, ordinary, wait) : null;
+        const lease = waiting === undefined ? await attempt(lock, request, wait) : null;
         if (lease !== null) return lease;
         const from = await this.#holder(lock, wait, isFirst);
         const taken = from === undefined ? 'expired' : await this.#take(lock, from, request, wait);
@@ -111,20 +111,15 @@ export class Replacements {
         // Another one has taken it, or it is free.
         if (taken !== 'unheard' && waiting === undefined && !(isOver && this.#isLate(wait))) continue;
         if (isOver) return null;
-        if (waiting === undefined) {
-          if (request.signal !== undefined) listen(request.signal, stopping);
-          waiting = lock.enter({ ...ordinary, waitTime: wait.remaining, signal: stop.signal }, false, wait);
-          waiting.catch(() => undefined);
-        }
-        const entered = await wait.within(TRIED_EVERY, waiting);
+        waiting ??= partOf(lock, request, wait);
+        const entered = await wait.within(TRIED_EVERY, waiting.lease);
         if (entered === undefined) continue;
         waiting = undefined;
         return entered;
       }
     } finally {
-      if (request.signal !== undefined) unlisten(request.signal, stopping);
-      stop.abort();
-      void waiting?.then(
+      waiting?.wait.interrupt(undefined);
+      void waiting?.lease.then(
         (lease) => lease?.[Symbol.asyncDispose](),
         () => undefined,
       );
@@ -157,7 +152,7 @@ export class Replacements {
   async #take(lock: RedisLock, from: string, request: LockRequest, wait: Wait): Promise<RedisLease | NotTaken> {
     const services = this.#services;
     const { connection, inbox } = services;
-    const { key, names, passing } = lock;
+    const { names } = lock;
     const isDetachedLease = isDetached(from);
     if (isKept(from) || !isOfLibrary(from)) return 'unheard';
     const isAsked = !isDetachedLease && !inbox.countsAll;
@@ -166,21 +161,21 @@ export class Replacements {
     const succession = new Succession(inbox, from, owner, names);
     this.#open.add(succession);
     inbox.begins(owner);
-    const protocol = passing.openProtocol();
+    const protocol = lock.passing.openProtocol();
     const travel = protocol.travel as Travel;
     let refusal: NotTaken | undefined;
-    /** The client may have sent the command twice. The first one may have taken the lock, and another call taken it on. */
-    let isOfCopy = false;
-    let tries = 0;
+    let mayHaveIt = false;
     const replacing = besideTheTurn(protocol, {
       async attempt(hold, timeout) {
-        tries++;
+        const mayHaveItBefore = mayHaveIt;
+        mayHaveIt = true;
         const least = isDetachedLease || isAsked ? 0 : 1;
         const { disruptions } = connection;
         const answer = await travel.replace(from, hold, messageTaken(from, owner, names), least, timeout);
         if (typeof answer !== 'string') return answer;
         refusal = answer;
-        isOfCopy = connection.disruptions !== disruptions;
+        // The client may have sent the command twice: the first one has taken the lock, and another call has taken it on.
+        mayHaveIt = mayHaveItBefore || connection.disruptions !== disruptions;
         throw NOT_ASKED;
       },
       /** What an attempt without an answer may have taken. The task before may still run. */
@@ -190,21 +185,15 @@ export class Replacements {
       },
     });
     const own = { ...services, nextOwner: () => owner, besideTurn: () => undefined, openProtocol: () => replacing };
-    const { passing: beside } = new LockBeside(lock, from, own, this.#besideTheTurns);
-    const inner = new Wait(key, wait.remaining, request.signal, wait);
-    inner.lock = lock;
-    inner.scope = wait.scope;
-    beside.begin();
+    const beside = new LockBeside(lock, from, own, this.#besideTheTurns);
     let lease: RedisLease | null = null;
     try {
       // Until it enters its lease is renewed, however long the grace is.
-      lease = await new Call(beside, replacing, { ...request, renew: true }, inner).run();
+      lease = await partOf(lock, { ...request, renew: true }, wait, wait.remaining, beside.passing).lease;
     } catch (error) {
       if (error !== NOT_ASKED) throw error;
     } finally {
-      // A try that was not answered may have taken it.
-      if (lease !== null || tries > 1 || isOfCopy || (tries === 1 && refusal === undefined))
-        succession.begin(isDetachedLease ? 0 : (request.grace ?? 0), refusal === undefined);
+      if (mayHaveIt) succession.begin(isDetachedLease ? 0 : (request.grace ?? 0), refusal === undefined);
       else succession.end();
       void succession.over.then(() => {
         this.#open.delete(succession);
@@ -218,14 +207,8 @@ export class Replacements {
     const { inbox, waits } = this.#services;
     try {
       waits.begin(wait);
-      await wait.suspend<void>(Number.POSITIVE_INFINITY, (resume, fail) => {
-        const { signal } = lease;
-        const lost = (): void => fail(lease.lossError());
-        void over.then(resume);
-        signal.addEventListener('abort', lost);
-        if (signal.aborted) lost();
-        return () => signal.removeEventListener('abort', lost);
-      });
+      const lost = new Promise<void>((resolve) => lease.signal.addEventListener('abort', () => resolve()));
+      if (!lease.checkLost()) await wait.unlessOver(Promise.race([over, lost]));
       if (!request.renew) {
         await lease.renew();
         lease.endRenewal();
@@ -244,10 +227,33 @@ export class Replacements {
   }
 }
 
+/** A call that is a part of another one. */
+interface Part {
+  readonly wait: Wait;
+  readonly lease: Promise<RedisLease | null>;
+}
+
+/** A call of the lock, or of one beside it, which ends with the call `around` it at the latest. */
+function partOf(
+  lock: RedisLock,
+  request: LockRequest,
+  around: Wait,
+  waitTime = around.remaining,
+  passing: Passing<LockServices> = lock.passing,
+): Part {
+  const wait = new Wait(lock.key, waitTime, request.signal, around);
+  wait.lock = lock;
+  wait.scope = around.scope;
+  passing.begin();
+  const lease = new Call(passing, passing.openProtocol(), request, wait).run();
+  lease.catch(() => undefined);
+  return { wait, lease };
+}
+
 /** A single attempt. Where the call waits, it does not fail for what passes: the holder is asked for next. */
-async function attempt(lock: RedisLock, request: LockRequest, wait: Wait): Promise<InternalLease | null> {
+async function attempt(lock: RedisLock, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
   try {
-    return await lock.enter({ ...request, waitTime: 0 }, false, wait);
+    return await partOf(lock, request, wait, 0).lease;
   } catch (error) {
     if (wait.remaining > 0 && error instanceof CannotAcquireLockError) return null;
     throw error;

@@ -225,7 +225,8 @@ export async function close(world: World, leases: LeaseChecks, host: Host, timeo
   host.closing = 'closing';
   world.history.note(host.process.name, () => `closes its registry, timeout ${timeout} ms`);
   await host.registry.close({ timeout });
-  // A key is never deleted under a running task: it is left to expire.
+  // A key is never deleted under a running task, nor under one from which it was taken: it is left to expire.
+  for (const lock of leases.replacements.awaitedBy(host)) host.leftByClose.add(lock);
   for (const open of leases.open) if (open.host === host) host.leftByClose.add(lockName(open.key));
   host.closing = 'closed';
   host.closedInTrouble = quietFor(world, host) <= RECENTLY + timeline.now - startedAt;

@@ -127,6 +127,27 @@ describeReal('A call that replaces', () => {
     expect([await first.over, await second.over]).toEqual(['stolen by other', 'ran']);
   });
 
+  it('leaves the lock to expire where the task before is at work when the registry has closed (P8)', async () => {
+    const registryKey = uniqueKey('replaced');
+    const client = await createRealClient();
+    const { registry: one } = createRegistry(await createRealClient(), { registryKey, inbox: true, name: 'one' });
+    const other = createRegistry(client, { registryKey, name: 'other' });
+    const log: string[] = [];
+    const first = section(one, 'one', log);
+    const lost = lossOf(await first.lease);
+    const second = section(other.registry, 'other', log);
+    await lost;
+    await other.registry.close({ timeout: 50 });
+    expect(await second.over).toMatch(/^RegistryClosedError/);
+    // Whatever was sent over the connection of the closed registry was executed.
+    await client.ping();
+    expect(await one.obtain('key').inspect()).toMatchObject({ held: true, name: 'other' });
+    expect(other.warnings).toEqual([expect.objectContaining({ code: 'CLOSED_WHILE_HELD' })]);
+    first.end();
+    expect(await first.over).toBe('stolen by other');
+    expect(log).toEqual(['one begins', 'one ends']);
+  });
+
   it.each(TYPES)(
     'waits for the holder of a %s lock that has no inbox, and for a lock that is kept (P14)',
     async (type) => {

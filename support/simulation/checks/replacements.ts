@@ -1,6 +1,6 @@
 import { isDetached } from '../../../lib/api/owner-name';
 import { keysOf } from '../plan';
-import { hostOf, lockName, ownerOf, quietFor, type World } from '../world';
+import { type Host, hostOf, lockName, ownerOf, quietFor, type World } from '../world';
 import type { OpenLease } from './leases';
 
 /** A lock that a call took from its holder. */
@@ -10,7 +10,7 @@ interface Take {
   readonly at: number;
   /** Since when the tasks are over that it waits for; `undefined`: they are not. */
   endedAt?: number | undefined;
-  /** Redis lost the lock meanwhile. */
+  /** Redis lost the lock meanwhile, or its key has ended: its process could not renew it. */
   isLost: boolean;
 }
 
@@ -31,8 +31,9 @@ export class Replacements {
   readonly #takes = new Map<string, Take>();
   readonly #opened = new Set<string>();
   readonly #locks: readonly string[];
-  /** By lock: who had it after the last script. */
+  /** By lock: who had it after the last script, and until when. */
   readonly #owners = new Map<string, string | undefined>();
+  readonly #ends = new Map<string, number>();
   /** Of all calls of a seed. */
   readonly #grace: number;
 
@@ -51,6 +52,8 @@ export class Replacements {
     for (const lock of this.#locks) {
       const [from, by] = [this.#owners.get(lock), ownerOf(server, lock)];
       this.#owners.set(lock, by);
+      if (by !== from && server.time >= (this.#ends.get(lock) ?? Number.POSITIVE_INFINITY)) this.#loseTakesOf(lock);
+      this.#ends.set(lock, server.keys.expiresAt(lock) ?? Number.POSITIVE_INFINITY);
       // An attempt may be granted once more that nobody knows to have been granted.
       if (by !== undefined && by !== from) this.#takes.delete(by);
       if (from === undefined || by === undefined || from === by || name?.startsWith('replace') !== true) continue;
@@ -80,17 +83,17 @@ export class Replacements {
   }
 
   /** A task begins: those have ended from which its lock was taken, or their grace is over. */
-  opened({ key, caller, lease, isExcused }: OpenLease): void {
+  opened({ host, key, caller, lease, isExcused }: OpenLease): void {
     const { timeline, violations } = this.#world;
     this.#opened.add(lease.owner);
-    // The key was lost meanwhile.
-    if (isExcused) return;
+    // The key was lost meanwhile, or the process stood still until the lease was over.
+    if (isExcused || host.process.observe(() => lease.remaining) === 0) return;
     for (const other of this.#open) {
       const take = this.#takes.get(other.lease.owner);
       const isOwn = other.lease.owner === lease.owner; // passed on, before its process was told
       if (take === undefined || other.key !== key || isOwn || other.isExcused || !other.host.process.isAlive) continue;
       const ms = timeline.now - take.at;
-      if (take.isLost || ms >= this.#grace - SLACK || this.#hasLapsed(take)) continue;
+      if (take.isLost || ms >= this.#grace - SLACK) continue;
       const text = `${caller} has "${key}", and ${other.caller} has not ended, from which it was taken ${ms.toFixed(0)} ms ago`;
       violations.report('began before the end', key, text);
     }
@@ -98,7 +101,21 @@ export class Replacements {
 
   /** Redis lost the lock, or it was unlocked by force. */
   lost(key: string): void {
-    for (const take of this.#takes.values()) take.isLost ||= take.lock === lockName(key);
+    this.#loseTakesOf(lockName(key));
+  }
+
+  #loseTakesOf(lock: string): void {
+    for (const take of this.#takes.values()) take.isLost ||= take.lock === lock;
+  }
+
+  /** The locks that this process has taken, and does not have to know yet that the task before has ended. */
+  awaitedBy({ clientId }: Host): string[] {
+    const { server, timeline } = this.#world;
+    const isDeaf = !server.hears(`@${clientId}`);
+    return [...this.#takes.values()].flatMap(({ lock, by, endedAt = timeline.now }) => {
+      const isOwn = by.startsWith(`${clientId}:`) && ownerOf(server, lock) === by && !this.#opened.has(by);
+      return isOwn && (isDeaf || timeline.now - endedAt < KNOWN_WITHIN) ? [lock] : [];
+    });
   }
 
   /** Now and then: who has taken a lock knows when the task before has ended. */
@@ -126,12 +143,6 @@ export class Replacements {
       if (ms < KNOWN_WITHIN || !isQuiet) continue;
       violations.report('end not known', lock, `${by} waits for ${from}, whose task has ended ${ms.toFixed(0)} ms ago`);
     }
-  }
-
-  /** Who took it could not keep it. */
-  #hasLapsed({ by, at }: Take): boolean {
-    const host = hostOf(this.#world, by);
-    return host === undefined || !host.process.isAlive || quietFor(this.#world, host) < this.#world.timeline.now - at;
   }
 
   /** Those that have the lock, as Redis knows it. */
