@@ -156,6 +156,7 @@ export const MUTATIONS = {
     finding: 'a caller enters as soon as it has taken the lock, while the task before runs',
     simulation: ['spin', 'pub-sub'],
     extra: 'replaced',
+    soak: { types: ['spin', 'pub-sub'], kinds: ['promise broken'] },
     changes: [['Replacements.#entered', 'void over.then(resume)', 'resume()']],
   },
   'ended-with-the-signal': {

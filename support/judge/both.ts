@@ -1,5 +1,5 @@
 import { historyOf } from './history';
-import { leasesOf } from './leases';
+import { leasesIn } from './leases';
 import { judgeWithPorcupine } from './porcupine';
 import { PERMITS, type WorkerRecord } from './records';
 import { exclusionViolations, TokenJudge } from './violations';
@@ -19,7 +19,7 @@ export interface Judgement {
 
 /** The records of each process of one history. */
 export function judgeByBoth(processes: readonly (readonly WorkerRecord[])[], html?: string): Judgement {
-  const leases = processes.flatMap(leasesOf);
+  const leases = leasesIn(processes);
   const isFenced = leases.some(({ token }) => token !== undefined);
   const violations = [...exclusionViolations(leases), ...(isFenced ? new TokenJudge().violations(leases) : [])];
   const verdicts = judgeWithPorcupine(historyOf(processes), PERMITS, html);

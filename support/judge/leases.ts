@@ -1,5 +1,6 @@
 import type { Access } from './exclusion';
 import type { Sample, WorkerRecord } from './records';
+import { type Replaced, replacedIn } from './replaced';
 
 /** A span of time, from a moment at which the process read that the lease is valid to another one. */
 export interface Span {
@@ -35,10 +36,17 @@ export interface JudgedLease {
   /** What it read last. */
   isValid: boolean;
   loss: { readonly reason: string; readonly at: number; readonly early: number } | undefined;
+  /** It was taken by a call that replaces, or may have been. */
+  readonly replaced: Replaced | undefined;
 }
 
-/** The leases of one process, from the records of its file. */
-export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
+/** The leases of each process of one history. */
+export function leasesIn(processes: readonly (readonly WorkerRecord[])[]): JudgedLease[] {
+  const replaced = replacedIn(processes);
+  return processes.flatMap((records) => leasesOf(records, replaced));
+}
+
+function leasesOf(records: readonly WorkerRecord[], replaced: ReadonlyMap<string, Replaced>): JudgedLease[] {
   const calls = new Map<string, CalledRecord>();
   const leases = new Map<string, JudgedLease>();
   for (const record of records) {
@@ -58,6 +66,7 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
         // It was not granted before its call.
         heldUntil: minHold === undefined ? 0 : at + minHold - ROUNDING,
         loss: undefined,
+        replaced: replaced.get(call),
       };
       leases.set(call, lease);
       observe(lease, sample);
@@ -66,7 +75,13 @@ export function leasesOf(records: readonly WorkerRecord[]): JudgedLease[] {
     if (lease === undefined) continue;
     if (record.event === 'seen' || record.event === 'unlocking') observe(lease, record.sample);
     if (record.event === 'unlocking') unlock(lease, record.sample.from);
-    if (record.event === 'lost') lose(lease, record.reason, record.at);
+    if (record.event === 'lost') lose(lease, record);
+  }
+  for (const { valid, replaced: { graceOver } = { graceOver: Number.POSITIVE_INFINITY } } of leases.values()) {
+    for (const span of valid) {
+      span.to = Math.min(span.to, graceOver);
+      span.promisedUntil = Math.min(span.promisedUntil, graceOver);
+    }
   }
   return [...leases.values()];
 }
@@ -80,7 +95,9 @@ function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
   const wasValid = lease.isValid;
   lease.isValid = remaining > 0;
   if (!lease.isValid) {
-    withdraw(lease, from);
+    // While its task runs nobody may follow it.
+    if (isTaken(lease) && lease.replaced?.isFollowed) prolong(lease, from);
+    else withdraw(lease, from);
     return;
   }
   const last = lease.valid.at(-1);
@@ -94,17 +111,32 @@ function observe(lease: JudgedLease, { from, to, remaining }: Sample): void {
   }
 }
 
-function lose(lease: JudgedLease, reason: string, at: number): void {
+function lose(lease: JudgedLease, { reason, at, early }: Extract<WorkerRecord, { event: 'lost' }>): void {
   // Its promise may have ended already: that is the ordinary end of a lease that is not renewed in time.
-  lease.loss = { reason, at, early: promisedUntil(lease) - at };
+  lease.loss = { reason, at, early: early ?? promisedUntil(lease) - at };
   withdraw(lease, at);
+}
+
+/** Its loss before its time is the work of a call that replaces. */
+export function isTaken({ loss, replaced }: Pick<JudgedLease, 'loss' | 'replaced'>): boolean {
+  const isOfRedis = loss?.reason === 'stolen' || loss?.reason === 'expired';
+  return isOfRedis && loss.early > 0 && replaced?.isExplained === true;
+}
+
+/** Its task runs at this time. */
+function prolong(lease: JudgedLease, at: number): void {
+  const last = lease.valid.at(-1);
+  if (last !== undefined) last.promisedUntil = Math.max(last.promisedUntil, at);
 }
 
 /** The process does not rely on it any more, but the key is kept until its `minHold` ends. */
 function unlock(lease: JudgedLease, at: number): void {
+  if (isTaken(lease)) return;
   withdraw(lease, at);
   const last = lease.valid.at(-1);
-  if (last !== undefined && lease.isValid) last.promisedUntil = Math.max(last.promisedUntil, lease.heldUntil);
+  // It may have been taken from it before, and the release has not said so.
+  if (last !== undefined && lease.isValid && lease.replaced === undefined)
+    last.promisedUntil = Math.max(last.promisedUntil, lease.heldUntil);
 }
 
 /** From now on the process does not rely on it. */

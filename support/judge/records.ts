@@ -36,11 +36,22 @@ export type WorkerRecord =
       readonly what: string;
       /** ms from the grant in which nobody else may get it. */
       readonly minHold?: number | undefined;
+      /** ms; of a call that replaces. */
+      readonly grace?: number | undefined;
       readonly at: number;
     }
   | { readonly event: 'granted'; readonly call: string; readonly token: number | undefined; readonly sample: Sample }
   | { readonly event: 'seen' | 'unlocking'; readonly call: string; readonly sample: Sample }
-  | { readonly event: 'lost'; readonly call: string; readonly reason: string; readonly at: number }
+  | {
+      readonly event: 'lost';
+      readonly call: string;
+      readonly reason: string;
+      /** The process that has taken it. */
+      readonly by?: string | undefined;
+      /** Its release has found it, these ms before the end that it was promised. */
+      readonly early?: number;
+      readonly at: number;
+    }
   | { readonly event: 'settled'; readonly call: string; readonly outcome: Outcome; readonly at: number }
   | { readonly event: 'violation'; readonly kind: string; readonly text: string; readonly at: number };
 

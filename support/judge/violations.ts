@@ -1,5 +1,5 @@
 import { conflicts, fallingTokens, type Stay } from './exclusion';
-import type { JudgedLease } from './leases';
+import { isTaken, type JudgedLease } from './leases';
 import { PERMITS } from './records';
 
 export interface Violation {
@@ -29,9 +29,11 @@ export function exclusionViolations(leases: readonly JudgedLease[]): Violation[]
   return [...overlaps, ...leases.flatMap(brokenPromise)];
 }
 
-/** Nobody but the leases' own processes touches the keys: Redis cannot have lost one before its time. */
-function brokenPromise({ call, key, loss }: JudgedLease): Violation[] {
+/** Nobody but the leases' own processes touches the keys: Redis cannot have lost one before its time, unless it was replaced. */
+function brokenPromise(lease: JudgedLease): Violation[] {
+  const { call, key, loss } = lease;
   if (loss === undefined || (loss.reason !== 'stolen' && loss.reason !== 'expired') || loss.early <= READING) return [];
+  if (isTaken(lease)) return [];
   const text = `${call} lost "${key}" (${loss.reason}) ${loss.early.toFixed(2)} ms before the time that it was promised`;
   return [{ kind: 'lost too early', text, at: loss.at, key, calls: [call] }];
 }

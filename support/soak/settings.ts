@@ -40,6 +40,13 @@ export function lockTypeOf(type: SoakType, worker: number): LockType {
     : type;
 }
 
+/** The types whose locks can be replaced, but for calls with several keys. */
+const REPLACEABLE: readonly SoakType[] = [...MIXED, 'redisson', 'mixed'];
+
+export function isReplaceable(type: SoakType): boolean {
+  return REPLACEABLE.includes(type);
+}
+
 export const KEYS = ['a', 'b', 'c', 'd'] as const;
 /** A key that is used in calm alone: no dead process can hold it. */
 export const CALM_KEY = 'calm';
@@ -51,6 +58,8 @@ export const REGISTRY_KEY = 'soak';
 export const LONG_TTL = 30_000;
 /** ms; the longest time that a waiter asks for. */
 export const LONGEST_WAIT = 2_500;
+/** ms; longer than a fault and a task take together, and shorter than a fault. */
+export const GRACES = { long: 5_000, short: 500 } as const;
 /** ms; the longest time for which a lease is held. */
 export const LONGEST_HOLD = 1_200;
 /** ms; the longest `minHold`. */

@@ -4,7 +4,8 @@ import type { WorkerRecord } from '../../../support/judge/records';
 /**
  * The records of a lease: `a permit x2 min300 #7 @5 10:500 40:470 unlock 50:460 done 60` is the call `a` for two permits,
  * with a `minHold` of 300, the token 7, called at 5, granted at 10, when 500 ms were left, and seen at 40, when there were
- * 470; it is unlocked from 50 on, and that is answered at 60. `lost 100 closed`: it ends otherwise.
+ * 470; it is unlocked from 50 on, and that is answered at 60. `lost 100 closed`: it ends otherwise. `replace500`: the call
+ * replaces, with a grace of 500; `by p`: the loss names the process `p`, whose calls are `p-1` and so on.
  */
 function lease(text: string): WorkerRecord[] {
   const [call = '', ...words] = text.split(' ');
@@ -21,20 +22,24 @@ function lease(text: string): WorkerRecord[] {
   const unlocked = words.includes('unlock') ? after('unlock') : undefined;
   const [granted = '', ...seen] = words.filter((word) => /^\d+:/.test(word) && word !== unlocked);
   const access = (find(/^(exclusive|permit|read|write)$/) ?? 'exclusive') as Access;
-  const settings = { access, permits: numberOf(/^x(\d+)$/) ?? 1, minHold: numberOf(/^min(\d+)$/) };
+  const [permits = 1, minHold, grace] = [/^x(\d+)$/, /^min(\d+)$/, /^replace(\d+)$/].map(numberOf);
+  const settings = { access, permits, minHold, grace };
   const at = numberOf(/^@(\d+)$/) ?? 0;
-  return [
+  const by = words.includes('by') ? after('by') : undefined;
+  const records: WorkerRecord[] = [
     { event: 'called', call, key: 'key', ...settings, others: [], what: 'lock', at },
     { event: 'granted', call, token: numberOf(/^#(\d+)$/), sample: sampleOf(granted) },
     ...seen.map((word) => ({ event: 'seen', call, sample: sampleOf(word) }) as const),
     ...(unlocked === undefined ? [] : [{ event: 'unlocking', call, sample: sampleOf(unlocked) } as const]),
     ...(words.includes('lost')
-      ? [{ event: 'lost', call, reason: after('lost', 2), at: Number(after('lost')) } as const]
+      ? [{ event: 'lost', call, reason: after('lost', 2), by, at: Number(after('lost')) } as const]
       : []),
     ...(words.includes('done')
       ? [{ event: 'settled', call, outcome: 'unlocked', at: Number(after('done')) } as const]
       : []),
   ];
+  const timeOf = (record: WorkerRecord) => ('sample' in record ? record.sample.to : record.at);
+  return records.sort((a, b) => timeOf(a) - timeOf(b));
 }
 
 /** Each lease in a process of its own. */
@@ -122,6 +127,45 @@ export const HISTORIES: readonly History[] = [
     ['a write 10:500 unlock 100:410', 'b read 20:500 unlock 100:420'],
   ],
   ['writers that follow one another', [], ['a write 10:500 unlock 100:410', 'b write 100:500 unlock 200:400']],
+  [
+    'a lease that was replaced, and one that began when its task had ended',
+    [],
+    ['a #1 @5 10:30000 lost 50 stolen 70:0 unlock 90:0', 'b #2 replace5000 @40 91:500 unlock 95:496'],
+  ],
+  [
+    'a call that replaces, and begins before the task has ended',
+    ['promise broken: a b'],
+    ['a #1 @5 10:30000 lost 50 stolen 70:0 unlock 90:0', 'b #2 replace5000 @40 60:500 unlock 95:496'],
+  ],
+  [
+    'a call that replaces, and begins beside a holder that was told nothing',
+    ['too many holders: a b'],
+    ['a #1 @5 10:30000 90:29920 unlock 99:29911 done 100', 'b #2 replace5000 @40 60:500 unlock 95:496'],
+  ],
+  [
+    'a call that replaces, and begins after its grace',
+    [],
+    ['a #1 @5 10:30000 300:29710 lost 560 stolen 700:0 unlock 900:0', 'b #2 replace500 @40 541:500 unlock 545:496'],
+  ],
+  [
+    'a chain of calls that replace, of which the last one waits for the task of the first',
+    ['promise broken: a c'],
+    [
+      'a #1 @5 10:30000 lost 50 stolen unlock 90:0',
+      'b #2 replace5000 @40 60:0 lost 60 stolen',
+      'c #3 replace5000 @55 70:500',
+    ],
+  ],
+  [
+    'a theft that nobody made',
+    ['lost too early: a-1'],
+    ['a-1 #1 @5 10:30000 lost 50 stolen by c', 'b-1 #2 replace5000 @40 60:500 unlock 95:496'],
+  ],
+  [
+    'a theft long after a call that replaced',
+    ['lost too early: a'],
+    ['b #1 replace5000 @1 2:500 unlock 3:499', 'a #2 @5 10:30000 lost 9000 stolen'],
+  ],
 ];
 
 /** Porcupine's model has no lease that is valid after it was read as over. */

@@ -55,7 +55,7 @@ function textOf(record: Exclude<WorkerRecord, { event: 'violation' }>): string {
     case 'unlocking':
       return `${record.call} ${record.event}, remaining ${record.sample.remaining.toFixed(1)} ms`;
     case 'lost':
-      return `${record.call} lost (${record.reason})`;
+      return `${record.call} lost (${record.reason}${record.by === undefined ? '' : `, by ${record.by}`})`;
     case 'settled':
       return `${record.call} settled: ${record.outcome}`;
   }

@@ -1,4 +1,4 @@
-import { type JudgedLease, leasesOf, promisedUntil } from '../../judge/leases';
+import { type JudgedLease, leasesIn, promisedUntil } from '../../judge/leases';
 import type { WorkerRecord } from '../../judge/records';
 import type { Violation } from '../../judge/violations';
 import { exclusionViolations, TokenJudge } from '../../judge/violations';
@@ -26,7 +26,7 @@ export class Judge {
 
   /** The records of each process, and what else was found in the round. */
   round(processes: readonly (readonly WorkerRecord[])[], found: readonly Violation[]): void {
-    const leases = processes.flatMap(leasesOf);
+    const leases = leasesIn(processes);
     const records = processes.flat();
     const violations = [
       ...exclusionViolations([...this.#promised, ...leases]),

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   CannotAcquireLockError,
   type Lease,
+  LockInspectionError,
   LockLostError,
   LockReleaseError,
   LockTimeoutError,
@@ -13,7 +14,15 @@ import type { Access } from '../../judge/exclusion';
 import { type Outcome, PERMITS } from '../../judge/records';
 import type { Random } from '../../random';
 import { sharedNow } from '../awake-clock';
-import { LONGEST_WAIT, ONCE_KEY, registryOptions, type SoakExtra, type SoakType, shareOfSeveral } from '../settings';
+import {
+  isReplaceable,
+  LONGEST_WAIT,
+  ONCE_KEY,
+  registryOptions,
+  type SoakExtra,
+  type SoakType,
+  shareOfSeveral,
+} from '../settings';
 import type { Gate } from './gate';
 import type { HeldLeases } from './held-leases';
 import { lockFor, randomAccess } from './locks';
@@ -58,7 +67,7 @@ export class Caller {
     while (await gate.enter()) {
       try {
         if (extras.includes('callers of once leave') && this.#random.chance(0.3)) await this.#once();
-        const outcome = await this.#call(randomRequest(this.#random, shareOfSeveral(type)));
+        const outcome = await this.#call(randomRequest(this.#random, shareOfSeveral(type), isReplaceable(type)));
         await sleep(outcome === 'closed' ? ON_CLOSED : this.#random.whole(0, 30));
       } finally {
         gate.leave();
@@ -97,8 +106,8 @@ export class Caller {
     const together = request.others.map((other) => ` + ${other}`).join('');
     const what = `${request.method}${together} ${JSON.stringify(request.options)}`;
     const { key, others, options } = request;
-    const { minHold } = options;
-    records.write({ event: 'called', call, key, others, access, permits, what, minHold, at: sharedNow() });
+    const { minHold, grace } = options;
+    records.write({ event: 'called', call, key, others, access, permits, what, minHold, grace, at: sharedNow() });
     const stop = new AbortController();
     const reason = abortReason(this.#random.pick(ABORT_REASONS), { LockLostError, LockTimeoutError });
     const { abortAfter } = request;
@@ -127,6 +136,7 @@ export class Caller {
     const { key, others } = request;
     const lock = others.length === 0 ? lockFor(registry(), key, access) : registry().multi([key, ...others]);
     const options = { ...request.options, permits, signal };
+    if (request.asks) await this.#ask(call, key);
     if (request.evicts) setTimeout(() => registry().expireUnusedOlderThan(-1), request.hold / 2);
     if (request.method === 'run') {
       await this.#run(call, what, request, (task) => lock.run(task, options), signal);
@@ -135,9 +145,21 @@ export class Caller {
     const lease = await steps.bounded(`${call} ${what}`, request.bound, lock[request.method](options), signal);
     if (lease === null) return 'refused';
     const promisedUntil = await this.#hold(call, request, lease);
-    const unlocking = this.#judgeLoss(call, key, lease.unlock(), () => promisedUntil);
+    const unlocking = this.#judgeLoss(call, lease.unlock(), () => promisedUntil);
     await steps.bounded(`${call} unlock`, registryOptions.commandTimeout, unlocking);
     return 'unlocked';
+  }
+
+  /** Whatever it is answered, nothing is taken from anybody. */
+  async #ask(call: string, key: string): Promise<void> {
+    const { steps, registry } = this.#services;
+    const asking = registry()
+      .obtain(key)
+      .ask(call)
+      .catch((error: unknown) => {
+        if (!(error instanceof LockInspectionError || error instanceof RegistryClosedError)) throw error;
+      });
+    await steps.bounded(`${call} asks`, 2 * registryOptions.commandTimeout, asking);
   }
 
   /** `run` in its three parts: until the task begins, the task, and the release. */
@@ -157,22 +179,22 @@ export class Caller {
       promisedUntil = await this.#hold(call, request, lease);
       worked.send();
     });
-    const judged = this.#judgeLoss(call, request.key, running, () => promisedUntil);
+    const judged = this.#judgeLoss(call, running, () => promisedUntil);
     await steps.bounded(`${call} ${what}`, request.bound, Promise.race([begun.sent, judged]), signal);
     await Promise.race([worked.sent, judged]);
     await steps.bounded(`${call} the release of run`, registryOptions.commandTimeout, judged);
   }
 
-  /** Rejects as `released` does. Until the end of its ttl nobody but its holder ends a lease: a release finds it. */
-  async #judgeLoss(call: string, key: string, released: Promise<void>, promisedUntil: () => number): Promise<void> {
+  /** Rejects as `released` does. A release may find that the lease has ended before its time. */
+  async #judgeLoss(call: string, released: Promise<void>, promisedUntil: () => number): Promise<void> {
     const { records } = this.#services;
     try {
       await released;
     } catch (error) {
       const at = sharedNow();
       const isOfRedis = error instanceof LockLostError && (error.reason === 'expired' || error.reason === 'stolen');
-      if (isOfRedis && at < promisedUntil())
-        records.violation('lost too early', `${call} unlocked "${key}", and is told that it was ${error.reason}`);
+      const early = promisedUntil() - at;
+      if (isOfRedis && early > 0) records.write({ event: 'lost', call, reason: error.reason, by: error.by, early, at });
       throw error;
     }
   }
@@ -181,7 +203,7 @@ export class Caller {
   async #hold(call: string, request: Request, lease: Lease): Promise<number> {
     const { gate, held, steps } = this.#services;
     held.granted(call, request, lease);
-    await gate.hold(request.hold);
+    await gate.hold(request.hold, request.stops ? [lease.signal, lease.asked] : []);
     if (request.renews) {
       await steps.bounded(`${call} renew`, registryOptions.commandTimeout, lease.renew().catch(ignoreLoss));
     }

@@ -31,12 +31,13 @@ export class Gate {
     this.#notify();
   }
 
-  /** Resolves after `ms`, or as soon as the gate is shut. */
-  async hold(ms: number): Promise<void> {
-    if (this.#state !== 'open') return;
+  /** Resolves after `ms`, or as soon as the gate is shut or a signal aborts. */
+  async hold(ms: number, signals: readonly AbortSignal[]): Promise<void> {
+    const signal = AbortSignal.any([...signals]);
+    if (this.#state !== 'open' || signal.aborted) return;
     await new Promise<void>((resolve) => {
       const end = () => {
-        if (this.#state === 'open' && performance.now() < endsAt) return;
+        if (this.#state === 'open' && performance.now() < endsAt && !signal.aborted) return;
         clearTimeout(timer);
         this.#changed.delete(end);
         resolve();
@@ -47,6 +48,7 @@ export class Gate {
         resolve();
       }, ms);
       this.#changed.add(end);
+      signal.addEventListener('abort', end);
     });
   }
 

@@ -19,27 +19,20 @@ interface Held {
 export class HeldLeases {
   readonly #records: RecordFile;
   readonly #held = new Map<Lease, Held>();
-  readonly #lostByClose: string[] = [];
 
   constructor(records: RecordFile) {
     this.#records = records;
   }
 
-  granted(call: string, { key, others }: Request, lease: Lease | MultiLease): void {
+  granted(call: string, { key }: Request, lease: Lease | MultiLease): void {
     const sample = sampleOf(lease);
     const token = 'fencingTokens' in lease ? lease.fencingTokens.get(key) : lease.fencingToken;
     this.#records.write({ event: 'granted', call, token, sample });
     this.#held.set(lease, { call, lease, recordedAt: sample.to });
     lease.signal.addEventListener('abort', () => {
-      const { reason } = lease.signal.reason as LockLostError;
-      this.#records.write({ event: 'lost', call, reason, at: sharedNow() });
-      if (reason === 'closed') this.#lostByClose.push(key, ...others);
+      const { reason, by } = lease.signal.reason as LockLostError;
+      this.#records.write({ event: 'lost', call, reason, by, at: sharedNow() });
     });
-  }
-
-  /** The keys of the leases that `close` gave up since the last call. */
-  takeKeysLostByClose(): readonly string[] {
-    return this.#lostByClose.splice(0);
   }
 
   /** From now on nobody relies on the lease. */

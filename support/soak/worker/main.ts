@@ -56,10 +56,12 @@ async function start(): Promise<(command: Command) => Promise<void>> {
         return answer({ done: 'progress', failures: await progress(session.registry, type, steps, command) });
       case 'busy':
         return answer({ done: 'busy', longest: await busy(session.registry, type, command) });
-      case 'restart':
+      case 'restart': {
+        const { givenUp } = session;
         await close(command.closeTimeout);
         session = await open();
-        return answer({ done: 'restart', closedKeys: held.takeKeysLostByClose() });
+        return answer({ done: 'restart', closedKeys: givenUp });
+      }
       case 'close client':
         session.givesUp = command.givesUp;
         if (!command.givesUp) session.closeClient();

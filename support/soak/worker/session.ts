@@ -1,7 +1,7 @@
 import { createClient, createCluster } from 'redis';
 import { RedisLockRegistry } from '../../../lib';
 import type { WorkerSettings } from '../messages';
-import { REPLICATED, registryOptions } from '../settings';
+import { isReplaceable, KEYS, REPLICATED, registryOptions } from '../settings';
 
 export interface SocketAddress {
   readonly host: string;
@@ -13,6 +13,8 @@ export class Session {
   /** Its clients do not reconnect by themselves. */
   givesUp = false;
   readonly registry: RedisLockRegistry;
+  /** The keys of the leases that its `close` gave up. A caller that left in its grace had not got its lease. */
+  readonly givenUp: string[] = [];
   readonly #client: ReturnType<typeof createClient>;
   readonly #subscriber: ReturnType<typeof createClient> | undefined;
 
@@ -45,10 +47,13 @@ export class Session {
     this.registry = new RedisLockRegistry(client, {
       ...registryOptions,
       ...replicated,
+      inbox: isReplaceable(type),
       ...(subscriber === undefined ? {} : { subscriber }),
       name,
       lockType,
-      onWarning: () => {},
+      onWarning: ({ code, message }) => {
+        if (code === 'CLOSED_WHILE_HELD') this.givenUp.push(...KEYS.filter((key) => message.includes(`"${key}"`)));
+      },
     });
   }
 
