@@ -49,7 +49,6 @@ const MEMORY = 'because it bounds memory, and nothing that a caller sees';
 export const BOUNDS: Record<string, Held | undefined> = {
   'clients/common/subscriptions:FIRST_RETRY': 'unit/bun',
   'clients/common/subscriptions:LONGEST_RETRY': 'unit/bun',
-  'core/acquire:MOST_REPETITIONS': 'unit/late-grants',
   'core/deadlocks:MOST_ASKED': 'because a task rarely holds more locks, and of more it only leaves out a hint',
   'core/give-back:AGAIN_AFTER': 'unit/give-back',
   'core/give-back:GRACE': 'unit/bounds',
@@ -64,6 +63,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/open-waits:TOGETHER': 'unit/long-holds',
   'core/passing:LOOP_ROUND': 'unit/bounds',
   'core/passing:MOST_LAST_USED': 'unit/locks',
+  'core/repetitions:MOST_REPETITIONS': 'unit/late-grants',
   'core/replacement:OPENS_WITHIN': 'because it only says for how long a call waits for a connection for messages',
   'core/replacement:REMINDED_EVERY': 'because a reminder matters only where a message was lost',
   'core/replacement:TRIED_EVERY': 'because it only says how soon a caller tries another holder',

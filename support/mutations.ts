@@ -381,7 +381,7 @@ export const MUTATIONS = {
       ],
       [
         'Patience.#besideTurn',
-        'if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;',
+        'if ((await this.#isAttemptAnswered(this.#call.timeLeft())) ?? !lock.isSilent) return undefined;',
         '',
       ],
     ],
@@ -780,23 +780,23 @@ redis.call('ZADD', queue, score, ticket)`,
   'silence-behind-others': {
     finding: 'a caller behind another one of its process gets null though Redis has been silent',
     simulation: ['semaphore', 'read-write'],
-    changes: [['Call.#withoutTurn', '!availability.isSilent(now) &&', '']],
+    changes: [['Patience.withoutTurn', '!this.#availability.isSilent(now) &&', '']],
   },
   'let-in-by-a-replaced-server': {
     finding:
       'a message of a server that was replaced while it was frozen lets a caller in beside those of the next one',
     simulation: ['fair'],
-    changes: [['Call.#attempts', '#mayBeOutdated(sentAt, this.#lock.names.lock)', '#repetitions < 0']],
+    changes: [['Call.#contend', 'this.#mayBeOutdated(sentAt, this.#lock.names.lock)', 'false']],
   },
   'asked-once-in-a-call': {
     finding: 'a call that has asked once more for its grant trusts a server that was replaced after that',
     simulation: ['spin'],
-    changes: [['Call.#mayBeOutdated', 'this.#repetitions < MOST_REPETITIONS', 'this.#repetitions < 1']],
+    changes: [['Repetitions.areLeft', 'this.#count < MOST_REPETITIONS', 'this.#count < 1']],
   },
   'granted-by-a-replaced-server': {
     finding: 'a server that was replaced while it was frozen grants what the next one has granted to another process',
     simulation: ['semaphore', 'read-write'],
-    changes: [['Call.#attempts', 'if (!this.#mayBeOutdated(hold.sentAt))', '']],
+    changes: [['Call.#contend', 'if (!this.#mayBeOutdated(hold.sentAt))', '']],
   },
   'tickets-for-ever': {
     finding: 'the ticket of a process that died holds up all others',

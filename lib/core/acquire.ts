@@ -1,7 +1,7 @@
 import { noteContention } from '../api/diagnostics';
 import { cannotAcquire, LockQueueFullError, NotReplicatedError } from '../api/errors';
 import { clock } from '../internal/clock';
-import { assertAtEntry, States } from '../internal/states';
+import { assertAtEntry } from '../internal/states';
 import { Backoff } from '../internal/timers';
 import {
   answered,
@@ -15,51 +15,19 @@ import {
   reasonOf,
   says,
 } from '../redis/failure';
-import { LEARNS_REPLACEMENT, SILENT } from '../redis/silence-times';
+import { SILENT } from '../redis/silence-times';
+import { become, type CallState, IN_LINE } from './call-states';
 import { type Claim, nextClaim, replyFor } from './claim';
 import type { Hold } from './hold';
-import { RedisLease } from './lease';
+import type { RedisLease } from './lease';
 import { Turn } from './local-queue';
 import type { Entry, LockOfCall } from './lock-of-call';
 import { Patience } from './patience';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
+import { assertTimeToRepeat, Repetitions } from './repetitions';
 import type { LockRequest } from './request';
 import { Unreplicated } from './unreplicated';
-import { leastTimeout, type Wait } from './wait';
-
-/** The most times that a call asks for its grant once more. On a connection that is slow, each answer is a late one. */
-const MOST_REPETITIONS = 3;
-
-/** The life of a call: its states, what ends each of them, and what may follow. */
-const STATES = new States('call', {
-  /** The call waits for the turn, or was just made. A hold of this process may come with the turn. */
-  'in line': ['asking', 'asleep', 'served', 'gone'],
-  /** An attempt is in flight, until it is answered or fails. The next caller in line may go on with it. */
-  asking: ['granted', 'asleep', 'served', 'gone'],
-  /** Between two attempts: it was refused or failed, or others go first. `fair`: a message may grant it. */
-  asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
-  /** Redis granted it the lock. After a silence it asks once more; what too few replicas have, it gives back. */
-  granted: ['asleep', 'served', 'gone'],
-  /** The call has its lease. */
-  served: [],
-  /** The call ended without a lease: by contention, an error, an abort or `close`. */
-  gone: [],
-});
-const { become } = STATES;
-
-/** What a call has in each of its states. `#asking` to `#leave` enter them; `run` enters `served` with a grant. */
-type CallState =
-  | { readonly name: 'in line' | 'gone'; readonly claim?: undefined }
-  | { readonly name: 'asking'; readonly claim: Claim }
-  /** `undefined`: it has asked for nothing yet, or has given back what it got. */
-  | { readonly name: 'asleep'; readonly claim: Claim | undefined }
-  | { readonly name: 'granted'; readonly claim: Claim; readonly grant: Grant | NotReplicatedError }
-  | { readonly name: 'served'; readonly claim?: undefined; readonly lease: RedisLease };
-
-const IN_LINE: CallState = { name: 'in line' };
-
-const GRANTED_TOO_LATE =
-  'Redis granted it after a silence, in which its server may have been replaced, and no time is left to ask again';
+import type { Wait } from './wait';
 
 /** In place of a turn: the caller of a shared lock makes one attempt beside the caller that has the turn. */
 const BESIDE = new Turn();
@@ -77,14 +45,12 @@ export class Call {
   readonly #protocol: LockProtocol;
   #state = IN_LINE;
   #turn: Turn | undefined;
-  /** The least timeout of an attempt, even if less of the wait is left. */
-  readonly leastTimeout: number;
-  /** The end of the wait, or of its repetitions. A single attempt has `commandTimeout`, counted from the call, at most. */
-  #answerBy: number;
+  /** For a single attempt: ends the look at whether the client has a connection. */
+  #endWatch: (() => void) | undefined;
   /** The call is one of the `waiting` callers of its lock. */
   #isWaiting = false;
-  /** How often a grant came after a silence, and was requested once more. */
-  #repetitions = 0;
+  /** A grant came after a silence, and was requested once more. */
+  #repetitions: Repetitions | undefined;
   #backoff: Backoff | undefined;
   /** Too few replicas acknowledged the last grant. */
   #unreplicated: Unreplicated | undefined;
@@ -94,50 +60,62 @@ export class Call {
     this.#protocol = protocol;
     this.request = request;
     this.wait = wait;
-    const { settings } = lock.services;
-    this.leastTimeout = leastTimeout(settings);
-    const ownEnd = wait.startedAt + settings.commandTimeout;
-    this.#answerBy = wait.isSingleAttempt ? Math.min(ownEnd, wait.endsAround) : wait.endsAt;
   }
 
-  /** Resolves to the lease, or to `null`: another holder had the lock until the wait was over. Rejects with NOT_ASKED, too. */
-  async run(): Promise<RedisLease | null> {
+  /**
+   * Resolves to the lease, or to `null`: another holder had the lock until the wait was over. Rejects with NOT_ASKED, too. No
+   * async function: each caller that waits for the turn would have a suspended one, and its memory.
+   */
+  run(): Promise<RedisLease | null> {
     const lock = this.#lock;
     const { wait } = this;
-    /** For a single attempt: ends the look at whether the client has a connection. */
-    let endWatch: (() => void) | undefined;
+    const { leastTimeout, unconnected, waits } = lock.services;
     try {
       // Throws when the registry is closed.
-      lock.services.waits.begin(wait);
+      waits.begin(wait);
       // Redis already granted it to this process: no command is needed.
       if (wait.isSingleAttempt && lock.isHeldHere) {
         this.#noteWaiting('local');
-        return this.#gone();
+        return Promise.resolve(this.#without());
       }
-      if (wait.isSingleAttempt) endWatch = lock.services.unconnected.watch(wait, lock.names.lock, this.leastTimeout);
-      let entry = lock.entryFor(this, this.#protocol);
-      if (entry === undefined) {
-        this.#noteWaiting('local');
-        entry = (await lock.waitForTurn(this)) ?? (await this.#withoutTurn());
-      }
-      if (entry instanceof RedisLease) return this.#received(entry, this.#state.claim);
-      this.#turn = entry;
-      const end: CallState = entry === undefined ? this.#state : await this.#attempts();
-      if (end.name === 'served') return end.lease;
-      wait.throwIfInterrupted();
-      if (end.name !== 'granted') return this.#gone();
-      // The turn is the lease's from now on.
-      const lease = lock.acquired(end.claim.hold, end.grant as Grant, this.request, this.#turn as Turn);
-      this.#state = { name: become.served(end.name), lease };
-      return lease;
+      if (wait.isSingleAttempt) this.#endWatch = unconnected.watch(wait, lock.names.lock, leastTimeout);
+      const entry = lock.entryFor(this, this.#protocol);
+      if (entry !== undefined) return Promise.resolve(this.#enter(entry));
+      this.#noteWaiting('local');
+      return lock.waitForTurn(this).then(
+        (turn) => (turn === undefined ? this.#withoutTurn() : this.#enter(turn)),
+        (error: unknown) => this.#fail(error),
+      );
     } catch (error) {
-      this.#gone();
-      throw error;
-    } finally {
-      endWatch?.();
-      if (this.#isWaiting) lock.waiting--;
-      lock.left(wait);
+      return this.#fail(error);
     }
+  }
+
+  /** Another caller of this process passed a lease on, or this one contends from now on. */
+  #enter(entry: Entry): RedisLease | Promise<RedisLease | null> {
+    if (entry instanceof Turn) return this.#contend(entry);
+    this.#received(entry, this.#state.claim);
+    this.#over();
+    return entry;
+  }
+
+  #without(): null {
+    this.#gone();
+    this.#over();
+    return null;
+  }
+
+  #fail(error: unknown): Promise<never> {
+    this.#without();
+    return Promise.reject(error);
+  }
+
+  /** The caller has its result. */
+  #over(): void {
+    const lock = this.#lock;
+    this.#endWatch?.();
+    if (this.#isWaiting) lock.waiting--;
+    lock.left(this.wait);
   }
 
   // Its states
@@ -158,14 +136,12 @@ export class Call {
   }
 
   /** Another caller of this process passed a lease on. `claim`: what it has asked for, and nobody goes on with. */
-  #received(lease: RedisLease, claim: Claim | undefined): RedisLease {
+  #received(lease: RedisLease, claim: Claim | undefined): void {
     this.#leave({ name: become.served(this.#state.name), lease }, claim);
-    return lease;
   }
 
-  #gone(): null {
+  #gone(): void {
     this.#leave({ name: become.gone(this.#state.name) }, this.#state.claim);
-    return null;
   }
 
   /** The call does without what it may have in Redis: that is removed, and the turn goes to the next caller. */
@@ -269,79 +245,102 @@ export class Call {
    * Makes attempts until the call has the lock, or its wait is over while another owner has it. At each await another caller
    * of this process may pass its lease on to this call, which is `served` then: that is looked at before any answer.
    */
-  async #attempts(): Promise<CallState> {
+  async #contend(turn: Turn): Promise<RedisLease | null> {
+    this.#turn = turn;
     const { wait } = this;
     const { isShared, services } = this.#lock;
     const protocol = this.#protocol;
     const { availability } = protocol;
     /** Of the next attempt; `undefined`: that of a first one. */
     let timeout: number | undefined;
-    for (;;) {
-      wait.throwIfInterrupted();
-      let pause: Promise<void> | undefined;
-      if (this.#state.claim?.question.reply === undefined)
-        pause = wait.isSingleAttempt
-          ? services.unconnected.pause(wait, this.#lock.names.lock)
-          : protocol.standBack(wait);
-      if (pause !== undefined) {
-        // Redis cannot be asked: to callers behind this one, that is silence.
-        if (wait.isSingleAttempt) availability.ask(clock.now());
-        this.#asleep(this.#state.claim);
-        await this.#wakeable(pause);
-        if ((this.#state as CallState).name === 'served') return this.#state;
-        if (wait.isSingleAttempt) continue;
-        if (timeout !== undefined) timeout = Math.min(timeout, Math.max(wait.remaining, this.leastTimeout));
-      }
-      const attempt = this.#state.claim?.question.reply ?? this.#send(timeout);
-      const claim = this.#state.claim as Claim;
-      const { hold, question } = claim;
-      let answer: Grant | Refusal | undefined;
-      try {
-        // The caller of a shared lock may get a hold of this process meanwhile.
-        const mayReceive = isShared && this.#turn !== BESIDE;
-        answer = await (mayReceive ? this.#wakeable(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
-        if ((this.#state as CallState).name === 'served') return this.#state;
-        hold.attempts.answered();
-        // The key has to be released, as what an attempt without an answer may have left.
-        if (answer.granted && answer.until <= clock.now()) throw new LateGrantError(hold.ttl);
-        availability.answered(question.sentAt);
-      } catch (error) {
-        answer = undefined;
-        if (error === NOT_ASKED) {
-          hold.attempts.skipped();
-          availability.answered(question.sentAt);
-          throw error;
+    try {
+      for (;;) {
+        wait.throwIfInterrupted();
+        let pause: Promise<void> | undefined;
+        if (this.#state.claim?.question.reply === undefined)
+          pause = wait.isSingleAttempt
+            ? services.unconnected.pause(wait, this.#lock.names.lock)
+            : protocol.standBack(wait);
+        if (pause !== undefined) {
+          // Redis cannot be asked: to callers behind this one, that is silence.
+          if (wait.isSingleAttempt) availability.ask(clock.now());
+          this.#asleep(this.#state.claim);
+          await this.#wakeable(pause);
+          if ((this.#state as CallState).name === 'served') return this.#end();
+          if (wait.isSingleAttempt) continue;
+          if (timeout !== undefined) timeout = Math.min(timeout, Math.max(wait.remaining, services.leastTimeout));
         }
-        await this.#failed(error, claim, attempt);
-      } finally {
-        // Else the next call would take over an attempt that has ended.
-        if (question.reply === attempt) question.reply = undefined;
-      }
-      if (answer?.granted) {
-        this.#granted(claim, answer);
-        if (!this.#mayBeOutdated(hold.sentAt)) return this.#state;
-        timeout = await this.#pauseBeforeRepetition(hold, attempt);
-        continue;
-      }
-      wait.throwIfInterrupted();
-      await (answer === undefined ? this.#backOff() : this.#waitForRelease(answer, claim));
-      if ((this.#state as CallState).name === 'served') return this.#state;
-      const state: CallState = this.#state;
-      if (state.name === 'granted') {
-        const { sentAt = hold.sentAt } = state.grant as Grant;
-        if (this.#mayBeOutdated(sentAt, this.#lock.names.lock)) {
-          timeout = await this.#pauseBeforeRepetition(hold, Promise.resolve());
+        const attempt = this.#state.claim?.question.reply ?? this.#send(timeout);
+        const claim = this.#state.claim as Claim;
+        const { hold, question } = claim;
+        let answer: Grant | Refusal | undefined;
+        try {
+          // The caller of a shared lock may get a hold of this process meanwhile.
+          const mayReceive = isShared && this.#turn !== BESIDE;
+          answer = await (mayReceive ? this.#wakeable(wait.unlessOver(attempt)) : wait.unlessAborted(attempt));
+          if ((this.#state as CallState).name === 'served') return this.#end();
+          hold.attempts.answered();
+          // The key has to be released, as what an attempt without an answer may have left.
+          if (answer.granted && answer.until <= clock.now()) throw new LateGrantError(hold.ttl);
+          availability.answered(question.sentAt);
+        } catch (error) {
+          answer = undefined;
+          if (error === NOT_ASKED) {
+            hold.attempts.skipped();
+            availability.answered(question.sentAt);
+            throw error;
+          }
+          await this.#failed(error, claim, attempt);
+        } finally {
+          // Else the next call would take over an attempt that has ended.
+          if (question.reply === attempt) question.reply = undefined;
+        }
+        if (answer?.granted) {
+          this.#granted(claim, answer);
+          if (!this.#mayBeOutdated(hold.sentAt)) return this.#end();
+          timeout = await this.#pauseBeforeRepetition(hold, attempt);
           continue;
         }
-        if (wait.trace !== undefined) wait.trace.isHandedOver = true;
-        return state;
+        wait.throwIfInterrupted();
+        await (answer === undefined ? this.#backOff() : this.#waitForRelease(answer, claim));
+        if ((this.#state as CallState).name === 'served') return this.#end();
+        const state: CallState = this.#state;
+        if (state.name === 'granted') {
+          const { sentAt = hold.sentAt } = state.grant as Grant;
+          if (this.#mayBeOutdated(sentAt, this.#lock.names.lock)) {
+            timeout = await this.#pauseBeforeRepetition(hold, Promise.resolve());
+            continue;
+          }
+          if (wait.trace !== undefined) wait.trace.isHandedOver = true;
+          return this.#end();
+        }
+        if (wait.remaining === 0) {
+          this.#assertContended(claim);
+          return this.#end();
+        }
+        timeout = wait.remaining;
       }
-      if (wait.remaining === 0) {
-        this.#assertContended(claim);
-        return this.#state;
-      }
-      timeout = wait.remaining;
+    } catch (error) {
+      this.#gone();
+      throw error;
+    } finally {
+      this.#over();
     }
+  }
+
+  /** What became of the attempts. */
+  #end(): RedisLease | null {
+    const state = this.#state;
+    if (state.name === 'served') return state.lease;
+    this.wait.throwIfInterrupted();
+    if (state.name !== 'granted') {
+      this.#gone();
+      return null;
+    }
+    // The turn is the lease's from now on.
+    const lease = this.#lock.acquired(state.claim.hold, state.grant as Grant, this.request, this.#turn as Turn);
+    this.#state = { name: become.served(state.name), lease };
+    return lease;
   }
 
   /** Sends one attempt. Throws, and sends nothing, when Redis has been silent for `unavailableAfter`. */
@@ -365,14 +364,17 @@ export class Call {
     return nextClaim(this.#lock, this.#protocol, this, waits, this.#state.claim);
   }
 
-  /** What is left of the time for an answer. */
-  get timeLeft(): number {
-    return this.#answerBy - clock.now();
+  /** ms that are left of the time for an answer. A single attempt has `commandTimeout`, counted from the call, at most. */
+  timeLeft(now = clock.now()): number {
+    const { endsAround, endsAt, isSingleAttempt, startedAt } = this.wait;
+    const { commandTimeout } = this.#lock.services.settings;
+    const end = isSingleAttempt ? Math.min(startedAt + commandTimeout, endsAround) : endsAt;
+    return (this.#repetitions?.endsAt ?? end) - now;
   }
 
   /** How long a first attempt has to be answered: some time in any case. */
-  #firstTimeout(now = clock.now()): number {
-    return Math.max(this.#answerBy - now, this.leastTimeout);
+  #firstTimeout(now?: number): number {
+    return Math.max(this.timeLeft(now), this.#lock.services.leastTimeout);
   }
 
   get #patience(): Patience {
@@ -396,7 +398,7 @@ export class Call {
       availability.answered(question.sentAt);
       this.#granted(claim, error);
       this.#unreplicated ??= new Unreplicated(wait);
-      await this.#unreplicated.giveBack(error, hold, this.#lock, this.timeLeft, () => this.#asleep(undefined));
+      await this.#unreplicated.giveBack(error, hold, this.#lock, this.timeLeft(), () => this.#asleep(undefined));
       return;
     }
     hold.attempts.failed(error, attempt);
@@ -414,27 +416,22 @@ export class Call {
     throw cannotAcquire(wait.key, reasonOf(cause), cause);
   }
 
-  /** Whether a grant is to be requested once more: see `Connection.mayBeOutdated`. Not more than `MOST_REPETITIONS` times. */
+  /** Whether a grant is to be requested once more: see `Repetitions`. */
   #mayBeOutdated(sentAt: number, lockName?: string): boolean {
     const { connection } = this.#lock.services;
-    return this.#repetitions < MOST_REPETITIONS && connection.mayBeOutdated(sentAt, lockName);
+    return this.#repetitions?.areLeft !== false && connection.mayBeOutdated(sentAt, lockName);
   }
 
-  /**
-   * A grant came after a silence, in which its server may have been frozen, and replaced by another one that has given the
-   * lock to somebody else. So this call pauses, and makes a second attempt with the same ticket: only a server that is still
-   * the master grants it again. Resolves to the timeout of that attempt. Rejects where there is no time for it.
-   */
+  /** Resolves to the timeout of the next attempt. Rejects where there is no time for it. */
   async #pauseBeforeRepetition(hold: Hold, attempt: Promise<unknown>): Promise<number> {
-    if (this.timeLeft < LEARNS_REPLACEMENT) throw cannotAcquire(this.wait.key, GRANTED_TOO_LATE, undefined);
+    assertTimeToRepeat(this.wait.key, this.timeLeft());
     this.#asleep(this.#state.claim);
     // In the server's eyes the caller has the lock. If it leaves during the pause, its key has to be removed: what is in
     // doubt is removed.
     hold.attempts.doubt(attempt);
-    await this.wait.suspend<void>(LEARNS_REPLACEMENT, () => undefined);
-    // All repetitions together have the time of one attempt.
-    if (this.#repetitions++ === 0) this.#answerBy = clock.now() + this.#firstTimeout();
-    return Math.max(1, this.timeLeft);
+    this.#repetitions ??= new Repetitions();
+    await this.#repetitions.pause(this.wait, () => this.#firstTimeout());
+    return Math.max(1, this.timeLeft());
   }
 
   /** Another owner has the lock. A message may grant it meanwhile. */
@@ -485,16 +482,16 @@ export class Call {
     if (refusal === undefined || isSilent || isServerAnswer(availability.failure)) throw this.#patience.unavailable();
   }
 
-  // Without the turn
-
-  /** The turn did not come in time; `undefined`: another holder has the lock. */
-  async #withoutTurn(): Promise<Entry | undefined> {
-    const lock = this.#lock;
-    if (!lock.isShared) return this.#patience.withoutTurn(() => lock.entryFor(this, this.#protocol));
-    const { availability, hasNews } = this.#protocol;
-    const now = clock.now();
-    // An answer to an earlier caller does not decide this one: it may need fewer permits.
-    const mayRefuse = lock.isWaiterRefused && !hasNews;
-    return availability.isRefused(now) && !availability.isSilent(now) && mayRefuse ? undefined : BESIDE;
+  /** The turn did not come in time. */
+  async #withoutTurn(): Promise<RedisLease | null> {
+    let entry: Entry | undefined;
+    try {
+      const tryEnter = () => this.#lock.entryFor(this, this.#protocol);
+      entry = await this.#patience.withoutTurn(tryEnter, BESIDE, this.#protocol.hasNews);
+      if (entry === undefined) this.wait.throwIfInterrupted();
+    } catch (error) {
+      return this.#fail(error);
+    }
+    return entry === undefined ? this.#without() : this.#enter(entry);
   }
 }

@@ -24,6 +24,8 @@ export interface CallServices {
   readonly givingBack: GivingBack;
   readonly unconnected: Unconnected;
   readonly waits: OpenWaits;
+  /** See `leastTimeout` in wait. */
+  readonly leastTimeout: number;
   /** An owner value that was never used before. */
   nextOwner(): string;
   /** For an error about a key of the wrong type: an error that says more. `timeout` in ms. */

@@ -4,6 +4,7 @@ import { NOT_ASKED } from '../redis/failure';
 import { SILENT } from '../redis/silence-times';
 import { type Availability, unavailable } from './availability';
 import type { GivenBack } from './give-back';
+import type { Turn } from './local-queue';
 import type { Entry, LockOfCall } from './lock-of-call';
 import type { Wait } from './wait';
 
@@ -11,8 +12,7 @@ import type { Wait } from './wait';
 interface Unanswered {
   readonly wait: Wait;
   /** What is left of its time for an answer. */
-  readonly timeLeft: number;
-  readonly leastTimeout: number;
+  timeLeft(): number;
 }
 
 /** How long a call goes without an answer of Redis: to its own attempts, or to that of the caller before it. */
@@ -46,13 +46,25 @@ export class Patience {
 
   /**
    * The turn did not come in time. `tryEnter` takes it if it is free now; `undefined`: another holder has the lock. Throws
-   * when Redis is silent.
+   * when Redis is silent. `beside`: in place of the turn of a shared lock. `hasNews`: see `LockContention`.
    */
-  async withoutTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
+  async withoutTurn(
+    tryEnter: () => Entry | undefined,
+    beside: Turn,
+    hasNews: boolean | undefined,
+  ): Promise<Entry | undefined> {
+    const lock = this.#lock;
+    if (lock.isShared) {
+      const now = clock.now();
+      // An answer to an earlier caller does not decide this one: it may need fewer permits.
+      const mayRefuse = lock.isWaiterRefused && !hasNews;
+      const isRefused = this.#availability.isRefused(now) && !this.#availability.isSilent(now) && mayRefuse;
+      return isRefused ? undefined : beside;
+    }
     const { wait } = this.#call;
     if (wait.isSingleAttempt) return this.#besideTurn(tryEnter);
     // The last attempt of the wait may fail only because it had little time: that proves nothing.
-    const left = this.#call.leastTimeout - this.#availability.silence(wait.startedAt, clock.now());
+    const left = this.#lock.services.leastTimeout - this.#availability.silence(wait.startedAt, clock.now());
     if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;
     throw this.unavailable();
   }
@@ -64,7 +76,7 @@ export class Patience {
     if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !lock.isSilent) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
-      await wait.within(this.#call.timeLeft, lock.nextLeaseOver());
+      await wait.within(this.#call.timeLeft(), lock.nextLeaseOver());
       wait.throwIfInterrupted();
     }
     // The attempt in front failed: this caller makes its own, if the turn is free now.
@@ -72,7 +84,7 @@ export class Patience {
     const entry = tryEnter();
     if (entry !== undefined) return entry;
     // Another caller was quicker.
-    if ((await this.#isAttemptAnswered(this.#call.timeLeft)) ?? !lock.isSilent) return undefined;
+    if ((await this.#isAttemptAnswered(this.#call.timeLeft())) ?? !lock.isSilent) return undefined;
     throw this.unavailable();
   }
 

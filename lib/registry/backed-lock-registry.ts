@@ -29,6 +29,7 @@ import { Replacements } from '../core/replacement';
 import { CallsForSeveral } from '../core/several';
 import { SilenceWarning } from '../core/silence-warning';
 import { Unconnected } from '../core/unconnected';
+import { leastTimeout } from '../core/wait';
 import { Watchdog } from '../core/watchdog';
 import { clock, within } from '../internal/clock';
 import {
@@ -115,6 +116,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
       givingBack: new GivingBack(connection, settings.commandTimeout),
       loopRound: new LoopRound(),
       lastUsed: new LastUsed(),
+      leastTimeout: leastTimeout(settings),
       several: new CallsForSeveral(),
       unconnected: new Unconnected(connection),
       waits,
