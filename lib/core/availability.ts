@@ -128,8 +128,8 @@ export abstract class AskedLock {
 
   /** See LockProtocol. */
   callersLeft(): void {
-    if (!this.hasLearnt) this.#availability = undefined;
-    else this.availability.failure = undefined;
+    if (this.#availability?.isBlank) this.#availability = undefined;
+    else if (this.#availability !== undefined) this.#availability.failure = undefined;
   }
 }
 

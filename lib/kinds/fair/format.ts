@@ -65,7 +65,7 @@ export class FairFormat extends SpringFormat {
   /** The connection over which the server is known to have the first renewal. */
   #renewalLoadedOn: number | undefined;
   /** KEYS of the last command, kept for a busy lock. */
-  #keys: { readonly names: LockNames; readonly keys: string[] } | undefined;
+  #keys: string[] | undefined;
 
   constructor(parts: RegistryParts) {
     const { redis, settings } = parts;
@@ -84,11 +84,11 @@ export class FairFormat extends SpringFormat {
   }
 
   keysOf(names: LockNames): string[] {
-    if (this.#keys?.names !== names) {
+    if (this.#keys?.[0] !== names.lock) {
       const [lock, ...fence] = this.keys(names) as [string, ...string[]];
-      this.#keys = { names, keys: [lock, names.companion('queue'), names.companion('tickets'), ...fence] };
+      this.#keys = [lock, names.companion('queue'), names.companion('tickets'), ...fence];
     }
-    return this.#keys.keys;
+    return this.#keys;
   }
 
   /** `ticket`: the one that the script was sent for, to give it the lock or a position. */

@@ -15,7 +15,7 @@ import {
 import type { Wait } from '../../core/wait';
 import { clock, drift, reliableUntil, wasSuspended } from '../../internal/clock';
 import { isServerAnswer, isWithoutEffect } from '../../redis/failure';
-import type { LockNames } from '../../redis/names';
+import { LockNames } from '../../redis/names';
 import type { Script } from '../../redis/script';
 import { asOwner, inspectorOf } from '../common/inspector';
 import type { LockTypeDefinition } from '../common/registry-parts';
@@ -47,7 +47,6 @@ type ArrivedGrant = Pick<QueueReply, 'owner' | 'token' | 'until' | 'sentAt' | 'd
  * for its answer. If it is not confirmed, the lease ends with W.
  */
 export class FairProtocol extends AskedLock implements LockProtocol {
-  readonly hasQueue = true;
   holder: HoldOfProtocol | undefined;
   /**
    * The ticket of the caller that has the local turn, if it waits. Set before a command is sent: the message of a grant
@@ -55,27 +54,30 @@ export class FairProtocol extends AskedLock implements LockProtocol {
    * another one.
    */
   ticket: Ticket | undefined;
-  readonly #names: LockNames;
+  readonly #key: string;
+  readonly #lock: string;
   readonly #format: FairFormat;
   readonly #pollers: Pollers | undefined;
-  /** Made for the first waiter. */
+  /** Made for the first waiter, or the first one that watches: most locks need none. */
   #presence: Presence | undefined;
   /** The last grant that a caller of this process entered with. Whatever repeats it later is ignored. */
   #entered: string | undefined;
-  /** Messages that said that another process waits, or may have. */
-  #wanted = 0;
-  /** The number of `wanted` when nobody else waited. `undefined`: it is not known whether others wait. */
-  #aloneAt: number | undefined;
-  /** Messages that said that the lock may be free. */
-  #hints = 0;
   #isRetired = false;
-  #outside: Waiting | undefined;
 
-  constructor(names: LockNames, format: FairFormat) {
+  constructor({ key, lock }: LockNames, format: FairFormat) {
     super();
-    this.#names = names;
+    this.#key = key;
+    this.#lock = lock;
     this.#format = format;
     this.#pollers = format.parts.pollers(USUAL_PACE_FOR);
+  }
+
+  get hasQueue(): boolean {
+    return true;
+  }
+
+  private get names(): LockNames {
+    return new LockNames(this.#format.parts.settings.registryKey, this.#key, this.#lock);
   }
 
   override get hasLearnt(): boolean {
@@ -90,7 +92,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
   }
 
   private get presence(): Presence {
-    this.#presence ??= new Presence(this.#names, this.#format, this);
+    this.#presence ??= new Presence(this.names, this.#format, this);
     return this.#presence;
   }
 
@@ -125,7 +127,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     const ticket = this.ticket?.id === hold.ticket ? this.ticket : new Ticket(hold);
     if (hold.waits) this.ticket = ticket;
     hold.owner = hold.ticket;
-    ticket.asking(notifiedBy === 'message' ? this.#wanted : undefined);
+    ticket.asking(notifiedBy === 'message' ? this.#presence?.wanted : undefined);
     return ticket;
   }
 
@@ -134,7 +136,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     const { owner = ticket.id, until, drift: driftBefore } = reply;
     this.#entered = owner;
     this.forgetTicket(owner);
-    this.#aloneAt = reply.isAlone ? ticket.aloneAt : undefined;
+    if (this.#presence !== undefined) this.#presence.aloneAt = reply.isAlone ? ticket.aloneAt : undefined;
     const fencingToken = this.#format.isFencing ? Number(reply.token) : undefined;
     return { granted: true, owner, until, fencingToken, moreTokens: reply.moreTokens, drift: driftBefore };
   }
@@ -157,7 +159,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     }
     // The hold begins now: its ticket was sent long before.
     hold.sentAt = Math.floor(clock.now());
-    this.#aloneAt = undefined;
+    this.presence.aloneAt = undefined;
     this.#pollers?.acquired(hold.sentAt);
     this.#entered = grant.owner;
     this.forgetTicket(grant.owner);
@@ -170,22 +172,23 @@ export class FairProtocol extends AskedLock implements LockProtocol {
 
   /** Without a position: a release is published where nobody stands in the queue. */
   watch(onHint: () => void): () => void {
-    this.#outside ??= outsideQueue(this.#names, this.#format);
-    return this.#outside.watch(onHint);
+    this.presence.outside ??= outsideQueue(this.names, this.#format);
+    return this.presence.outside.watch(onHint);
   }
 
   get hints(): number | undefined {
-    return this.#outside?.isSubscribed ? this.#outside.hints : undefined;
+    const outside = this.#presence?.outside;
+    return outside?.isSubscribed ? outside.hints : undefined;
   }
 
   get pollingInterval(): number {
-    return this.#outside?.pollingInterval ?? this.#format.parts.settings.idleBetweenTries;
+    return this.#presence?.outside?.pollingInterval ?? this.#format.parts.settings.idleBetweenTries;
   }
 
   // A lease that ends
 
   renew(owner: string, ttl: number, timeout: number, settle: (ownership: Ownership) => void): void {
-    this.#format.renew(this.#names, owner, ttl, timeout, settle);
+    this.#format.renew(this.names, owner, ttl, timeout, settle);
   }
 
   /** Also removes the ticket of a caller that gave up. If that had the lock, the next one gets it. */
@@ -204,7 +207,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
 
   /** Nobody waited at the last answer, and a message would have said so since: the order is right but for its time. */
   mayPassOn(): boolean {
-    return this.#aloneAt === this.#wanted && this.hearsOfOthers;
+    return this.hearsOfOthers && this.presence.aloneAt === this.presence.wanted;
   }
 
   /** A message says when another process waits, and there are no pollers, which none would be about. */
@@ -265,7 +268,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
       text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : this.wordsOf(next, now)}${more}`;
     }
     const script = next === undefined ? RELEASE : HAND_OVER;
-    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.#names)];
+    const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.names)];
     const answered = (reply: QueueReply): T | Promise<T> => {
       if (reply.found === 'released' && keep === undefined) pollers?.released(clock.now());
       // The lock was left to pollers now, or not long ago.
@@ -286,7 +289,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
 
   /** The queue stays as it is. */
   get travel(): Travel {
-    return this.#format.travelOf(this.#names);
+    return this.#format.travelOf(this.names);
   }
 
   /** The lock may be free: a poll hands it over to the next ticket. */
@@ -299,9 +302,9 @@ export class FairProtocol extends AskedLock implements LockProtocol {
 
   /** `grant <owner> <ms> <token>`, WANTED, or the lock's name: it may be free, or its key ends at another time now. */
   onMessage(message: string): void {
-    if (message === WANTED) this.#wanted++;
-    if (message === this.#names.lock) {
-      this.#hints++;
+    if (message === WANTED) this.presence.wanted++;
+    if (message === this.#lock) {
+      this.presence.hints++;
       this.holder?.confirmSoon();
       this.presence.poll();
     }
@@ -327,7 +330,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
       let pollIn = life;
       if (isOutsiders && this.#pollers !== undefined) {
         // The holder may notify nobody of its release.
-        this.#pollers.refused(now, { remaining: life, owner: holder }, this.#hints);
+        this.#pollers.refused(now, { remaining: life, owner: holder }, this.presence.hints);
         pollIn = Math.min(life, this.#pollers.pollingInterval(this.#format.longestPollInterval));
       } else if (owner === undefined) this.#pollers?.refusedByListener(now);
       this.presence.schedulePoll(pollIn);
@@ -363,7 +366,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     const window = Math.min(life, CLAIM_WINDOW);
     // Without the renewal, its key may end with the window, before the `minHold` ends.
     const isCertain = isProved && until - now >= Math.max(window / 2, ticket.hold.leastLife);
-    const renewal = this.#format.renewGrant(this.#names, owner, ticket.hold.ttl, Math.max(window / 2, LEAST_TIMEOUT));
+    const renewal = this.#format.renewGrant(this.names, owner, ticket.hold.ttl, Math.max(window / 2, LEAST_TIMEOUT));
     // A task may block the event loop as soon as it has the lock: the renewal has to be on its way before.
     const ownership = await (isCertain ? clock.immediate() : renewal);
     if (ticket.offered !== owner) return;
@@ -405,7 +408,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
         if (!isServerAnswer(error)) this.#presence?.poll();
         reject(error);
       };
-      const run = { script, keys: format.keysOf(this.#names), args, timeout, now: sentAt, read };
+      const run = { script, keys: format.keysOf(this.names), args, timeout, now: sentAt, read };
       format.parts.redis.send(run, resolve, failed);
     });
   }

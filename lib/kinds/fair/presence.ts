@@ -3,6 +3,7 @@ import { clock, drift } from '../../internal/clock';
 import { isFinal } from '../../redis/failure';
 import type { LockNames } from '../../redis/names';
 import type { Subscription } from '../../redis/subscription';
+import type { Waiting } from '../common/waiting';
 import type { FairFormat, QueueReply } from './format';
 import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './scripts';
 import { processOf, type Ticket } from './ticket';
@@ -30,6 +31,14 @@ interface QueuedLock {
  * deleted, and an unreachable Redis.
  */
 export class Presence {
+  /** Messages that said that another process waits, or may have. */
+  wanted = 0;
+  /** The number of `wanted` when nobody else waited. `undefined`: it is not known whether others wait. */
+  aloneAt: number | undefined;
+  /** Messages that said that the lock may be free. */
+  hints = 0;
+  /** How callers wait that stand in no queue. */
+  outside: Waiting | undefined;
   readonly #names: LockNames;
   readonly #format: FairFormat;
   readonly #lock: QueuedLock;
