@@ -384,17 +384,6 @@ it('A lease leaves nothing of the scripts that ran under it', async () => {
   expect(maps.map(({ size }) => size)).toEqual([0]);
 });
 
-it('A lease that gets the hold of a fixed one is renewed', async () => {
-  const lock = createRegistry(redis).registry.obtain('key');
-  const fixed = await lock.lock({ ttl: 10_000, renew: false });
-  const next = lock.lock({ ttl: 10_000, renew: true });
-  await fixed.unlock();
-  const lease = await next;
-  expect(redis.sent).toBe(1);
-  await time.advance(60_000);
-  lease.assertHeld();
-});
-
 it('A lease of several keys that is not renewed costs no command until it ends', async () => {
   const { registry } = createRegistry(redis);
   const lease = await registry.multi(['a', 'b']).lock({ ttl: 3_000, renew: false });

@@ -5,7 +5,7 @@ import { type Channel, Channels, WordsClient } from '../common/subscriptions';
 import type { ClusterIoredis, SingleIoredis } from './instance';
 
 /** Sends a command, or adds it to a pipeline. ioredis knows the keys of those in small letters. */
-export function send<T>(to: { call(name: string, ...args: string[]): T }, [name = '', ...args]: readonly string[]): T {
+function send<T>(to: { call(name: string, ...args: string[]): T }, [name = '', ...args]: readonly string[]): T {
   return to.call(name.toLowerCase(), ...args);
 }
 

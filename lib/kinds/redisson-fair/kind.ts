@@ -65,7 +65,7 @@ export class RedissonFairFormat extends RedissonFormat {
 }
 
 /** Shared by the locks of a registry. */
-export interface RedissonFairServices {
+interface RedissonFairServices {
   readonly parts: RegistryParts;
   readonly format: RedissonFairFormat;
   readonly pastPositions: PastPositions;

@@ -15,7 +15,7 @@ import { CHANNEL, redissonKey, redissonName, TOKEN } from './keys';
  */
 
 /** The body of the message about a release. Redisson decodes it as a number; anything else breaks its decoder. */
-export const UNLOCKED = '0';
+const UNLOCKED = '0';
 
 /** The body of the message that a lock is left to pollers. Redisson knows 0 and 1, and ignores it. */
 export const LEFT_TO_POLLERS = '2';

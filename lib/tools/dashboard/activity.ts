@@ -22,7 +22,7 @@ import { lockPrefix } from '../../redis/names';
 import { HoldTimes } from './hold-times';
 
 /** A line of what changed lately. */
-export interface ShownChange {
+interface ShownChange {
   /** What `Date.now()` said. */
   readonly at: number;
   readonly lock: string;

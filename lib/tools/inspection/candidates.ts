@@ -12,7 +12,7 @@ const TYPES = [...new Set([...looks, ...queues].map(({ keyType }) => keyType))];
 const OTHER_TYPES = ['string', 'hash', 'zset', 'list', 'set', 'stream'].filter((type) => !TYPES.includes(type));
 
 /** Keys that may be of locks. */
-export interface Candidates {
+interface Candidates {
   /** How many keys were looked at for them. */
   readonly looked: number;
   readonly keys: readonly (readonly [name: string, type: string])[];

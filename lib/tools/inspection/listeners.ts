@@ -8,7 +8,7 @@ import type { Asked } from './servers';
 /** As `inboxOf` names it. */
 const REDISSON_INBOX = new RegExp(`^${CHANNEL}:\\{(?:(.*):)?@(.*)\\}$`, 's');
 
-export type Counts = readonly (readonly [channel: string, count: number])[];
+type Counts = readonly (readonly [channel: string, count: number])[];
 
 /** How many listen to the channels of locks. */
 export async function countsOf(server: Asked, isCluster: boolean): Promise<Counts> {

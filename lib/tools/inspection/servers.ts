@@ -16,7 +16,7 @@ export interface Asked {
 }
 
 /** The servers that have the keys of a client. */
-export interface Servers {
+interface Servers {
   readonly asked: readonly Asked[];
   /** Why others cannot be asked. */
   readonly missing: readonly string[];
