@@ -68,7 +68,7 @@ describePrivate('A lock of several keys whose reply is lost', () => {
     'A call for several keys that gives up after a lost reply leaves none of them taken: %s',
     async (lockType, { allOrNone }) => {
       const cut = await createProxiedRegistry(redis, { lockType, expireAfter: TTL });
-      const { registry, commands, nameOf } = cut;
+      const { registry, registryKey, commands, nameOf } = cut;
       const keys = ['a', 'b', 'c'];
       await learnsWhereKeysAre(registry);
       const abort = new AbortController();
@@ -86,7 +86,7 @@ describePrivate('A lock of several keys whose reply is lost', () => {
       await until(async () => (await redis.admin.exists(keys.map(nameOf))) === 0);
       const { registry: other } = createRegistry(await redis.connect(), {
         lockType,
-        registryKey: registry.registryKey,
+        registryKey,
       });
       const lease = await other.multi(keys).tryLock();
       expect(lease).not.toBeNull();
