@@ -66,8 +66,10 @@ function leasesIn(records: readonly WorkerRecord[], replaced: ReadonlyMap<string
     if (lease !== undefined) learn(lease, record);
   }
   for (const lease of leases.values()) {
-    // Its grant may have come late.
-    if (lease.replaced !== undefined) lease.relied = Math.min(lease.relied, lease.replaced.graceOver);
+    const { graceOver } = lease.replaced ?? {};
+    if (graceOver === undefined) continue;
+    lease.relied = Math.min(lease.relied, graceOver);
+    lease.wasValid &&= lease.acquiredBy <= graceOver;
   }
   return [...leases.values()].filter(({ wasValid }) => wasValid);
 }

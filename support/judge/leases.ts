@@ -30,7 +30,7 @@ export interface JudgedLease {
   readonly what: string;
   readonly token: number | undefined;
   /** It was valid throughout each of them; in between it read that it was not, or not confirmed. */
-  readonly valid: Span[];
+  valid: Span[];
   /** Nobody else may have it before, also when it is unlocked earlier; 0: no `minHold`. */
   readonly heldUntil: number;
   /** What it read last. */
@@ -77,13 +77,16 @@ function leasesOf(records: readonly WorkerRecord[], replaced: ReadonlyMap<string
     if (record.event === 'unlocking') unlock(lease, record.sample.from);
     if (record.event === 'lost') lose(lease, record);
   }
-  for (const { valid, replaced: { graceOver } = { graceOver: Number.POSITIVE_INFINITY } } of leases.values()) {
-    for (const span of valid) {
-      span.to = Math.min(span.to, graceOver);
-      span.promisedUntil = Math.min(span.promisedUntil, graceOver);
-    }
+  for (const lease of leases.values()) {
+    const { graceOver } = lease.replaced ?? {};
+    if (graceOver !== undefined) lease.valid = lease.valid.flatMap((span) => spanBefore(graceOver, span));
   }
   return [...leases.values()];
+}
+
+/** A process that stands still for longer than a grace may learn of its grant when others had the lock. */
+function spanBefore(end: number, { from, to, promisedUntil }: Span): Span[] {
+  return from > end ? [] : [{ from, to: Math.min(to, end), promisedUntil: Math.min(promisedUntil, end) }];
 }
 
 /** The end of what the process was promised last. */

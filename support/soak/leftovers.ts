@@ -27,14 +27,15 @@ export class Leftovers {
     this.#admin = admin;
   }
 
-  /** Notes what a process left that has just ended with calls on these keys. */
-  async excuse(keys: readonly string[]): Promise<void> {
+  /** Notes what a process left that has just ended with calls on these keys; `name`: of its registry, if only that counts. */
+  async excuse(keys: readonly string[], name?: string): Promise<void> {
     const endedAt = sharedNow();
     for (const after of CHECKS) {
       await new Promise((resolve) => setTimeout(resolve, endedAt + after - sharedNow()));
       const { entries } = await readContent(this.#admin);
       for (const entry of entries) {
-        if (keys.some((key) => belongsTo(entry.name, key))) this.#excused.set(idOf(entry), endedAt + EXCUSED);
+        const isIts = name === undefined || entry.owner.startsWith(`${name}:`);
+        if (isIts && keys.some((key) => belongsTo(entry.name, key))) this.#excused.set(idOf(entry), endedAt + EXCUSED);
       }
     }
   }

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseRecords } from '../judge/records';
+import { parseRecords, type WorkerRecord } from '../judge/records';
 import { FaultyProxy } from '../proxy';
 import type { Random } from '../random';
 import type { RedisAddress } from '../redis';
 import { type AwakeClock, sharedNow } from './awake-clock';
 import type { Leftovers } from './leftovers';
 import { HEALTHY, lockTypeOf, type SoakExtra, type SoakType } from './settings';
-import { unfinishedKeys } from './unfinished-keys';
+import { keysLeftInGrace, unfinishedKeys } from './unfinished-keys';
 import type { SocketAddress } from './worker/session';
 import { WorkerProcess } from './worker-process';
 
@@ -50,8 +50,7 @@ export class WorkerSlot {
   /** Kill -9, and another process in its place. */
   async kill(): Promise<void> {
     await this.process.kill();
-    const records = parseRecords(readFileSync(this.process.settings.recordFile, 'utf8'));
-    await this.#settings.leftovers.excuse(unfinishedKeys(records, sharedNow()));
+    await this.#settings.leftovers.excuse(unfinishedKeys(this.#records(), sharedNow()));
     await this.#start();
     await this.process.ask({ do: 'resume' });
   }
@@ -59,7 +58,12 @@ export class WorkerSlot {
   /** `close()` and `client.destroy()` as an application ends, then a registry and a client anew. */
   async restartRegistry(closeTimeout: number): Promise<void> {
     const { closedKeys } = await this.process.ask({ do: 'restart', closeTimeout });
-    if (closedKeys.length > 0) await this.#settings.leftovers.excuse(closedKeys);
+    const keys = [...closedKeys, ...keysLeftInGrace(this.#records(), sharedNow())];
+    if (keys.length > 0) await this.#settings.leftovers.excuse(keys, this.process.settings.name);
+  }
+
+  #records(): WorkerRecord[] {
+    return parseRecords(readFileSync(this.process.settings.recordFile, 'utf8'));
   }
 
   async #start(): Promise<void> {

@@ -157,6 +157,15 @@ export const HISTORIES: readonly History[] = [
     ],
   ],
   [
+    'a call that replaces, and stands still until others had the lock',
+    [],
+    [
+      'a #1 replace500 @5 900:29000 unlock 905:28995',
+      'b #2 replace500 @40 541:500 unlock 545:496 done 546',
+      'c #3 @50 550:500 unlock 560:1',
+    ],
+  ],
+  [
     'a theft that nobody made',
     ['lost too early: a-1'],
     ['a-1 #1 @5 10:30000 lost 50 stolen by c', 'b-1 #2 replace5000 @40 60:500 unlock 95:496'],

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { leasesIn } from '../../../support/judge/leases';
 import type { Outcome, WorkerRecord } from '../../../support/judge/records';
 import { exclusionViolations, TokenJudge } from '../../../support/judge/violations';
-import { unfinishedKeys } from '../../../support/soak/unfinished-keys';
+import { keysLeftInGrace, unfinishedKeys } from '../../../support/soak/unfinished-keys';
 import { HISTORIES, processesOf, UNCONFIRMED } from './histories';
 
 it.each([...HISTORIES, UNCONFIRMED])('The judge of the soak judges %s: %j', (_, verdicts, texts) => {
@@ -38,4 +38,23 @@ it('A killed process may leave something of its open calls, and of those that it
     called('5', 'open', 'and another'),
   ];
   expect(unfinishedKeys(records, KILLED_AT)).toEqual(['refused', 'unlocked', 'aborted', 'open', 'and another']);
+});
+
+it('A closed registry may leave the lock of a call that left in its grace', () => {
+  const replacing = (call: string, key: string): WorkerRecord => ({
+    ...(called(call, key) as Extract<WorkerRecord, { event: 'called' }>),
+    grace: 5_000,
+  });
+  const records: WorkerRecord[] = [
+    replacing('1', 'long over'),
+    settled('1', 'aborted', KILLED_AT - 20_000),
+    replacing('2', 'left'),
+    settled('2', 'aborted', KILLED_AT - 2_000),
+    replacing('3', 'granted'),
+    { event: 'granted', call: '3', token: 1, sample: { from: 1, to: 1, remaining: 500 } },
+    settled('3', 'unlocked', KILLED_AT - 2_000),
+    called('4', 'ordinary'),
+    settled('4', 'aborted', KILLED_AT - 2_000),
+  ];
+  expect(keysLeftInGrace(records, KILLED_AT)).toEqual(['left']);
 });
