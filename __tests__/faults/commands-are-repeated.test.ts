@@ -9,16 +9,19 @@ import { until } from '../support/until';
 
 /** Has every command executed twice, as a client does whose reply was lost. Passes on the second reply. */
 function repeating(client: TestClient) {
-  const twice = async (send: () => Promise<unknown>): Promise<unknown> => {
+  const twice = async (send: () => Promise<unknown>, options?: EvalOptions): Promise<unknown> => {
     await send();
-    await repeated.between();
-    return send();
+    await repeated.between(options);
+    const reply = await send();
+    await repeated.after(options);
+    return reply;
   };
   const repeated = {
     /** Runs between the two executions. */
-    between: async () => {},
-    eval: (script: string, options?: EvalOptions) => twice(() => client.eval(script, options)),
-    evalSha: (sha1: string, options?: EvalOptions) => twice(() => client.evalSha(sha1, options)),
+    between: async (_options?: EvalOptions) => {},
+    after: async (_options?: EvalOptions) => {},
+    eval: (script: string, options?: EvalOptions) => twice(() => client.eval(script, options), options),
+    evalSha: (sha1: string, options?: EvalOptions) => twice(() => client.evalSha(sha1, options), options),
     /** For `list`. */
     scan: (cursor: string, options: { MATCH: string; COUNT: number }) => twice(() => client.scan(cursor, options)),
   };
@@ -141,4 +144,56 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
     expect(await redis.admin.get(counter)).toBe('1');
     await lease[Symbol.asyncDispose]();
   });
+});
+
+describePrivate('A client repeats the command that takes a lock from its holder', () => {
+  const redis = PrivateRedis.install();
+
+  it.each(['spin', 'pub-sub', 'fair', 'redisson'] as const)(
+    'when a later owner has come to a %s lock: nothing is changed (P14)',
+    async (lockType) => {
+      const client = repeating(redis.admin);
+      const subscriber = await redis.connect();
+      const ours = createRegistry(client, { lockType, subscriber, fencing: true, name: 'ours' });
+      const { registryKey } = ours;
+      const other = async (name: string) => {
+        const options = { lockType, registryKey, inbox: true, fencing: true, name };
+        return createRegistry(await redis.connect(), options).registry;
+      };
+      const holder = await other('holder');
+      const later = (await other('later')).obtain('key');
+      const lease = await holder.obtain('key').lock();
+      const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+      await until(async () => (await redis.admin.pubSubChannels(`*@${holder.id}*`)).length === 1);
+      const isTaking = (options?: EvalOptions) =>
+        options?.arguments?.some((text) => text.startsWith('taken ')) ?? false;
+      const state = async () => {
+        const { owner, fencingToken, remaining = 0 } = await later.inspect();
+        return { owner, fencingToken, remaining };
+      };
+      const stop = new AbortController();
+      let next: Promise<Lease> | undefined;
+      let before: Awaited<ReturnType<typeof state>> | undefined;
+      let after: typeof before;
+      client.between = async (options) => {
+        if (!isTaking(options) || next !== undefined) return;
+        expect((await later.inspect()).name).toBe('ours');
+        next = later.lock({ replace: true, grace: 30_000 });
+        await until(async () => (await later.inspect()).name === 'later');
+        before = await state();
+      };
+      client.after = async (options) => {
+        if (!isTaking(options) || after !== undefined) return;
+        after = await state();
+        stop.abort(new Error('enough'));
+      };
+      const replacing = ours.registry.obtain('key').lock({ replace: true, grace: 30_000, signal: stop.signal });
+      await expect(replacing).rejects.toThrow('enough');
+      expect([after?.owner, after?.fencingToken]).toEqual([before?.owner, before?.fencingToken]);
+      expect(after?.remaining).toBeLessThanOrEqual(before?.remaining as number);
+      await lost;
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+      await (await next)?.unlock();
+    },
+  );
 });
