@@ -258,6 +258,7 @@ function halfOpen(world: World, host: Host, fault: Extract<Fault, { kind: 'half 
   const { isCounted, hears, answers, duration } = fault;
   const connections = targets(host, 'subscriber').flatMap(({ connection }) => connection ?? []);
   if (answers) host.directory.hearing = { isCounted, hears };
+  host.isUncounted = !isCounted && !hears;
   for (const connection of connections) {
     connection.hearing = { isCounted, hears };
     if (answers) continue;
@@ -266,6 +267,7 @@ function halfOpen(world: World, host: Host, fault: Extract<Fault, { kind: 'half 
   }
   timeline.after(duration, () => {
     host.directory.hearing = undefined;
+    host.isUncounted = false;
     const since = answers ? targets(host, 'subscriber').flatMap(({ connection }) => connection ?? []) : connections;
     disturb(world, [host], RECOVERY);
     for (const connection of since) connection.cut('lost');

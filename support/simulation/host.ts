@@ -105,6 +105,7 @@ export function createHost(world: World, plan: ProcessPlan, index: number, insta
     lastUnknown: Number.NEGATIVE_INFINITY,
     unansweredSince: undefined,
     isUnaware: false,
+    isUncounted: false,
     lastPaused: Number.NEGATIVE_INFINITY,
     cameLate: new Map(),
     unheard: new Set(),

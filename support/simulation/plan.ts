@@ -235,7 +235,8 @@ export function planOf(seed: number, lockType: LockType, extras: readonly Extra[
       ? callers.map((caller, index) => {
           // Two tasks that compute without a pause would hold up the event loop together.
           const isOnly = callers.findIndex(({ process }) => process === caller.process) === index;
-          return computed(caller, processes, computing, isOnly && computes === 'in chunks');
+          const longest = isOnly && computes === 'in chunks' ? (lockType === 'multi' ? 0.2 : 0.3) : 0;
+          return computed(caller, processes, computing, longest);
         })
       : busy.chance(0.25) || (pollers && !isCalm)
         ? callers.flatMap((caller) => crowdOf(caller, busy, evals))
@@ -379,12 +380,7 @@ function crowdOf({ rounds, ...caller }: CallerPlan, random: Random, evals: Rando
 }
 
 /** Renewed leases that last for several renewals, while tasks compute under them. */
-function computed(
-  caller: CallerPlan,
-  processes: readonly ProcessPlan[],
-  random: Random,
-  inChunks: boolean,
-): CallerPlan {
+function computed(caller: CallerPlan, processes: readonly ProcessPlan[], random: Random, longest: number): CallerPlan {
   const { expireAfter = 60_000 } = processes[caller.process]?.options ?? {};
   const ttl = Math.min(expireAfter, 1_500);
   return {
@@ -395,8 +391,9 @@ function computed(
       renew: true,
       minHold: undefined,
       block: 0,
-      // A renewal that is due just after a chunk begins is written when the one after it has ended.
-      chunk: inChunks ? ttl * random.between(0.05, 0.3) : 0,
+      // A renewal that is due just after a chunk begins is written when the one after it has ended. Renewals of several
+      // keys go as one script, which the server may not know yet: its text is written another chunk later.
+      chunk: longest > 0 ? ttl * random.between(0.05, longest) : 0,
       hold: ttl * random.between(0.5, 3),
     })),
   };

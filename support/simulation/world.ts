@@ -61,6 +61,8 @@ export interface Host {
   lastPaused: number;
   /** The arguments of commands that came to the server after their connection was lost, and how many ms after they were sent. */
   readonly cameLate: Map<string, number>;
+  /** The server does not count it as a listener, and it has not found that out: nothing is granted to it meanwhile. */
+  isUncounted: boolean;
   /** Messages that did not come over connections that only looked alive. */
   readonly unheard: Set<string>;
   readonly registryOptions: ProcessPlan['options'];

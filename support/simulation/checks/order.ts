@@ -50,6 +50,8 @@ export class OrderChecks {
   ran({ source, keys: [lock = ''], args }: ScriptRun): void {
     const { server, plan, timeline } = this.#world;
     if (plan.lockType !== 'fair') return;
+    const asking = hostOf(this.#world, args[0]);
+    if (asking !== undefined && args.some((text) => text.includes(' poll '))) asking.isUncounted = false;
     const ticket = TICKET_IN.get(this.#scripts.get(source) ?? '')?.(args) ?? '';
     const from = hostOf(this.#world, ticket);
     if (from !== undefined) this.#detached.delete(`${from.index}/${lock}`);
@@ -79,7 +81,7 @@ export class OrderChecks {
     // Where the notes about its process were deleted, a ticket counts as that of a dead one until its process polls.
     if (this.#world.timeline.now - (this.#world.lostCompanions.get(lock) ?? Number.NEGATIVE_INFINITY) < QUIET) return;
     for (const host of hosts) {
-      if (host === entering || !host.process.isAlive || host.closing !== 'no') continue;
+      if (host === entering || !host.process.isAlive || host.closing !== 'no' || host.isUncounted) continue;
       if (this.#maySleepThrough(host, lock) || this.#wasDelayed(host, lock)) continue;
       if (this.#isBehindLostKey(host, lock) || this.#isBehindDetached(host, lock)) continue;
       const first = this.#calls.firstCall(host, lock);
