@@ -157,7 +157,7 @@ export const MUTATIONS = {
     simulation: ['spin', 'pub-sub'],
     extra: 'replaced',
     soak: { types: ['spin', 'pub-sub'], kinds: ['promise broken'] },
-    changes: [['Replacements.#entered', 'void over.then(resume)', 'resume()']],
+    changes: [['Replacements.#entered', 'await wait.unlessOver(Promise.race([over, lost]))', 'await undefined']],
   },
   'ended-with-the-signal': {
     finding: 'a process says that a task has ended when its signal aborts',

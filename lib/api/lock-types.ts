@@ -1,6 +1,6 @@
 import type { NameSeparator } from './owner-name';
 
-/** How the key of a lock is written: as Spring does, or as Redisson does. */
+/** How the key of a lock is written: as Spring does, or as Redisson does. Another format has another name here. */
 export const LOCK_FORMATS = ['spring', 'redisson'] as const;
 
 export type LockFormat = (typeof LOCK_FORMATS)[number];

@@ -4,7 +4,10 @@ import type { LockOfCall } from './lock-of-call';
 import type { Grant, LockProtocol, Refusal } from './protocol';
 import type { LockRequest } from './request';
 
-/** What this process has asked Redis for. If its caller leaves, the next caller may continue with it. */
+/**
+ * What this process has asked Redis for. If its caller gets a lease on another hold meanwhile, the next caller goes on with
+ * it (`Call.receive`); if its caller leaves, it is given back.
+ */
 export interface Claim {
   /** What the attempts ask for, and may leave in Redis. */
   readonly hold: Hold;

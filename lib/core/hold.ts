@@ -32,9 +32,9 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
-  /** An attempt for it is in flight, or will be made. Until Redis grants it, or its caller leaves. */
+  /** An attempt for it is in flight, or will be made. Until Redis grants it, or what it may have left there is given back. */
   requested: ['held', 'given up'],
-  /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. The next caller may have it. */
+  /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it stays held. */
   held: ['held', 'unlocked', 'lost'],
   /** No lease relies on it: it is released or detached, or to be confirmed for the next caller, whose it is then. Given up in doubt. */
   unlocked: ['held', 'given up'],

@@ -16,8 +16,9 @@ export const SILENT = 250;
 export const CONNECTS_WITHIN = SILENT;
 
 /**
- * A server that was silent for longer may have been frozen and replaced: its grants are requested again, and further
- * calls are held back. Longer than `SILENT`, as requesting again costs commands.
+ * A server that was silent for longer may have been frozen and replaced: its grants are requested again
+ * (`core/repetitions`). From then on `redis/line` holds runs back, once the client has 200 without an answer. Longer than
+ * `SILENT`, as requesting again costs commands.
  */
 export const MAYBE_REPLACED_AFTER = 500;
 

@@ -59,8 +59,8 @@ interface ContendedKind {
 
 /**
  * A lock that the processes contend for: the first one that runs the script when it is free has it. It is the sum of a
- * format, a way of waiting, and a way of yielding. The callers of one process queue locally, and hand it over to each
- * other.
+ * format, a way of waiting, and a way of yielding. The callers of one process queue locally, and pass the hold
+ * on to each other.
  */
 class ContendedProtocol extends AskedLock implements LockProtocol {
   holder: HoldOfProtocol | undefined;

@@ -8,11 +8,14 @@ import { kindLua } from './script-parts';
  * The scripts about a lock that processes contend for. They are the same for all kinds but for the pieces of a kind, which
  * lie in its folder under these names:
  *
+ *   acquire        a whole script: takes the lock if it is free or its owner's
  *   holder         reads who holds KEYS[1]
  *   held           finds whether the lock is the owner's
  *   give           gives the lock to another owner value
- *   publish        publishes the release, and sets `heard`: the listeners. publish-left: the lock is left to pollers
- *   before-tokens  reads what `tokens` needs, which returns the next fencing tokens, or 1 without fencing
+ *   publish        publishes the release, and sets `heard`: the listeners
+ *   publish-left   publishes that the lock is left to pollers
+ *   before-tokens  reads what `tokens` needs
+ *   tokens         returns the next fencing tokens, or 1 without fencing
  *
  * In their headers:
  *

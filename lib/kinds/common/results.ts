@@ -10,8 +10,8 @@ import { kindLua } from './script-parts';
 import { LONGEST_SLEEP } from './waiting';
 
 /*
- * The results of `once`: a string with an expiry beside the lock, in its hash slot. The process that stores one publishes
- * on the channel of the same name. A `forget` while the lock is held leaves a mark: a task that began before it stores
+ * The results of `once`: a string with an expiry beside the lock, in its hash slot. The script that stores one
+ * publishes on the channel of the same name. A `forget` while the lock is held leaves a mark: a task that began before it stores
  * nothing, whatever process it runs in.
  */
 
