@@ -13,10 +13,11 @@ interface ExtraTraits {
 }
 
 /**
- * ms for each process that takes turns, in which everybody has one: a poll comes after 1 s at the latest, and a slice takes
- * 50 ms. A process that polls may be late for the end of each slice, as often as there are others to have the next one.
+ * ms in which each of two processes has a turn: a poll comes after 1 s at the latest, and a slice takes 50 ms. One that polls
+ * may be late for the end of more slices where there are more to have the next one: so each other process adds some.
  */
-const TURN_WITHIN = 2_000;
+const TURN_WITHIN = 4_000;
+const TURN_OF_ANOTHER = 1_000;
 
 /**
  * Shared locks have a queue, which gives everybody a turn soon. Until a process that no message reaches finds that out, by
@@ -158,7 +159,7 @@ function halfOpen(plan: Plan, random: Random, how: Listening): Plan {
     ...quietly(plan, callers, faults),
     turns: SHARED.includes(plan.lockType)
       ? { within: QUEUED_TURN_WITHIN, from: at + FOUND_OUT_WITHIN }
-      : { within: TURN_WITHIN * processes.length, from: 0 },
+      : { within: TURN_WITHIN + TURN_OF_ANOTHER * (processes.length - 2), from: 0 },
   };
 }
 
