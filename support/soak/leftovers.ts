@@ -1,3 +1,4 @@
+import { nameIn } from '../../lib/api/owner-name';
 import { sharedNow } from './awake-clock';
 import { type AdminClient, belongsTo, type Entry, keyOf, readContent } from './redis-content';
 import { LONG_TTL } from './settings';
@@ -34,7 +35,7 @@ export class Leftovers {
       await new Promise((resolve) => setTimeout(resolve, endedAt + after - sharedNow()));
       const { entries } = await readContent(this.#admin);
       for (const entry of entries) {
-        const isIts = name === undefined || entry.owner.startsWith(`${name}:`);
+        const isIts = name === undefined || nameIn(entry.owner) === name;
         if (isIts && keys.some((key) => belongsTo(entry.name, key))) this.#excused.set(idOf(entry), endedAt + EXCUSED);
       }
     }

@@ -17,7 +17,7 @@ describeReal('The process of a holder is stopped when its lock is taken', () => 
     const client = await createRealClient();
     const [registryKey, mark] = [uniqueKey('stopped'), uniqueKey('mark')];
     const holder = await WorkerProcess.start<Job, Report>(join(__dirname, 'holder-worker.ts'));
-    await holder.begin({ redis: realRedis, registryKey, lockType, mark });
+    await holder.begin({ redis: realRedis, registryKey, lockType, mark } as Job);
     const { id } = await holder.next('holds');
     await until(async () => (await client.pubSubChannels(`*@${id}*`)).length === 1);
     const { registry } = createRegistry(client, { registryKey, lockType, name: 'taker' });
