@@ -3,7 +3,7 @@ import type { Hold } from '../../lib/core/hold';
 import { Wait } from '../../lib/core/wait';
 import { contended } from '../../lib/kinds/common/contended';
 import { REDISSON, RedissonFormat } from '../../lib/kinds/redisson/kind';
-import { PUB_SUB, SPIN, SpringFormat } from '../../lib/kinds/spring/kind';
+import { SPRING, SpringFormat } from '../../lib/kinds/spring/kind';
 import { LockNames } from '../../lib/redis/names';
 import { FakeClock } from '../support/fake-clock';
 import { fakeParts, holdOf } from '../support/fake-redis';
@@ -21,12 +21,12 @@ interface Setting {
 }
 
 function start({ polls, redisson, cluster = false, heard = true, more }: Setting = {}) {
-  const fake = fakeParts(more);
+  const fake = fakeParts({ lockType: redisson ? 'redisson' : polls ? 'spin' : 'pub-sub', ...more });
   const { parts, redis, subscriber } = fake;
   redis.isCluster = cluster;
   subscriber.mayListen = heard;
   const format = new (redisson ? RedissonFormat : SpringFormat)(parts.redis, parts.settings);
-  const protocols = contended(parts, format, polls);
+  const protocols = contended(parts, format);
   const names = new LockNames('r', 'k');
   const lock = protocols.open(names);
   const wait = new Wait('k', 10_000, undefined);
@@ -186,11 +186,15 @@ describe('What is sent', () => {
   });
 
   it('The waiters of a spin lock poll, those of the others listen', async () => {
-    for (const definition of [SPIN, PUB_SUB, REDISSON]) {
-      const { parts, subscriber, wait } = start();
+    for (const [definition, lockType] of [
+      [SPRING, 'spin'],
+      [SPRING, 'pub-sub'],
+      [REDISSON, 'redisson'],
+    ] as const) {
+      const { parts, subscriber, wait } = start({ more: { lockType } });
       const lock = definition(parts).open(new LockNames('r', 'k'));
       void lock.wait(holdOf(lock), { granted: false, remaining: 9_000, roundTrip: 1 }, wait);
-      expect(subscriber.all).toHaveLength(definition === SPIN ? 0 : 1);
+      expect(subscriber.all).toHaveLength(lockType === 'spin' ? 0 : 1);
     }
   });
 });

@@ -59,7 +59,7 @@ export class Availability {
     this.#heldUntil = this.#holder = this.failure = undefined;
   }
 
-  /** Redis answered when the caller of this question had left: what the answer says may be of the past. */
+  /** Redis answered after the deadline of this question: what the answer says may be of the past. */
   answeredLate(question: Question): void {
     if (this.#last === question) this.#last = undefined;
     this.#unanswered = this.#last;

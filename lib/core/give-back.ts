@@ -13,8 +13,8 @@ const GRACE = 50;
 const LONGEST_PAUSE = 1_000;
 
 /**
- * ms; the pauses after removals that were answered while an attempt may still be executed: its connection was lost, and
- * something between here and the server may have kept it.
+ * ms; the pauses after removals that were answered while an attempt may still be executed: it is not answered, or its
+ * connection was lost, and something between here and the server may have kept it.
  */
 const AGAIN_AFTER = [1_000, 10_000];
 

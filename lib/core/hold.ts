@@ -32,11 +32,11 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
-  /** An attempt for it is in flight, or will be made. Until Redis grants it, or what it may have left there is given back. */
+  /** An attempt for it is in flight, or will be made. Until Redis grants it, or a removal of what it may have left begins. */
   requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it stays held. */
   held: ['held', 'unlocked', 'lost'],
-  /** No lease relies on it: it is released or detached, or to be confirmed for the next caller, whose it is then. Given up in doubt. */
+  /** No lease relies on it: it is released or detached, and stays so; or to be confirmed for the next caller. Given up in doubt. */
   unlocked: ['held', 'given up'],
   /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
   lost: ['given up'],

@@ -1,3 +1,4 @@
+import { traitsOf } from '../../api/lock-types';
 import { holderOf, isWithoutHolder } from '../../api/owner-name';
 import { AskedLock } from '../../core/availability';
 import type {
@@ -31,8 +32,9 @@ import { TimeSlice, type Yielding, YieldToListeners } from './yielding';
 const NOTIFY_TIMEOUT = 1_000;
 
 /** The protocols of a lock type for which processes contend. Waiters poll, or are notified of releases. */
-export function contended(parts: RegistryParts, format: ScriptedFormat, waitersPoll = false): Protocols {
-  const subscriber = waitersPoll ? undefined : parts.subscriber(format.isSharded, true);
+export function contended(parts: RegistryParts, format: ScriptedFormat): Protocols {
+  const { polls } = traitsOf(parts.settings.lockType);
+  const subscriber = polls ? undefined : parts.subscriber(format.isSharded, true);
   const count = format.isSharded ? 'SHARDNUMSUB' : 'NUMSUB';
   const listeners = (names: LockNames) => [count, format.channels(names)[0] as string];
   const areCounted = subscriber !== undefined && format.countsListeners;

@@ -128,7 +128,7 @@ export abstract class ScriptedFormat {
     return { granted: false, remaining, owner: ownerIn(owner), roundTrip: clock.now() - sentAt, hintsBefore };
   }
 
-  /** Reads 1, or tokens as `mintBlock` returns them. */
+  /** Reads 1, or tokens as common/mint-block returns them. */
   tokensIn(script: Script, reply: unknown): Tokens {
     if (reply === 1 && !this.isFencing) return NO_TOKENS;
     const [first, count = 1] = typeof reply === 'string' ? reply.split(' ') : [reply];

@@ -51,9 +51,5 @@ export class SpringFormat extends ScriptedFormat {
   }
 }
 
-/** Contended on Spring's format, with waiting by polling, and yielding after time slices. */
-export const SPIN: LockTypeDefinition = (parts) =>
-  contended(parts, new SpringFormat(parts.redis, parts.settings), true);
-
-/** Contended on Spring's format, with waiting by notification. */
-export const PUB_SUB: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));
+/** Contended on Spring's format: `spin` waits by polling and yields after time slices, `pub-sub` is notified. */
+export const SPRING: LockTypeDefinition = (parts) => contended(parts, new SpringFormat(parts.redis, parts.settings));

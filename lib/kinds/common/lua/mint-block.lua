@@ -5,7 +5,8 @@
 -- server's clock already, there are fewer.
 --
 -- Needs  last, the value of the counter; time, the reply of TIME
--- FENCE_KEY  the key of the counter
+-- FENCE_KEY     the key of the counter
+-- MOST_AHEAD    microseconds by which the counter may be ahead of the server's clock
 -- MOST_TOKENS   the most tokens that are of use
 local now = time[1] * 1000000 + time[2]
 local first = math.max((tonumber(last) or 0) + 1, now)
