@@ -62,9 +62,15 @@ export class GivingBack {
 
   /**
    * Releases the hold, within `limit` ms from `sentAt` on. Resolves to the first answer, and never rejects. What may be
-   * left then is followed up. `first`: the first try, if it was sent already.
+   * left then is followed up. `first`: the first try, if it was sent already; `disruptions`: of the connection, before it.
    */
-  async within(limit: number, hold: Hold, sentAt = clock.now(), first?: Promise<Released>): Promise<GivenBack> {
+  async within(
+    limit: number,
+    hold: Hold,
+    sentAt = clock.now(),
+    first?: Promise<Released>,
+    disruptions = this.connection.disruptions,
+  ): Promise<GivenBack> {
     const endsAt = sentAt + limit;
     let next = first;
     const release = async (): Promise<Released> => {
@@ -79,9 +85,9 @@ export class GivingBack {
     };
     try {
       const outcome = await repeated(release, () => endsAt);
-      if (!hold.attempts.areCertain) this.follow(hold);
-      const { mayBeGivenBack, wasDisrupted } = hold.attempts;
-      return { outcome, isRepeated: mayBeGivenBack || wasDisrupted };
+      if (!hold.isCertain) this.follow(hold);
+      // A client that lost its connection may have sent a try twice.
+      return { outcome, isRepeated: hold.attempts.mayBeGivenBack || this.connection.disruptions !== disruptions };
     } catch (error) {
       this.follow(hold);
       const cause = causeOf(error, this.connection);

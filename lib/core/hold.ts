@@ -140,10 +140,14 @@ export class Hold implements HoldOfProtocol, Timed {
     return this.waits && this.protocol.hasQueue === true;
   }
 
+  /** Each attempt was answered. Does not make what a hold without doubt needs not. */
+  get isCertain(): boolean {
+    return this.#attempts?.areCertain !== false;
+  }
+
   /** Redis has granted it. What was asked for, and what became of it, is needed only where one may still be executed. */
   private forgetAttempts(): void {
-    if (this.#attempts?.areCertain === false) return;
-    this.#asked = this.#attempts = undefined;
+    if (this.isCertain) this.#asked = this.#attempts = undefined;
   }
 
   /** For its next attempt, while nothing of it is in Redis. The ticket of a position in a queue stays. */

@@ -319,7 +319,7 @@ export class RedisLease implements InternalLease {
         const found = await repeated(ask, () => endsAt);
         if (found !== 'released') throw this.foundLost(found);
         // An attempt that may be executed later is of the owner before: its release does not find this one.
-        if (!hold.attempts.areCertain) givingBack.follow(hold);
+        if (!hold.isCertain) givingBack.follow(hold);
       } catch (error) {
         if (error instanceof LockLostError) throw error;
         // The key may have either value.
@@ -433,28 +433,25 @@ export class RedisLease implements InternalLease {
     if (this.#loss !== undefined) return this.reportLoss();
     const hold = this.#hold;
     const limit = this.timeToGiveBack(now);
-    hold.attempts.noteConnection();
+    const { disruptions } = this.#lock.services.connection;
     const passing = this.#lock.passOn(this, now, limit);
     if (passing === 'passed on') return DONE;
     hold.unlocked();
     const first = passing ?? hold.release(limit, now);
     if (passing === undefined) this.#lock.releasing(this);
-    return first.then(
-      (found) => {
-        // The lease stands for its hold until the next caller has that.
-        if (found === 'passed on') return undefined;
-        if (found !== 'released' || !hold.attempts.areCertain)
-          return this.releaseAgain(now, limit, first as Promise<Released>);
-        this.#lock.leaseOver(this);
-        return undefined;
-      },
-      () => this.releaseAgain(now, limit, first as Promise<Released>),
-    );
+    const releaseAgain = () => this.releaseAgain(now, limit, first as Promise<Released>, disruptions);
+    return first.then((found) => {
+      // The lease stands for its hold until the next caller has that.
+      if (found === 'passed on') return undefined;
+      if (found !== 'released' || !hold.isCertain) return releaseAgain();
+      this.#lock.leaseOver(this);
+      return undefined;
+    }, releaseAgain);
   }
 
   /** The first try, sent at `sentAt`, did not simply succeed. */
-  private async releaseAgain(sentAt: number, limit: number, first: Promise<Released>): Promise<void> {
-    const result = await this.#lock.services.givingBack.within(limit, this.#hold, sentAt, first);
+  private async releaseAgain(sentAt: number, limit: number, first: Promise<Released>, before: number): Promise<void> {
+    const result = await this.#lock.services.givingBack.within(limit, this.#hold, sentAt, first, before);
     this.#lock.leaseOver(this);
     if (result.outcome === 'released') return;
     if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);

@@ -15,7 +15,7 @@ export class Attempts {
   readonly #connection: Connection;
   /** `connectionEpoch` of the connection before the first attempt. */
   readonly #epoch: number | undefined;
-  /** `disruptions` of the connection when the last attempt, or the first try to release, was about to be sent. */
+  /** `disruptions` of the connection when the last attempt was about to be sent. */
   #disruptions = 0;
   /** The client was closed when it was given the last attempt: where it says so, nothing was sent. */
   #wasClientClosed = false;
@@ -43,20 +43,15 @@ export class Attempts {
 
   /** An attempt is about to be sent. */
   sending(): void {
-    this.noteConnection();
-    this.#wasClientClosed = this.#connection.isClientClosed;
-  }
-
-  /** The next command goes over the present connection. If that one is lost before the answer, see `wasDisrupted`. */
-  noteConnection(): void {
     this.#disruptions = this.#connection.disruptions;
+    this.#wasClientClosed = this.#connection.isClientClosed;
   }
 
   /**
    * The connection was lost after the send, and the client may have sent again: an answer may be that of the second copy,
    * and the first may still run.
    */
-  get wasDisrupted(): boolean {
+  private get wasDisrupted(): boolean {
     return this.#connection.disruptions !== this.#disruptions;
   }
 
