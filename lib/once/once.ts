@@ -10,6 +10,7 @@ import { lockRequest } from '../core/request';
 import { Scope } from '../core/scope';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock } from '../internal/clock';
+import { lua } from '../internal/lua';
 import {
   abortSignal,
   type Checks,
@@ -20,7 +21,9 @@ import {
   string,
 } from '../internal/validation';
 import { causeOf, isFinal, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
-import { STORE_RESULT } from './store-result';
+
+/** Run by `lease.eval`, so only while the lock is held. Locks in memory know it by its text, and do what it does. */
+export const STORE_RESULT = lua('once/store-result');
 
 /** bytes; a longer result belongs elsewhere, and its place may be the result. */
 const LONGEST_RESULT = 2 ** 20;

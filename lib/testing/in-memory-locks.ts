@@ -12,7 +12,7 @@ import { clock } from '../internal/clock';
 import { WakeTimer } from '../internal/timers';
 import { checkedOptions, inOneLine, nonEmptyString, string, ttl } from '../internal/validation';
 import type { Permits } from '../kinds/shared/permits';
-import { STORE_RESULT } from '../once/store-result';
+import { STORE_RESULT } from '../once/once';
 import type { Connection } from '../redis/connection';
 import { answered, ClientClosedError } from '../redis/failure';
 import { globPattern, LockNames } from '../redis/names';
