@@ -7,7 +7,8 @@ export type LockFormat = (typeof LOCK_FORMATS)[number];
 
 /**
  * The suffixes of the keys and channels that belong to a lock: a fencing counter, the queue of `fair`, that of shared locks,
- * marks of `lease.eval`, results of `once`, and marks of waiters. No lock may have the name of one.
+ * marks of `lease.eval`, of `forget` and of forced unlocks (`evals`), results of `once`, and marks of waiters. No lock may
+ * have the name of one.
  */
 export const COMPANIONS = ['fence', 'queue', 'tickets', 'grants', 'waiters', 'evals', 'once', 'wanted'] as const;
 

@@ -227,7 +227,7 @@ export class Call {
     this.wait.step?.resume(undefined);
   }
 
-  /** Meanwhile a lease of this process may end, and its hold go to this caller: by `receive`, or by `exchange`. */
+  /** Of a shared lock, a lease of this process may end meanwhile, and its hold go to this caller: by `receive` or `exchange`. */
   async #wakeable<T>(step: Promise<T>): Promise<T> {
     // One that has no turn is not next.
     if (this.#turn === BESIDE) return step;
@@ -242,8 +242,9 @@ export class Call {
   // Attempts
 
   /**
-   * Makes attempts until the call has the lock, or its wait is over while another owner has it. At each await another caller
-   * of this process may pass its lease on to this call, which is `served` then: that is looked at before any answer.
+   * Makes attempts until the call has the lock, or its wait is over while another owner has it. Of a shared lock, another
+   * caller of this process may pass its lease on to this call while it is `#wakeable`: it is `served` then, which is looked
+   * at before any answer.
    */
   async #contend(turn: Turn): Promise<RedisLease | null> {
     this.#turn = turn;

@@ -8,7 +8,7 @@ import type { Grant } from './protocol';
 const STATES = new States('call', {
   /** The call waits for the turn, or was just made. A hold of this process may come with the turn. */
   'in line': ['asking', 'asleep', 'served', 'gone'],
-  /** An attempt is in flight, until it is answered or fails. A caller that is served meanwhile leaves it to the next one. */
+  /** An attempt is in flight, until it is answered or fails. One of a shared lock that is served meanwhile leaves it to the next. */
   asking: ['granted', 'asleep', 'served', 'gone'],
   /** Between two attempts: it was refused or failed, or others go first. `fair`: a message may grant it. */
   asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],

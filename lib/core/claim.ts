@@ -5,8 +5,8 @@ import type { Grant, LockProtocol, Refusal } from './protocol';
 import type { LockRequest } from './request';
 
 /**
- * What this process has asked Redis for. If its caller gets a lease on another hold meanwhile, the next caller goes on with
- * it (`Call.receive`); if its caller leaves, it is given back.
+ * What this process has asked Redis for. If its caller leaves, it is given back. If its caller gets a lease on another hold
+ * meanwhile, the next caller goes on with it (`Call.receive`): only of a shared lock, see `Passing.suspended`.
  */
 export interface Claim {
   /** What the attempts ask for, and may leave in Redis. */

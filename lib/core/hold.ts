@@ -32,7 +32,7 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
-  /** An attempt for it is in flight, or will be made. Until Redis grants it, or a removal of what it may have left begins. */
+  /** An attempt is in flight, or will be. Until a grant, or until it is given up, or dropped where nothing can be in Redis. */
   requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it stays held. */
   held: ['held', 'unlocked', 'lost'],

@@ -56,7 +56,7 @@ export interface LockOfCall<Caller = never> {
    * one that does not wait.
    */
   waitForTurn(call: Caller): Promise<Entry | undefined>;
-  /** The caller that has the turn may be woken from now on (see `Call.mayBeWoken`), or not any more. */
+  /** Of a shared lock, the caller that has the turn may be woken from now on (see `Call.mayBeWoken`), or not any more. */
   suspended(call: Caller, isSuspended: boolean): void;
   /** Redis granted the lock to the caller that has the turn. */
   acquired(hold: Hold, grant: Grant, request: LockRequest, turn: Turn): RedisLease;

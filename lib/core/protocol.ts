@@ -161,7 +161,7 @@ export interface LockCommands {
 
 /** How processes contend for a lock: how a waiter learns that it is free, and when its holder leaves it to others. */
 export interface LockContention {
-  /** Callers of one process queue each for itself where the lock is, and not for a local turn. */
+  /** Callers of one process queue each for itself where the lock is (in memory), and not for a turn: none passes a hold on. */
   readonly queuesItself?: boolean;
   /** The pause in which this process leaves a free lock to other processes; `undefined`: none. */
   standBack(wait: Wait): Promise<void> | undefined;

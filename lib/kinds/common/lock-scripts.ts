@@ -13,7 +13,7 @@ import { kindLua } from './script-parts';
  *   held           finds whether the lock is the owner's
  *   give           gives the lock to another owner value
  *   publish        publishes the release, and sets `heard`: the listeners
- *   publish-left   publishes that the lock is left to pollers
+ *   publish-left   publishes that the lock is left to pollers, and sets `heard`
  *   before-tokens  reads what `tokens` needs
  *   tokens         returns the next fencing tokens, or 1 without fencing
  *
@@ -21,6 +21,10 @@ import { kindLua } from './script-parts';
  *
  *   notification  in ARGV: what `ScriptedFormat.notification` returns
  *   listeners     in a reply: the connections that got the message, or one of `LISTENERS`
+ *
+ * Every kind has all of them, also one whose waiters only poll (`polls`): the scripts that give a lock back include
+ * `publish`, or `publish-left`, since others may listen for the same locks, as those of `pub-sub` for a lock of `spin`. Where
+ * nobody can, these two are `local heard = 0`, and the format has no `channels`, an empty `notification`, any `releaseOf`.
  */
 
 /** What the scripts of a kind name. */

@@ -43,7 +43,7 @@ export interface Seen {
 
 /** Who listens, on all servers: each of a cluster only knows its own. */
 export interface Heard {
-  /** How many, to the releases of a lock of Spring by its name, or to another channel. `null`: none, as far as is known. */
+  /** How many, to `LockNames.channel` by the name of the lock, or to any other channel. `null`: none, as far as is known. */
   of(lockOrChannel: string): number | null;
   /** Whether somebody does, on a server that says it. */
   has(lockOrChannel: string): boolean;

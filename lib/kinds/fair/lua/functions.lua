@@ -18,7 +18,7 @@ local function notify(process, message)
   return 0
 end
 
--- Empty without a fence.
+-- Mints a token; '' without a fence. For a free lock without waiters, fair/acquire has minted one before.
 local function mint()
   if not fence then return '' end
   -- @include fair/write-nothing
@@ -98,6 +98,7 @@ local function grantedBefore(ticket, holder, ttl)
   return holder, token == '' and mint() or token, redis.call('PTTL', lock)
 end
 
+-- Not the option `handOver`, of which no script knows.
 -- Gives a lock that is or will be free to the first ticket whose process can be reached. `mine`: the process that
 -- runs the script, for the ticket `asking`. Only that one gets its full ttl, `ttlAsked`, and every other one the
 -- claim window.
