@@ -157,7 +157,7 @@ describe('The lease of several keys', () => {
 
   it('The signal of the lease of several keys aborts with the first loss, and listens until then', () => {
     const ends = jest.fn();
-    lease.endHold = ends;
+    lease.publishEnd = ends;
     const { signal } = lease;
     expect([lease.signal, signal.aborted, getEventListeners(a.signal, 'abort').length]).toEqual([signal, false, 1]);
     b.lose();
@@ -173,7 +173,7 @@ describe('The lease of several keys', () => {
       const ends = jest.fn();
       [a, b] = [new Part('a'), new Part('b')];
       lease = leaseOf(a, b);
-      lease.endHold = ends;
+      lease.publishEnd = ends;
       lease.signal.addEventListener('abort', () => void lease.unlock());
       a.checkLost = () => {
         if (!a.isLost) a.lose();
@@ -204,14 +204,14 @@ describe('The lease of several keys', () => {
 
   it('unlock() of the lease of several keys ends its section once, though who hears of the end unlocks too', async () => {
     const ends = jest.fn(() => void lease.unlock());
-    lease.endHold = ends;
+    lease.publishEnd = ends;
     await lease.unlock();
     expect([ends.mock.calls.length, log]).toEqual([1, ['unlock a', 'unlock b']]);
   });
 
   it('The signal of the lease of several keys does not listen from unlock() on', async () => {
     const ends = jest.fn();
-    lease.endHold = ends;
+    lease.publishEnd = ends;
     const { signal } = lease;
     await lease.unlock();
     expect(ends.mock.calls).toEqual([[undefined]]);

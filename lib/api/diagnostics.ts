@@ -116,7 +116,7 @@ interface TracedLease extends Lease {
   readonly owner: string;
   readonly isReentry: boolean;
   readonly leases?: readonly TracedLease[];
-  endHold?: ((loss?: LockLostError) => void) | undefined;
+  publishEnd?: ((loss?: LockLostError) => void) | undefined;
   checkLost(): boolean;
 }
 
@@ -147,11 +147,11 @@ export function traceRun<T>(
   }, message);
 }
 
-/** The section of a lease that was taken with `lock` or `tryLock`: it ends by `endHold`. A subscriber may unlock the lease. */
+/** The section of a lease that was taken with `lock` or `tryLock`: it ends by `publishEnd`. A subscriber may unlock the lease. */
 export function traceHold(lock: LockMessage, lease: TracedLease): void {
   const message = holdMessage(lock, lease);
   const startedAt = clock.now();
-  lease.endHold = (loss) => {
+  lease.publishEnd = (loss) => {
     message.held = clock.now() - startedAt;
     message.outcome = loss === undefined ? 'ended' : 'lost';
     if (loss !== undefined) {

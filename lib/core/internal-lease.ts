@@ -15,7 +15,7 @@ export interface InboxOfLease {
 }
 
 /** Publishes the end of a section whose start was published. Called once. */
-export type EndOfHold = (loss?: LockLostError) => void;
+export type EndOfSection = (loss?: LockLostError) => void;
 
 /** What the library needs of a lease beside what applications see: of one key, of several, or of a caller that entered again. */
 export interface InternalLease extends Lease {
@@ -28,7 +28,7 @@ export interface InternalLease extends Lease {
   /** How many permits of a semaphore it has. Absent: it is that of several keys. */
   readonly permits?: number;
   /** Set for a lease whose section is published, and that was not taken by `run`. */
-  endHold?: EndOfHold | undefined;
+  publishEnd?: EndOfSection | undefined;
   /** The lease enters again where the lock is held already. */
   readonly isReentry: boolean;
   /** A lease around this one, which entered again, was unlocked. */

@@ -13,7 +13,7 @@ import { causeOf, isErrorReply, reasonOf } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { repeated } from './give-back';
 import { endOfLease, type Hold } from './hold';
-import { type EndOfHold, type InternalLease, leaseText } from './internal-lease';
+import { type EndOfSection, type InternalLease, leaseText } from './internal-lease';
 import { evalCall, evalError } from './lease-eval';
 import type { LeaseServices, PassedOn } from './lease-services';
 import { type LossDetails, LossSignal, lossError } from './loss';
@@ -77,7 +77,7 @@ export class RedisLease implements InternalLease {
   readonly fencingToken: number | undefined;
   /** The lease ends then, though the hold may last longer: its own ttl is over. `undefined`: with its hold. */
   endsAt: number | undefined;
-  endHold: EndOfHold | undefined;
+  publishEnd: EndOfSection | undefined;
   readonly #lock: LockOfLease;
   readonly #hold: Hold;
   /** Whole ms, on the monotonic clock. */
@@ -381,9 +381,9 @@ export class RedisLease implements InternalLease {
 
   /** A subscriber that hears of it may call `unlock`. */
   private endSection(loss?: LockLostError): void {
-    const { endHold } = this;
-    this.endHold = undefined;
-    endHold?.(loss);
+    const { publishEnd } = this;
+    this.publishEnd = undefined;
+    publishEnd?.(loss);
   }
 
   /** ms in which Redis has to confirm the end of the lease. */

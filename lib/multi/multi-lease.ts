@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import type { MultiLease } from '../api/distributed-lock';
 import { type LockLostError, leaseUnlocked } from '../api/errors';
-import { type EndOfHold, type InternalLease, leaseText } from '../core/internal-lease';
+import { type EndOfSection, type InternalLease, leaseText } from '../core/internal-lease';
 import { LossSignal } from '../core/loss';
 import { doesNotTravel } from '../core/passport';
 
@@ -11,7 +11,7 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   /** The leases of the parts. */
   readonly leases: readonly InternalLease[];
   readonly fencingToken = undefined;
-  endHold: EndOfHold | undefined;
+  publishEnd: EndOfSection | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
   #asked: AbortSignal | undefined;
@@ -137,9 +137,9 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   }
 
   #endSection(loss?: LockLostError): void {
-    const { endHold } = this;
-    this.endHold = undefined;
-    endHold?.(loss);
+    const { publishEnd } = this;
+    this.publishEnd = undefined;
+    publishEnd?.(loss);
   }
 
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */
