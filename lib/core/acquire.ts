@@ -404,7 +404,8 @@ export class Call {
     }
     hold.attempts.failed(error, attempt);
     if (error instanceof CommandTimeoutError) {
-      // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then.
+      // Nobody else may ask about this lock for long: without this, Redis would seem to be silent until then. An error that
+      // comes late ends no silence, as one that comes in time and may pass ends none: whether the lock is held, it doesn't say.
       const noted = (): void => availability.answeredLate(question);
       void answerOf(error.late).then(noted, () => undefined);
     }

@@ -6,7 +6,8 @@ import type { LockRequest } from './request';
 
 /**
  * What this process has asked Redis for. If its caller leaves, it is given back. If its caller gets a lease on another hold
- * meanwhile, the next caller goes on with it (`Call.receive`): only of a shared lock, see `Passing.suspended`.
+ * meanwhile, the next caller goes on with it (`Call.receive`): only of a shared lock, see `suspended` of `SharedPassing` in
+ * `kinds/shared/locks`.
  */
 export interface Claim {
   /** What the attempts ask for, and may leave in Redis. */

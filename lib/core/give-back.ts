@@ -95,7 +95,10 @@ export class GivingBack {
     }
   }
 
-  /** Removes in the background what the hold has in Redis, while one of its attempts may still be executed. */
+  /**
+   * Removes in the background what the hold has in Redis, or may have: once at least, and again while one of its attempts may
+   * still be executed.
+   */
   follow(hold: Hold): void {
     if (!hold.giveUp()) return;
     const followUp = new FollowUp(hold, this);

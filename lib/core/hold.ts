@@ -36,9 +36,15 @@ const STATES = new States('hold', {
   requested: ['held', 'given up'],
   /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it stays held. */
   held: ['held', 'unlocked', 'lost'],
-  /** No lease relies on it: it is released or detached, and stays so; or to be confirmed for the next caller. Given up in doubt. */
+  /**
+   * No lease relies on it: it is released or detached, and stays so; or to be confirmed for the next caller. Given up where
+   * it isn't known what became of that, or of an attempt.
+   */
   unlocked: ['held', 'given up'],
-  /** Its deadline came, or its key is gone. Given up where its key may outlive it. */
+  /**
+   * Its deadline came, its key is gone or another owner's, or the registry was closed. Given up at the `unlock` of its last
+   * lease, since the key may outlive it; at once where it ended by the ttl of a lease, before its key does.
+   */
   lost: ['given up'],
   /** `GivingBack` removes what is left of it in Redis. */
   'given up': [],
