@@ -69,6 +69,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'core/replacement:TRIED_EVERY': 'because it only says how soon a caller tries another holder',
   'core/request:GRACE': 'because a test of it would wait for five seconds',
   'core/several:FIRST_PAUSE': 'unit/calls-for-several',
+  'core/several:LONGEST_STREAK': 'unit/calls-for-several',
   'core/several:PAUSE_FOR_LISTENERS': 'unit/calls-for-several',
   'core/several:PAUSE_FOR_POLLERS': 'unit/calls-for-several',
   'core/several:POLLED_STREAK': 'unit/calls-for-several',

@@ -126,6 +126,38 @@ it.each([
   },
 );
 
+it.each([
+  ['that others poll for', undefined, 400, 110],
+  ['whose releases others hear of', 7, 50, 10],
+])(
+  'Calls of one process have a key %s for longer, where nobody took it when it was left',
+  async (_, hints, usual, pause) => {
+    const key = keyOf(hints);
+    const [sought] = waitFor('a', key).sought;
+    /** How long the calls have it until it is left to others. */
+    const streak = async (): Promise<number> => {
+      const since = time.now;
+      sought?.granted(since);
+      while (sought?.mayBeFree(time.now)) {
+        await time.advance(10);
+        calls.released(key.lock);
+      }
+      return time.now - since;
+    };
+    const lengths: number[] = [];
+    for (let i = 0; i < 4; i++) {
+      lengths.push((await streak()) / usual);
+      await time.advance(pause);
+      expect(sought?.mayBeFree(time.now)).toBe(true);
+    }
+    expect(lengths).toEqual([1, 2, 4, 4]);
+    sought?.refused(hints, time.now);
+    await time.advance(1_000);
+    expect(sought?.mayBeFree(time.now)).toBe(true);
+    expect(await streak()).toBe(usual);
+  },
+);
+
 it('A key that nobody waits for any more is not listened for', () => {
   const key = keyOf(7);
   const [one, other] = [waitFor('a', key), waitFor('b', key)];

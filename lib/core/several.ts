@@ -15,6 +15,9 @@ const PAUSE_FOR_LISTENERS = 10;
 const POLLED_STREAK = 4;
 const PAUSE_FOR_POLLERS = 1.1;
 
+/** Each pause in which nobody took the key doubles the next streak, up to this many times its usual length. */
+const LONGEST_STREAK = 4;
+
 /** The callers of one lock in this process. */
 interface SoughtLock {
   /** It is kept from `begin` to `end`. */
@@ -36,6 +39,10 @@ export class SoughtKey {
   #pause = FIRST_PAUSE;
   /** Since when calls of this process have taken it one after the other. */
   #streakSince: number | undefined;
+  /** How long a streak is, as a multiple of its usual length. */
+  #length = 1;
+  /** It was left to others at the end of a streak, and no attempt was refused since. */
+  #isUncontested = false;
   readonly #stop: (() => void) | undefined;
 
   constructor(lock: SoughtLock, onHint: () => void) {
@@ -54,12 +61,16 @@ export class SoughtKey {
   granted(now: number): void {
     this.#pause = FIRST_PAUSE;
     this.takenUntil = 0;
-    this.#streakSince ??= now;
+    if (this.#streakSince !== undefined) return;
+    this.#streakSince = now;
+    this.#length = this.#isUncontested ? Math.min(2 * this.#length, LONGEST_STREAK) : 1;
+    this.#isUncontested = false;
   }
 
   /** Redis has refused it. `hintsBefore`: how many releases were noticed when it was asked about. */
   refused(hintsBefore: number | undefined, now: number): void {
     this.#streakSince = undefined;
+    this.#isUncontested = false;
     const { availability, hints, pollingInterval = 0 } = this.protocol;
     // It was released meanwhile.
     if (hints !== undefined && hints !== hintsBefore) return;
@@ -74,8 +85,9 @@ export class SoughtKey {
     if (this.#streakSince === undefined) return;
     const { handOver, idleBetweenTries } = this.lock.services.settings;
     const isPolled = this.protocol.hints === undefined;
-    const streak = handOver ?? (isPolled ? Math.max(STREAK, POLLED_STREAK * idleBetweenTries) : STREAK);
-    if (now - this.#streakSince < streak) return;
+    const usual = isPolled ? Math.max(STREAK, POLLED_STREAK * idleBetweenTries) : STREAK;
+    if (now - this.#streakSince < (handOver ?? usual * this.#length)) return;
+    this.#isUncontested = true;
     this.takenUntil = now + (isPolled ? PAUSE_FOR_POLLERS * idleBetweenTries : PAUSE_FOR_LISTENERS);
   }
 
