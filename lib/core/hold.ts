@@ -30,6 +30,9 @@ export const FRESH = 50;
  */
 const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
+/** Of a hold whose attempts were all answered, if something else is in doubt later: nothing that it asked for counts any more. */
+const ANSWERED = { minHold: 0, waits: false, since: 0 };
+
 /** The life of a hold: its states, what ends each of them, and what may follow. */
 const STATES = new States('hold', {
   /** An attempt is in flight, or will be. Until a grant, or until it is given up, or dropped where nothing can be in Redis. */
@@ -67,7 +70,6 @@ export class Hold implements HoldOfProtocol, Timed {
   ticket: string;
   owner: string;
   ttl: number;
-  longestTtl: number;
   sentAt = 0;
   drift = 0;
   readonly permits: number;
@@ -77,7 +79,6 @@ export class Hold implements HoldOfProtocol, Timed {
   readonly #services: HoldServices<Hold>;
   /** `undefined`: Redis has granted it, and nothing else can come of its attempts. */
   #asked: Asked | undefined;
-  #attempts: Attempts | undefined;
 
   #state: HoldState = 'requested';
   /** The lease that relies on it, while it is held. */
@@ -100,10 +101,10 @@ export class Hold implements HoldOfProtocol, Timed {
   constructor(ticket: string, asked: AskedFor, services: HoldServices<Hold>, protocol: LockProtocol) {
     this.ticket = ticket;
     this.owner = ticket;
-    this.longestTtl = this.ttl = Math.ceil(asked.ttl);
+    this.ttl = Math.ceil(asked.ttl);
     this.permits = asked.permits;
-    const { ttl, minHold, permits, waits } = asked;
-    this.#asked = { ttl, minHold, permits, waits, since: 0, sentAt: 0 };
+    const { minHold, waits } = asked;
+    this.#asked = { minHold, waits, since: 0, sentAt: 0, attempts: undefined };
     this.#services = services;
     this.protocol = protocol;
   }
@@ -112,8 +113,10 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** What became of the attempts to acquire it. */
   get attempts(): Attempts {
-    this.#attempts ??= new Attempts(this.#services.connection, this.#asked === undefined);
-    return this.#attempts;
+    const { connection } = this.#services;
+    this.#asked ??= { ...ANSWERED, sentAt: this.sentAt, attempts: new Attempts(connection, true) };
+    this.#asked.attempts ??= new Attempts(connection);
+    return this.#asked.attempts;
   }
 
   get waits(): boolean {
@@ -148,12 +151,12 @@ export class Hold implements HoldOfProtocol, Timed {
 
   /** Each attempt was answered. Does not make what a hold without doubt needs not. */
   get isCertain(): boolean {
-    return this.#attempts?.areCertain !== false;
+    return this.#asked?.attempts?.areCertain !== false;
   }
 
   /** Redis has granted it. What was asked for, and what became of it, is needed only where one may still be executed. */
   private forgetAttempts(): void {
-    if (this.isCertain) this.#asked = this.#attempts = undefined;
+    if (this.isCertain) this.#asked = undefined;
   }
 
   /** For its next attempt, while nothing of it is in Redis. The ticket of a position in a queue stays. */
@@ -207,8 +210,7 @@ export class Hold implements HoldOfProtocol, Timed {
     const latest = Math.min(endsAt, now + renewedTtl / 3);
     const isScheduled = this.isHeld && this.unread === 0 && renewAt !== undefined && renewAt <= latest;
     const isSameTtl = this.ttl === ttl;
-    this.asks(ttl);
-    this.ttl = ttl;
+    if (!isSameTtl) this.changeTtl(ttl);
     if (this.#unusual !== undefined) this.#unusual.minHold = UNKNOWN_AGE;
     this.#state = become.held(this.#state);
     this.lease = lease;
@@ -281,7 +283,7 @@ export class Hold implements HoldOfProtocol, Timed {
   }
 
   private get more(): Unusual {
-    this.#unusual ??= { failure: undefined, evals: 0, reading: undefined, minHoldUntil: 0, minHold: 0 };
+    this.#unusual ??= { failure: undefined, evals: 0, reading: undefined, minHoldUntil: 0, minHold: 0, longestTtl: 0 };
     return this.#unusual;
   }
 
@@ -345,7 +347,7 @@ export class Hold implements HoldOfProtocol, Timed {
     const left = this.isSuspectAt(driftNow) ? 0 : Math.floor(this.keyUntil - now);
     const isRenewed = this.mayRenewAt(now);
     // The reader that asked for a longer ttl may have left.
-    if (isRenewed && this.#hasFullTtl) this.ttl = (this.lease as LeaseOfHold).ttl;
+    if (isRenewed && this.#hasFullTtl) this.changeTtl((this.lease as LeaseOfHold).ttl);
     const ttl = isRenewed ? this.ttl : Math.max(1, left);
     this.unread++;
     const settle = (ownership: Ownership): void => this.noteRenewal(ownership, now, driftNow);
@@ -366,8 +368,19 @@ export class Hold implements HoldOfProtocol, Timed {
     return ownership;
   }
 
+  get longestTtl(): number {
+    return Math.max(this.ttl, this.#unusual?.longestTtl ?? 0);
+  }
+
   private asks(ttl: number): void {
-    this.longestTtl = Math.max(this.longestTtl, Math.ceil(ttl));
+    const asked = Math.ceil(ttl);
+    if (asked > this.longestTtl) this.more.longestTtl = asked;
+  }
+
+  private changeTtl(ttl: number): void {
+    const before = this.longestTtl;
+    this.ttl = ttl;
+    this.asks(before);
   }
 
   /** A renewal has ended. `driftBefore`: as it was before the renewal was sent. */

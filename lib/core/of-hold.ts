@@ -1,4 +1,5 @@
 import type { LockLostReason } from '../api/distributed-lock';
+import type { Attempts } from '../redis/attempts';
 import type { Connection } from '../redis/connection';
 import type { LossDetails } from './loss';
 import type { LockRequest } from './request';
@@ -10,10 +11,12 @@ export interface AskedFor extends Pick<LockRequest, 'ttl' | 'minHold' | 'permits
 }
 
 /** What the attempts of a hold ask for, and when the last one was sent. */
-export interface Asked extends AskedFor {
+export interface Asked extends Pick<AskedFor, 'minHold' | 'waits'> {
   // As HoldOfProtocol, but for the fraction of the ms: queues in Redis have the order of the calls.
   since: number;
   sentAt: number;
+  /** What became of them; `undefined` before the first one. */
+  attempts: Attempts | undefined;
 }
 
 /** What a hold has that few of them have at a time. */
@@ -25,6 +28,8 @@ export interface Unusual {
   /** Its `minHold`: until when the lock stays taken though it is unlocked; and the same in ms, if it began with the grant. */
   minHoldUntil: number;
   minHold: number;
+  /** See HoldOfProtocol: if it is longer than its ttl. */
+  longestTtl: number;
 }
 
 /** What a hold needs of the lease that relies on it. */
