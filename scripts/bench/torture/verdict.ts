@@ -1,7 +1,7 @@
 import { quantile } from 'simple-statistics';
 import { judgeByBoth } from '../../../support/judge/both';
 import { conflicts } from '../../../support/judge/exclusion';
-import { leasesOf } from '../../../support/judge/leases';
+import { leasesIn } from '../../../support/judge/leases';
 import type { WorkerRecord } from '../../../support/judge/records';
 import type { Inflicted } from './faults';
 import { TTL } from './library';
@@ -37,9 +37,9 @@ export function verdictOf(
   );
   const told = new Set(records.flatMap((one) => ('sample' in one && one.sample.remaining <= 0 ? [one.call] : [])));
   // What was read, and not what was promised for later.
-  const stays = processes
-    .flatMap(leasesOf)
-    .flatMap(({ call, key, valid }) => valid.map(({ from, to }) => ({ call, key, from, to })));
+  const stays = leasesIn(processes).flatMap(({ call, key, valid }) =>
+    valid.map(({ from, to }) => ({ call, key, from, to })),
+  );
   const failovers = faults.filter(({ kind }) => kind === 'failover');
   const isFailedOver = (at: number) => failovers.some(({ from, to }) => at >= from && at <= to + 2 * TTL);
   const all = conflicts(stays);
