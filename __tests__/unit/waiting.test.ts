@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { Wait } from '../../lib/core/wait';
 import { Waiting } from '../../lib/kinds/common/waiting';
+import type { WantedMark } from '../../lib/kinds/common/wanted';
 import type { Subscriber } from '../../lib/redis/subscriber';
 import { FakeClock } from '../support/fake-clock';
 import { FakeSubscriber } from '../support/fake-redis';
@@ -40,6 +41,26 @@ function start({ listens = true } = {}) {
 }
 
 describe('A waiter', () => {
+  it('A waiter whose messages come by way of another server marks the lock as one that polls', async () => {
+    const subscriber = Object.assign(new FakeSubscriber(), { isElsewhere: false });
+    const marked: number[] = [];
+    const mark = { begin: (interval: number) => marked.push(interval), end: () => undefined } as unknown as WantedMark;
+    const waited = { lock: 'k', channels: ['c'], meaningOf: () => undefined, mark };
+    const waiting = new Waiting(waited, subscriber as unknown as Subscriber, 100);
+    const wait = async () => {
+      const refusal = { granted: false, remaining: 60_000, roundTrip: 1, hintsBefore: waiting.hints } as const;
+      await time.settled(waiting.wait(refusal, new Wait('k', 10_000, undefined)));
+    };
+    const opening = wait();
+    subscriber.last.opened();
+    await opening;
+    await wait();
+    subscriber.isElsewhere = true;
+    await wait();
+    // At first, nothing is heard yet.
+    expect(marked).toEqual([100, 0, 100]);
+  });
+
   // ms until its next attempt.
   it.each<[string, Parameters<ReturnType<typeof start>['wait']>[0], number]>([
     ['every interval', {}, 100],

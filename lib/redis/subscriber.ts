@@ -108,7 +108,7 @@ export class Subscriber {
   /** Those that run, by channel; without sharded channels there is one, under ''. */
   readonly #proofs = new Map<string, Proof>();
   /** Messages arrive on a connection that the server of the commands does not count. */
-  #isElsewhere = false;
+  isElsewhere = false;
   readonly #elsewhere = new Backoff(RENEWED_AT_MOST, ELSEWHERE_AT_MOST);
   #movesAfter = Number.NEGATIVE_INFINITY;
   #hasWarned = false;
@@ -133,7 +133,7 @@ export class Subscriber {
   /** The server counts the connection for this registry, and for no other one of this process. */
   get isCounted(): boolean {
     const { users, client } = this.#connection ?? {};
-    return !this.#isElsewhere && users?.size === 1 && client?.isReady !== false && client?.isListening !== false;
+    return !this.isElsewhere && users?.size === 1 && client?.isReady !== false && client?.isListening !== false;
   }
 
   /**
@@ -186,7 +186,7 @@ export class Subscriber {
 
   /** Our own connection, made anew, leads to the server that is the master by now; that of the caller is the caller's. */
   #heard(isCounted: boolean): void {
-    this.#isElsewhere = !isCounted;
+    this.isElsewhere = !isCounted;
     if (isCounted) {
       this.#elsewhere.reset();
       return;

@@ -100,7 +100,9 @@ export class Waiting {
     const longest = this.#pollers?.pollingInterval(usual) ?? usual;
     const pause = pauseBeforeNextAttempt(longest, refusal, wait.remaining);
     const { mark } = this.#waited;
-    mark?.begin(areHeard ? 0 : idleBetweenTries);
+    // Messages that come by way of another server come late: so others do not go on before this process has tried.
+    const isCounted = areHeard && this.#subscriber?.isElsewhere !== true;
+    mark?.begin(isCounted ? 0 : idleBetweenTries);
     subscription?.join();
     proof?.join();
     try {
