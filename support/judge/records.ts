@@ -52,6 +52,8 @@ export type WorkerRecord =
       readonly early?: number;
       readonly at: number;
     }
+  /** It has asked the holder to end early. */
+  | { readonly event: 'asked'; readonly call: string; readonly isHeard: boolean; readonly at: number }
   | { readonly event: 'settled'; readonly call: string; readonly outcome: Outcome; readonly at: number }
   | { readonly event: 'violation'; readonly kind: string; readonly text: string; readonly at: number };
 

@@ -7,6 +7,9 @@ export interface SoakResult {
   readonly type: SoakType;
   readonly rounds: number;
   readonly acquisitions: number;
+  /** Leases that a call has taken whose process is named by their loss, and questions that a holder has heard. */
+  readonly replaced: number;
+  readonly asked: number;
   readonly outcomes: Readonly<Record<Outcome, number>>;
   /** Calls that their process did not live to see settled. */
   readonly killed: number;
@@ -18,6 +21,8 @@ export interface SoakResult {
 
 export class Tally {
   acquisitions = 0;
+  replaced = 0;
+  asked = 0;
   killed = 0;
   inCalm = 0;
   rounds = 0;
@@ -38,6 +43,9 @@ export class Tally {
     for (const record of records) {
       if (record.event === 'called') this.killed++;
       if (record.event === 'granted') this.acquisitions++;
+      // What a release finds, its signal has said before.
+      if (record.event === 'lost' && record.by !== undefined && record.early === undefined) this.replaced++;
+      if (record.event === 'asked' && record.isHeard) this.asked++;
       if (record.event !== 'settled') continue;
       this.killed--;
       this.outcomes[record.outcome]++;

@@ -15,6 +15,8 @@ function work(results: readonly SoakResult[]): string {
     ['rounds', ({ rounds }) => rounds],
     ['acqui-\nsitions', ({ acquisitions }) => acquisitions],
     ['in calm', ({ inCalm }) => inCalm],
+    ['re-\nplaced', ({ replaced }) => replaced],
+    ['asked', ({ asked }) => asked],
     ['timed\nout', ({ outcomes }) => outcomes['timed out']],
     ['refused', ({ outcomes }) => outcomes.refused],
     ['aborted', ({ outcomes }) => outcomes.aborted],

@@ -111,10 +111,9 @@ class TypeSoak {
       if (this.#judge.violations.length > 0 || this.#options.ended?.aborted) break;
     }
     if (this.#judge.violations.length === 0) this.#judgeRound(await failureAsViolation(this.#finish()));
-    const { acquisitions, killed, inCalm, rounds, outcomes } = this.#tally;
     const { type } = this.#options;
     const { violations } = this.#judge;
-    return { type, rounds, acquisitions, outcomes, killed, inCalm, faults: this.#journal.counts, violations };
+    return { ...this.#tally, type, faults: this.#journal.counts, violations };
   }
 
   async #round(ms: number): Promise<readonly Violation[]> {

@@ -56,6 +56,8 @@ function textOf(record: Exclude<WorkerRecord, { event: 'violation' }>): string {
       return `${record.call} ${record.event}, remaining ${record.sample.remaining.toFixed(1)} ms`;
     case 'lost':
       return `${record.call} lost (${record.reason}${record.by === undefined ? '' : `, by ${record.by}`})`;
+    case 'asked':
+      return `${record.call} has asked the holder, ${record.isHeard ? 'which heard it' : 'and nobody heard it'}`;
     case 'settled':
       return `${record.call} settled: ${record.outcome}`;
   }

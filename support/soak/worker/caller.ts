@@ -152,14 +152,16 @@ export class Caller {
 
   /** Whatever it is answered, nothing is taken from anybody. */
   async #ask(call: string, key: string): Promise<void> {
-    const { steps, registry } = this.#services;
+    const { steps, records, registry } = this.#services;
     const asking = registry()
       .obtain(key)
       .ask(call)
       .catch((error: unknown) => {
         if (!(error instanceof LockInspectionError || error instanceof RegistryClosedError)) throw error;
+        return false;
       });
-    await steps.bounded(`${call} asks`, 2 * registryOptions.commandTimeout, asking);
+    const isHeard = await steps.bounded(`${call} asks`, 2 * registryOptions.commandTimeout, asking);
+    records.write({ event: 'asked', call, isHeard, at: sharedNow() });
   }
 
   /** `run` in its three parts: until the task begins, the task, and the release. */
