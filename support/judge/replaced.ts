@@ -6,9 +6,13 @@ const LATE = 5_000;
 const HEARS_YET = 3_000;
 
 /**
- * What a history with `replace` must satisfy: a lease ends before its time only by a call with `replace` for its key that
- * was under way then, of the process that the loss names; and nobody enters before its task has ended, or before such a
- * call has waited for its grace. So of a chain of them only the last can begin: the others are never granted.
+ * What a history with `replace` must satisfy (P14):
+ *
+ * - A lease ends before its time only by a call with `replace` for its key that was under way then, of the process that the
+ *   loss names.
+ * - Two tasks are at work at once only where such a call has waited for its grace, and the process of the first one was told:
+ *   before its lease was given back, since it may have stood still, or been out of reach, for all of the grace.
+ * - So of a chain of such calls only the last can begin: the others are never granted.
  */
 export interface Replaced {
   /** A call explains that the lease was lost before its time. */

@@ -148,6 +148,11 @@ export const HISTORIES: readonly History[] = [
     ['a #1 @5 10:30000 300:29710 lost 560 stolen 700:0 unlock 900:0', 'b #2 replace500 @40 541:500 unlock 545:496'],
   ],
   [
+    'a call that replaces, and begins after its grace beside a holder that was told nothing',
+    ['too many holders: a b'],
+    ['a #1 @5 10:30000 700:29310 unlock 900:29110 done 901', 'b #2 replace500 @40 541:500 unlock 545:496'],
+  ],
+  [
     'a chain of calls that replace, of which the last one waits for the task of the first',
     ['promise broken: a c'],
     [
