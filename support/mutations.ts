@@ -177,7 +177,7 @@ export const MUTATIONS = {
       ],
       [
         'Inbox.#taken',
-        'if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name); else',
+        'if ((await this.#leaseOf(owner, locks)) !== undefined) return this.#taken(owner, by, name);',
         '',
       ],
     ],

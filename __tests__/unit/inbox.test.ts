@@ -49,7 +49,7 @@ it('It is told too where the release finds the loss', () => {
 
 it('Who took a lock hears of no end while the task runs, though the loss was found before the message came', async () => {
   const { inbox, sent, hear } = open(() => [
-    { names, leases: [], passing: { openProtocol: () => ({ availability: {} }) as never }, mayRest: () => undefined },
+    { leases: [], passing: { openProtocol: () => ({ availability: {} }) as never }, mayRest: () => undefined },
   ]);
   const lease = leaseOf('me:1');
   inbox.lost(lease, names);
@@ -92,4 +92,11 @@ it('A loss that was found before the message came is named by that, where its ta
   hear('taken me:1 them:1 r:key');
   await until(() => takers.has(lease.hold));
   expect(takers.get(lease.hold)).toBe('them:1');
+});
+
+it('A reminder that the task has ended is answered also where its lock is evicted', async () => {
+  const { sent, hear } = open();
+  hear('taken me:1 them:1 r:key');
+  await until(() => sent.length > 0);
+  expect(sent).toEqual(['them:1 < ended me:1 r:key']);
 });

@@ -100,8 +100,8 @@ export interface Inboxes {
    * some may not have come. Resolves when it is open, or cannot be opened now.
    */
   open(owner: string, receive: (message: string) => void, missed: () => void): Promise<void>;
-  /** To the registry of an owner value. Resolves to how many heard it. */
-  send(owner: string, message: string, names: LockNames, timeout: number): Promise<number>;
+  /** To the registry of an owner value, about the lock of this name. Resolves to how many heard it. */
+  send(owner: string, message: string, lock: string, timeout: number): Promise<number>;
 }
 
 /**

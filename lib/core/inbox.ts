@@ -31,7 +31,6 @@ const LONGEST_WHY = 200;
 
 /** The lock of this registry that a message is about. */
 interface LockOfMessage {
-  readonly names: LockNames;
   readonly leases: readonly RedisLease[];
   readonly passing: { openProtocol(): LockProtocol };
   mayRest(): void;
@@ -114,7 +113,7 @@ export class Inbox implements InboxOfLease {
   ended({ owner, hold }: { readonly owner: string; readonly hold?: object }, names: LockNames): void {
     const by = this.#running.get(owner)?.by ?? (hold && takers.get(hold));
     this.#running.delete(owner);
-    if (by !== undefined) void this.#send(by, `ended ${owner} ${names.lock}`, names);
+    if (by !== undefined) void this.#sendEnded(by, owner, names.lock);
   }
 
   // For those that take a lock from its owner, or ask for it
@@ -130,7 +129,7 @@ export class Inbox implements InboxOfLease {
 
   /** Tells the process of `owner` once more that `by` has taken its lock: a message may have been lost. */
   remind(owner: string, by: string, names: LockNames): Promise<unknown> {
-    return this.#send(owner, messageTaken(owner, by, names), names);
+    return this.#send(owner, messageTaken(owner, by, names), names.lock);
   }
 
   /** Calls back with each word about an owner: `held` or `ended`. Returns what stops it. */
@@ -153,7 +152,7 @@ export class Inbox implements InboxOfLease {
         resolve();
       });
     });
-    void this.#send(owner, `held? ${owner} ${this.#address} ${names.lock}`, names);
+    void this.#send(owner, `held? ${owner} ${this.#address} ${names.lock}`, names.lock);
     await within(ANSWERS_WITHIN, answer);
     stop();
     return isHeard;
@@ -165,13 +164,17 @@ export class Inbox implements InboxOfLease {
     const asked = owners.map(async (owner) => {
       if (!this.countsAll && !(await this.isHeardBy(owner, names))) return false;
       const words = `asked ${owner} ${this.#address} ${text} ${names.lock}`;
-      return (await this.#inboxes.send(owner, words, names, this.#timeout)) > 0 || !this.countsAll;
+      return (await this.#inboxes.send(owner, words, names.lock, this.#timeout)) > 0 || !this.countsAll;
     });
     return (await Promise.all(asked)).includes(true);
   }
 
-  #send(owner: string, message: string, names: LockNames): Promise<unknown> {
-    return this.#inboxes.send(owner, message, names, this.#timeout).catch(() => undefined);
+  #send(owner: string, message: string, lock: string): Promise<unknown> {
+    return this.#inboxes.send(owner, message, lock, this.#timeout).catch(() => undefined);
+  }
+
+  #sendEnded(by: string, owner: string, lock: string): Promise<unknown> {
+    return this.#send(by, `ended ${owner} ${lock}`, lock);
   }
 
   // What is heard
@@ -198,7 +201,7 @@ export class Inbox implements InboxOfLease {
     const [lock] = this.#locksOf(name);
     if (lock === undefined) return;
     const isHere = this.#running.has(owner) || (await this.#leaseOf(owner, [lock])) !== undefined;
-    if (isHere) void this.#send(by, `held ${owner} ${name}`, lock.names);
+    if (isHere) void this.#send(by, `held ${owner} ${name}`, name);
   }
 
   /** Its lease asks Redis. Where there is none any more, the task has ended. */
@@ -213,15 +216,18 @@ export class Inbox implements InboxOfLease {
       if (state === 'held') takers.delete(hold);
       return;
     }
+    if (this.#isRunning(owner, by)) return;
     const [lock] = locks;
-    if (this.#isRunning(owner, by) || lock === undefined) return;
-    const { state } = await new Promise<Ownership>((resolve) => {
-      lock.passing.openProtocol().renew(owner, 1, this.#timeout, resolve);
-    });
-    if (state === 'held' || state === 'unknown') return;
-    // What was granted before is known here by now: Redis answered that first.
-    if ((await this.#leaseOf(owner, locks)) !== undefined) await this.#taken(owner, by, name);
-    else if (!this.#isRunning(owner, by)) void this.#send(by, `ended ${owner} ${name}`, lock.names);
+    // One that is evicted has no lease here, and none on its way.
+    if (lock !== undefined) {
+      const { state } = await new Promise<Ownership>((resolve) => {
+        lock.passing.openProtocol().renew(owner, 1, this.#timeout, resolve);
+      });
+      if (state === 'held' || state === 'unknown') return;
+      // What was granted before is known here by now: Redis answered that first.
+      if ((await this.#leaseOf(owner, locks)) !== undefined) return this.#taken(owner, by, name);
+    }
+    if (!this.#isRunning(owner, by)) void this.#sendEnded(by, owner, name);
   }
 
   /** Its lease was lost, and its task may run. `by`: who took its lock, and is to hear of its end. */

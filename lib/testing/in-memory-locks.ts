@@ -339,7 +339,7 @@ export function inMemoryBackend(
         locks.inboxes.set(owner, receive);
         closeInbox = () => void locks.inboxes.delete(owner);
       },
-      send: (owner, message, _names, timeout) => send(() => Number(locks.tell(owner, message)), timeout),
+      send: (owner, message, _lock, timeout) => send(() => Number(locks.tell(owner, message)), timeout),
     },
     open: (names) => open('lock', names),
     async *keys(prefix, match, _count, timeout) {

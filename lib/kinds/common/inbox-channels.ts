@@ -2,7 +2,7 @@ import { holderOf, isOfLibrary } from '../../api/owner-name';
 import type { Inboxes } from '../../core/backend';
 import { clock } from '../../internal/clock';
 import { WakeTimer } from '../../internal/timers';
-import { type LockNames, legacyChannel, lockPrefix } from '../../redis/names';
+import { legacyChannel, lockPrefix } from '../../redis/names';
 import { RETRY_AFTER } from '../../redis/subscriber';
 import { CHANNEL, redissonName } from '../redisson/keys';
 import type { RegistryParts } from './registry-parts';
@@ -66,8 +66,8 @@ export class RedisInboxes implements Inboxes {
     });
   }
 
-  async send(owner: string, message: string, { lock, registryKey }: LockNames, timeout: number): Promise<number> {
-    const channel = inboxOf(registryKey, owner);
+  async send(owner: string, message: string, lock: string, timeout: number): Promise<number> {
+    const channel = inboxOf(this.#parts.settings.registryKey, owner);
     return channel === undefined ? 0 : this.#parts.publish('PUBLISH', channel, message, lock, timeout);
   }
 
