@@ -212,6 +212,12 @@ export const MUTATIONS = {
     extra: 'replaced',
     changes: [['Replacements.#take', 'if (mayHaveIt)', 'if (mayHaveIt && (lease !== null || refusal !== undefined))']],
   },
+  'told-at-the-next-renewal': {
+    finding: 'a process that hears that a lock of its was taken does not ask Redis before the next renewal',
+    simulation: ['spin', 'fair'],
+    extra: 'replaced',
+    changes: [['Inbox.#taken', 'hold.isHeld ?', '!hold.isHeld ?']],
+  },
   'not-reminded': {
     finding: 'a message about a task that has ended is lost, and its successor waits for all of the grace',
     simulation: ['spin', 'pub-sub'],

@@ -191,7 +191,7 @@ function replaced(plan: Plan, random: Random): Plan {
     ...(random.chance(0.9) ? { heeds: random.between(0, 60) } : {}),
   });
   const inbox = random.chance(0.7);
-  return {
+  const replacing = {
     ...plan,
     messageFaults: { lost, doubled: lost === 0 ? 0 : random.between(0, 0.3) },
     processes: plan.processes.map(({ options, ...one }) => ({ ...one, options: { ...options, inbox } })),
@@ -202,6 +202,7 @@ function replaced(plan: Plan, random: Random): Plan {
     })),
     faults: plan.faults.filter(({ kind }) => kind !== 'replace'),
   };
+  return lost === 0 && random.chance(0.5) ? { ...replacing, lostWords: random.between(0.1, 0.5) } : replacing;
 }
 
 function onceAlone(plan: Plan, once: OncePlan): Plan {

@@ -139,6 +139,8 @@ export interface Plan {
   /** Without faults of the network, the server and the processes. */
   readonly isCalm: boolean;
   readonly messageFaults: { readonly lost: number; readonly doubled: number };
+  /** How many of the messages about a lock that was taken are lost, when they are said first, and nothing else is wrong. */
+  readonly lostWords?: number;
   /** The clock of the server may go on between two readings in one command, as with Redis up to 7.0. */
   readonly ticks: boolean;
   /** Of the replicas of the server. */

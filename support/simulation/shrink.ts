@@ -39,6 +39,7 @@ function* smallerThan(plan: Plan): Generator<Plan> {
       yield { ...plan, callers: plan.callers.map((one) => (one === caller ? { ...caller, rounds } : one)) };
     }
   }
+  if (plan.lostWords !== undefined) yield { ...plan, lostWords: 0 };
   if (plan.messageFaults.lost + plan.messageFaults.doubled > 0) {
     yield { ...plan, messageFaults: { lost: 0, doubled: 0 } };
   }

@@ -13,6 +13,7 @@ import { PermitChecks } from './checks/permits';
 import { SharedOrderChecks } from './checks/shared-order';
 import { StepChecks } from './checks/steps';
 import type { Connection, Network } from './client/connection';
+import { LostWords } from './client/lost-words';
 import { describeRun } from './describe-run';
 import { Heirs } from './heirs';
 import { History } from './history';
@@ -47,6 +48,7 @@ const CHECK_INTERVAL = 150;
 const OF_REPLACEMENTS = [
   'began before the end',
   'taken from who is not told',
+  'not told',
   'not asked',
   'end not known',
   'two holders',
@@ -132,6 +134,7 @@ export class Simulation {
       random: new Random(plan.seed, 'network'),
       repetitions: new Random(plan.seed, 'repetitions'),
       messageFaults: plan.messageFaults,
+      lostWords: new LostWords(plan.lostWords ?? 0, new Random(plan.seed, 'words')),
       replicas: new Replicas(timeline, plan.replicas),
       asked: (command) => this.#commands.asked(command),
       refusal: (connection, [name = '']) => {

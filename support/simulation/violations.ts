@@ -10,6 +10,7 @@ export const VIOLATION_KINDS = [
   'loss not noticed',
   'began before the end',
   'taken from who is not told',
+  'not told',
   'not asked',
   'end not known',
   'eval in another lease',

@@ -13,6 +13,7 @@ const FOUND = [
   ['task-of-the-first', 'callers of once leave', 'spin', '7', 'not once'],
   ['asked-once-for-the-result', 'once in trouble', 'spin', '6', 'not once'],
   ['left-with-the-first', 'callers of once leave', 'spin', '7', 'strange error'],
+  ['not-reminded', 'replaced', 'spin', '25', 'not told'],
 ] as const;
 
 it.each(FOUND)('The simulation finds %s by the extra "%s"', async (name, extra, type, seed, violated) => {
@@ -29,6 +30,10 @@ const DEAF: readonly [type: string, seed: string, what: string][] = [
 
 it.each(DEAF)('In the simulation of %s, seed %s, a process that no message reaches %s', async (type, seed) => {
   expect(await simulate('--type', type, '--seed', seed, '--extra', 'half open')).toContain(type);
+});
+
+it('In the simulation a process that stood still for longer than a grace may begin a task whose lock was taken', async () => {
+  expect(await simulate('--type', 'pub-sub', '--seed', '1180', '--extra', 'replaced')).toContain('pub-sub');
 });
 
 it('The simulation lets a process that computes send the script of its first renewals a chunk later', async () => {

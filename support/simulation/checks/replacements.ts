@@ -17,7 +17,11 @@ interface Take {
 /** ms by which a grace may be shorter for a process, and a task may end before the simulation knows. */
 const SLACK = 5;
 
-/** ms in which it is known that a task has ended: the process is reminded every 250 ms, and messages may be lost. */
+/**
+ * ms in which a process is told that its lock was taken, and it is known that its task has ended: it is reminded every 250 ms,
+ * and this is looked at every 150 ms. Where each message may be lost, it takes several reminders.
+ */
+const REMINDED_WITHIN = 600;
 const KNOWN_WITHIN = 4_000;
 
 /** ms after which a task has been asked that it was asked. */
@@ -83,11 +87,12 @@ export class Replacements {
   }
 
   /** A task begins: those have ended from which its lock was taken, or their grace is over. */
-  opened({ host, key, caller, lease, isExcused }: OpenLease): void {
+  opened(entry: OpenLease): void {
     const { timeline, violations } = this.#world;
+    const { host, key, caller, lease, isExcused } = entry;
     this.#opened.add(lease.owner);
-    // The key was lost meanwhile, or the process stood still until the lease was over.
-    if (isExcused || host.process.observe(() => lease.remaining) === 0) return;
+    // The key was lost meanwhile, or the process stood still until the lease was over, or the grace of who has taken it.
+    if (isExcused || this.isOutlived(entry) || host.process.observe(() => lease.remaining) === 0) return;
     for (const other of this.#open) {
       const take = this.#takes.get(other.lease.owner);
       const isOwn = other.lease.owner === lease.owner; // passed on, before its process was told
@@ -118,8 +123,24 @@ export class Replacements {
     });
   }
 
-  /** Now and then: who has taken a lock knows when the task before has ended. */
+  /** Now and then: a holder is told that its lock was taken, and who has taken it knows when the task before has ended. */
   check(): void {
+    for (const entry of this.#open) this.#checkSignal(entry);
+    this.#checkEnds();
+  }
+
+  #checkSignal({ host, caller, key, lease, isExcused }: OpenLease): void {
+    const { timeline, violations } = this.#world;
+    const take = this.#takes.get(lease.owner);
+    if (take === undefined || take.isLost || isExcused) return;
+    const ms = timeline.now - take.at;
+    if (ms < this.#within || !this.#areUndisturbed([host, hostOf(this.#world, take.by)], ms)) return;
+    if (host.process.observe(() => (lease.signal.aborted ? 1 : 0)) === 1) return;
+    const text = `${caller} was not told that "${key}" was taken from it ${ms.toFixed(0)} ms ago`;
+    violations.report('not told', caller, text);
+  }
+
+  #checkEnds(): void {
     const { server, timeline, violations } = this.#world;
     const chained = new Set([...this.#takes.values()].map((take) => take.by).filter((one) => !this.#opened.has(one)));
     for (const [from, take] of this.#takes) {
@@ -131,18 +152,26 @@ export class Replacements {
       );
       take.endedAt = isRunning ? undefined : (take.endedAt ?? timeline.now);
       const ms = timeline.now - (take.endedAt ?? timeline.now);
-      const hosts = [hostOf(this.#world, from), hostOf(this.#world, by)];
-      // One that hears nothing waits for all of the grace.
-      const isQuiet = hosts.every(
-        (host) =>
-          host?.process.isAlive &&
-          host.closing === 'no' &&
-          server.hears(`@${host.clientId}`) &&
-          quietFor(this.#world, host) > ms,
-      );
-      if (ms < KNOWN_WITHIN || !isQuiet) continue;
+      if (ms < this.#within || !this.#areUndisturbed([hostOf(this.#world, from), hostOf(this.#world, by)], ms))
+        continue;
       violations.report('end not known', lock, `${by} waits for ${from}, whose task has ended ${ms.toFixed(0)} ms ago`);
     }
+  }
+
+  /** ms in which a message has come, or a reminder. */
+  get #within(): number {
+    return this.#world.plan.messageFaults.lost === 0 ? REMINDED_WITHIN : KNOWN_WITHIN;
+  }
+
+  /** They hear messages, and have been in no trouble for so long. One that hears nothing waits for all of the grace. */
+  #areUndisturbed(hosts: readonly (Host | undefined)[], ms: number): boolean {
+    return hosts.every(
+      (host) =>
+        host?.process.isAlive &&
+        host.closing === 'no' &&
+        this.#world.server.hears(`@${host.clientId}`) &&
+        quietFor(this.#world, host) > ms,
+    );
   }
 
   /** Those that have the lock, as Redis knows it. */

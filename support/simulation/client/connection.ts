@@ -3,6 +3,7 @@ import type { RedisServer, ServerConnection } from '../server/redis-server';
 import type { Replicas } from '../server/replicas';
 import type { Reply } from '../server/reply';
 import type { Timeline } from '../timeline';
+import type { LostWords } from './lost-words';
 
 /** ms */
 const LATEST_REPETITION = 300;
@@ -72,6 +73,7 @@ export interface Network {
   /** When a message comes once more. A stream of its own: so it changes nothing for seeds without such messages. */
   readonly repetitions: Random;
   readonly messageFaults: MessageFaults;
+  readonly lostWords: LostWords;
   readonly replicas: Replicas;
   /** The library gives a command to its client. */
   asked(command: readonly string[]): void;
@@ -134,7 +136,8 @@ export class Connection implements ServerConnection {
       this.#listener.unheard(message);
       return;
     }
-    const { random, messageFaults } = this.#network;
+    const { random, messageFaults, lostWords } = this.#network;
+    if (lostWords.loses(message)) return;
     const times = random.chance(messageFaults.lost) ? 0 : random.chance(messageFaults.doubled) ? 2 : 1;
     if (times !== 1) this.#listener.disturbed();
     const deliver = (): void => this.#reply(() => this.#listener.message(channel, message));
