@@ -156,7 +156,7 @@ export const MUTATIONS = {
     finding: 'a caller enters as soon as it has taken the lock, while the task before runs',
     simulation: ['spin', 'pub-sub'],
     extra: 'replaced',
-    soak: { types: ['spin', 'pub-sub'], kinds: ['promise broken'] },
+    soak: { types: ['spin', 'pub-sub'], kinds: ['promise broken', 'too many holders'] },
     changes: [['Replacements.#entered', 'await wait.unlessOver(Promise.race([over, lost]))', 'await undefined']],
   },
   'ended-with-the-signal': {
