@@ -28,7 +28,7 @@ export class Patience {
   }
 
   /**
-   * ms for which an attempt may still be unanswered. Two silences count, both since this call was made. That of the connection
+   * ms for which an attempt may still be unanswered. Two silences count, both since this call was made (`calledAt`: that of `once` or of several keys, where it is a part of one). That of the connection
    * may last for `unavailableAfter`. Where it has, that about this lock may still last for `SILENT`: the event loop may have
    * been blocked, so that answers to others lie unread.
    */
@@ -62,15 +62,15 @@ export class Patience {
       return isRefused ? undefined : beside;
     }
     const { wait } = this.#call;
-    if (wait.isSingleAttempt) return this.#besideTurn(tryEnter);
+    if (wait.isSingleAttempt) return this.#behindTurn(tryEnter);
     // The last attempt of the wait may fail only because it had little time: that proves nothing.
     const left = this.#lock.services.leastTimeout - this.#availability.silence(wait.startedAt, clock.now());
     if ((await this.#isAttemptAnswered(left)) || !this.#lock.isSilent) return undefined;
     throw this.unavailable();
   }
 
-  /** A single attempt that is not made: the one in flight, of the caller that has the turn, counts for it too. */
-  async #besideTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
+  /** A single attempt behind the turn: the one in flight, of the caller that has the turn, counts for it too. */
+  async #behindTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
     const { wait } = this.#call;
     const lock = this.#lock;
     if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !lock.isSilent) return undefined;
@@ -103,7 +103,7 @@ export class Patience {
     return isAnswered;
   }
 
-  /** The error of a caller whose attempts all failed. */
+  /** The error of a caller whose attempts, or those of the caller in front, had no answer. */
   unavailable(): CannotAcquireLockError {
     const { names, releasingFor, services } = this.#lock;
     const ms = Math.round(Math.max(this.#silence(clock.now()), releasingFor));

@@ -210,7 +210,7 @@ export class Once {
   #arrived(lock: RedisLock, flight: Flight, attempt: Attempt, text: string): void {
     if (flight.attempt !== attempt) return;
     if (attempt.isForgotten) {
-      this.#handOver(lock, flight);
+      this.#nextLeads(lock, flight);
       return;
     }
     this.#over(lock, flight);
@@ -228,7 +228,7 @@ export class Once {
       return;
     }
     if (!hasLeft && error instanceof CannotAcquireLockError) this.#dismiss(flight, lock, error);
-    this.#handOver(lock, flight);
+    this.#nextLeads(lock, flight);
   }
 
   /** Rejects the callers for which Redis was unavailable for as long as for the leader. */
@@ -254,11 +254,11 @@ export class Once {
     flight.attempt = undefined;
     attempt?.waiting.abort();
     // Those that leave at the same time have left by then.
-    void clock.immediate().then(() => this.#handOver(lock, flight));
+    void clock.immediate().then(() => this.#nextLeads(lock, flight));
   }
 
   /** The next caller leads. */
-  #handOver(lock: RedisLock, flight: Flight): void {
+  #nextLeads(lock: RedisLock, flight: Flight): void {
     const { attempt, leader } = flight;
     flight.attempt = undefined;
     const next = [...flight.callers].find((caller) => caller !== leader);
