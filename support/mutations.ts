@@ -260,7 +260,7 @@ export const MUTATIONS = {
     changes: [
       [
         'Once.#leave',
-        'void clock.immediate().then(() => this.#handOver(lock, flight))',
+        'void clock.immediate().then(() => this.#nextLeads(lock, flight))',
         `this.#over(lock, flight);
     for (const other of flight.callers) other.fail(attempt?.waiting.signal.reason)`,
       ],
@@ -386,7 +386,7 @@ export const MUTATIONS = {
         'await this.#isAttemptAnswered(left)',
       ],
       [
-        'Patience.#besideTurn',
+        'Patience.#behindTurn',
         'if ((await this.#isAttemptAnswered(this.#call.timeLeft())) ?? !lock.isSilent) return undefined;',
         '',
       ],

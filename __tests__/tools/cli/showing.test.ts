@@ -459,8 +459,11 @@ describePrivate('A lock without a registryKey', () => {
   it('is taken, shown and released by its name alone, and so is that of another program', async () => {
     const server = await untilTheEnd(Node.start());
     const env = at(server);
-    const command = ['run', 'report', '--registry-key', '', '--', 'redis-cli', '-u', env.REDIS_URL, 'EXISTS', 'report'];
-    expect((await ask(command, env)).stdout).toBe('1\n');
+    const program = `
+      const socket = require('node:net').connect(${server.address.port}, () => socket.write('EXISTS report\\r\\n'));
+      socket.once('data', (reply) => socket.destroy(process.stdout.write(reply)));`;
+    const command = ['run', 'report', '--registry-key', '', '--', process.execPath, '-e', program];
+    expect((await ask(command, env)).stdout).toBe(':1\r\n');
     const registry = new RedisLockRegistry(await server.admin(), { registryKey: '', lockType: 'pub-sub', name: 'me' });
     await registry.obtain('report').lock();
     const [json, one] = await Promise.all([ask(['ls', '--json'], env), ask(['inspect', 'report'], env)]);
