@@ -102,10 +102,13 @@ it('A refusal that a message has overtaken does not count', async () => {
   expect(started).toEqual(['a']);
 });
 
-it.each([
+/** Of a key: how many releases were noticed, ms that a streak lasts, and the pause after it. */
+const STREAKS: [what: string, hints: number | undefined, streak: number, pause: number][] = [
   ['that others poll for', undefined, 400, 110],
   ['whose releases others hear of', 7, 50, 10],
-])(
+];
+
+it.each(STREAKS)(
   'Calls of one process leave a key %s to others, after they have had it for long',
   async (_, hints, streak, pause) => {
     const key = keyOf(hints);
@@ -126,10 +129,7 @@ it.each([
   },
 );
 
-it.each([
-  ['that others poll for', undefined, 400, 110],
-  ['whose releases others hear of', 7, 50, 10],
-])(
+it.each(STREAKS)(
   'Calls of one process have a key %s for longer, where nobody took it when it was left',
   async (_, hints, usual, pause) => {
     const key = keyOf(hints);

@@ -6,13 +6,19 @@ import type { Grant } from './protocol';
 
 /** The life of a call: its states, what ends each of them, and what may follow. */
 const STATES = new States('call', {
-  /** The call waits for the turn, or was just made, until it has that, or its wait is over. A hold of this process may come with the turn. */
+  /**
+   * The call was just made, or waits for the turn, until it has that, or its wait is over. A hold of this process may come
+   * with the turn.
+   */
   'in line': ['asking', 'asleep', 'served', 'gone'],
   /** An attempt is in flight, until it is answered or fails. A call of a shared lock may get a hold of this process meanwhile. */
   asking: ['granted', 'asleep', 'served', 'gone'],
   /** It was refused or failed, or others go first: until the next attempt. `fair`: a message may grant it. */
   asleep: ['asking', 'asleep', 'granted', 'served', 'gone'],
-  /** Redis granted it the lock, until it has its lease. After a silence it asks once more; what too few replicas have, it gives back. */
+  /**
+   * Redis granted it the lock, until it has its lease. After a silence it asks once more; what too few replicas have, it
+   * gives back.
+   */
   granted: ['asleep', 'served', 'gone'],
   /** The call has its lease. */
   served: [],

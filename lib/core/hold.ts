@@ -37,7 +37,10 @@ const ANSWERED = { minHold: 0, waits: false, since: 0 };
 const STATES = new States('hold', {
   /** An attempt is in flight, or will be. Until a grant, or until it is given up, or dropped where nothing can be in Redis. */
   requested: ['held', 'given up'],
-  /** A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it stays held. */
+  /**
+   * A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it
+   * stays held.
+   */
   held: ['held', 'unlocked', 'lost'],
   /**
    * No lease relies on it: it is released or detached, and stays so; or to be confirmed for the next caller. Given up where

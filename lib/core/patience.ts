@@ -28,9 +28,9 @@ export class Patience {
   }
 
   /**
-   * ms for which an attempt may still be unanswered. Two silences count, both since this call was made (`calledAt`: that of `once` or of several keys, where it is a part of one). That of the connection
-   * may last for `unavailableAfter`. Where it has, that about this lock may still last for `SILENT`: the event loop may have
-   * been blocked, so that answers to others lie unread.
+   * ms for which an attempt may still be unanswered. Two silences count, both since this call was made, or the call that it
+   * is a part of (`calledAt`). That of the connection may last for `unavailableAfter`. Where it has, that about this lock may
+   * still last for `SILENT`: the event loop may have been blocked, so that answers to others lie unread.
    */
   leftOfSilence(now: number): number {
     const { unavailableAfter } = this.#lock.services.settings;
