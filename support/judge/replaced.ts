@@ -29,6 +29,8 @@ interface Ended {
   readonly called: Recorded<'called'>;
   granted?: number;
   lost?: Recorded<'lost'>;
+  /** Its end, as its unlock began. */
+  overAt?: number;
   settled?: Recorded<'settled'>;
   readonly process: { lastAt: number };
 }
@@ -39,8 +41,9 @@ export function replacedIn(processes: readonly (readonly WorkerRecord[])[]): Rea
   const takers = calls.filter(({ called }) => called.grace !== undefined);
   const replaced = new Map<string, Replaced>();
   if (takers.length === 0) return replaced;
-  for (const { called, granted, lost, settled, process } of calls) {
-    if (granted === undefined || settled?.outcome === 'unlocked') continue;
+  for (const ended of calls) {
+    const { called, granted, lost, settled, process } = ended;
+    if (granted === undefined || isUnlockedByRedis(ended)) continue;
     const until = lost?.at ?? settled?.at ?? process.lastAt + HEARS_YET;
     const possible = takers.filter(
       (taker) =>
@@ -62,6 +65,11 @@ export function replacedIn(processes: readonly (readonly WorkerRecord[])[]): Rea
   return replaced;
 }
 
+/** An unlock also ends without an answer, once its lease is over: of a process that is out of reach. */
+function isUnlockedByRedis({ overAt = 0, settled }: Ended): boolean {
+  return settled?.outcome === 'unlocked' && settled.at < overAt;
+}
+
 /** The calls of one process, with what became of them. */
 function endsOf(records: readonly WorkerRecord[]): Ended[] {
   const process = { lastAt: 0 };
@@ -73,6 +81,7 @@ function endsOf(records: readonly WorkerRecord[]): Ended[] {
     if (ended === undefined) continue;
     if (record.event === 'granted') ended.granted = record.sample.to;
     if (record.event === 'lost') ended.lost = record;
+    if (record.event === 'unlocking') ended.overAt = record.sample.from + record.sample.remaining;
     if (record.event === 'settled') ended.settled = record;
   }
   return [...calls.values()];

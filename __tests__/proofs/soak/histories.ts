@@ -153,6 +153,16 @@ export const HISTORIES: readonly History[] = [
     ['a #1 @5 10:30000 700:29310 unlock 900:29110 done 901', 'b #2 replace500 @40 541:500 unlock 545:496'],
   ],
   [
+    'a call that replaces, and begins after its grace beside a holder that is out of reach until its lease is over',
+    [],
+    ['a #1 @5 10:500 380:130 unlock 390:120 done 511', 'b #2 replace300 @40 341:500 unlock 345:496 done 346'],
+  ],
+  [
+    'a call that replaces, and begins after its grace beside a holder that Redis answers',
+    ['too many holders: a b'],
+    ['a #1 @5 10:500 380:130 unlock 390:120 done 391', 'b #2 replace300 @40 341:500 unlock 345:496 done 346'],
+  ],
+  [
     'a chain of calls that replace, of which the last one waits for the task of the first',
     ['promise broken: a c'],
     [
