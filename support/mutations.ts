@@ -610,6 +610,18 @@ redis.call('ZADD', queue, score, ticket)`,
     extra: 'half open',
     changes: [['fair/poll', "or isLate and how == 'message' and notedHow == how", '']],
   },
+  'hears-before-redis-knows': {
+    finding: 'a process that hears again gets no message about a grant, as one that polls, and polls seldom',
+    simulation: ['fair'],
+    extra: 'half open',
+    changes: [
+      [
+        'Presence.notifiedBy',
+        'this.#deafUntil === undefined',
+        '(this.#deafUntil === undefined || clock.now() >= this.#deafUntil)',
+      ],
+    ],
+  },
   'granted-where-nobody-is-counted': {
     finding: 'a process that listens at a replica enters by the message about a grant that went to the next one',
     simulation: ['fair'],

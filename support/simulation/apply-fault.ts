@@ -258,7 +258,7 @@ function halfOpen(world: World, host: Host, fault: Extract<Fault, { kind: 'half 
   const { isCounted, hears, answers, duration } = fault;
   const connections = targets(host, 'subscriber').flatMap(({ connection }) => connection ?? []);
   if (answers) host.directory.hearing = { isCounted, hears };
-  host.isUncounted = !isCounted && !hears;
+  host.isUncounted = !isCounted;
   for (const connection of connections) {
     connection.hearing = { isCounted, hears };
     if (answers) continue;

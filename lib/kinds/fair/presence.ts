@@ -8,7 +8,7 @@ import type { FairFormat, QueueReply } from './format';
 import { CLAIM_WINDOW, type NotifiedBy, POLL, WANTED } from './scripts';
 import { processOf, type Ticket } from './ticket';
 
-/** ms for which a process that messages do not reach polls, while its connection for them is made anew. */
+/** ms for which a process that messages do not reach polls at least, while its connection for them is made anew. */
 const DEAF_FOR = 10_000;
 
 /** ms; the shortest interval between two polls, and how long each has to be answered at least. */
@@ -48,7 +48,8 @@ export class Presence {
   #isPolling = false;
   /** A poll is to follow the poll in flight, or the attempt in flight. */
   #isToPollAgain = false;
-  #deafUntil = Number.NEGATIVE_INFINITY;
+  /** Messages do not reach the process. A poll ends that, since Redis has to be told: until then it sends none for a grant. */
+  #deafUntil: number | undefined;
   readonly #pollNow = (): void => this.poll();
 
   constructor(names: LockNames, format: FairFormat, lock: QueuedLock) {
@@ -58,7 +59,7 @@ export class Presence {
   }
 
   get notifiedBy(): NotifiedBy {
-    return this.#subscription?.isOpen && clock.now() >= this.#deafUntil ? 'message' : 'poll';
+    return this.#subscription?.isOpen && this.#deafUntil === undefined ? 'message' : 'poll';
   }
 
   /** The ticket, if a poll can tell what became of it. */
@@ -136,6 +137,7 @@ export class Presence {
     const timeout = Math.min(settings.commandTimeout, Math.max(format.longestPollInterval, LEAST_TIMEOUT));
     const now = clock.now();
     const driftBefore = drift(now);
+    if (this.#deafUntil !== undefined && now >= this.#deafUntil) this.#deafUntil = undefined;
     const args = [ticket.id, format.presence[this.notifiedBy]];
     const read = (reply: unknown) => format.read(POLL, reply, ticket, now, driftBefore);
     // A caller that makes a single attempt, and does not get the turn, waits for the answer.
