@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../lib';
-import { LoopRound } from '../../lib/core/passing';
+import { LoopRound } from '../../lib/core/loop-round';
 import { wasSuspended } from '../../lib/internal/clock';
 import { BOUNDS, constants } from '../../support/bounds';
 import { FakeClock } from '../support/fake-clock';

@@ -5,62 +5,18 @@ import { SILENT } from '../redis/silence-times';
 import type { Call } from './acquire';
 import { type Hold, ttlFor } from './hold';
 import type { InternalLease } from './internal-lease';
+import type { LastUsed } from './last-used';
 import { type LockOfLease, RedisLease } from './lease';
 import type { LeaseServices, PassedOn } from './lease-services';
 import { LocalQueue, Turn } from './local-queue';
 import type { CallServices, Entry, LockOfCall } from './lock-of-call';
+import type { LoopRound } from './loop-round';
 import type { LeaseOfHold } from './of-hold';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import type { LockRequest } from './request';
 import type { CallsForSeveral } from './several';
 import type { UnlockOrder } from './unlock-order';
 import type { Wait } from './wait';
-
-/** ms; while the callers of a process pass a hold on, the event loop makes a round after this time. */
-const LOOP_ROUND = 5;
-
-/** Since when the callers of a registry have passed holds on in this round of the event loop. */
-export class LoopRound {
-  #since: number | undefined;
-
-  /** A hold is passed on now. Returns whether the event loop has to make a round first. */
-  isDue(now: number): boolean {
-    if (this.#since === undefined) {
-      this.#since = now;
-      void clock.immediate().then(() => (this.#since = undefined));
-    }
-    return now - this.#since >= LOOP_ROUND;
-  }
-}
-
-/** How many locks are those that were used last. */
-const MOST_LAST_USED = 128;
-
-/**
- * The locks that were used last stay as they are: so a lock in constant use does not make anew for each call what its callers
- * need. There may be many others: they have only what they must have.
- */
-export class LastUsed {
-  readonly #places: (Passing | undefined)[] = [];
-  #nextPlace = 0;
-
-  /** It was used, and stays as it is until as many others were used. */
-  add(passing: Passing): void {
-    const oldest = this.#places[this.#nextPlace];
-    this.#places[this.#nextPlace] = passing;
-    passing.placeByUse = this.#nextPlace;
-    this.#nextPlace = (this.#nextPlace + 1) % MOST_LAST_USED;
-    if (oldest === undefined) return;
-    oldest.placeByUse = undefined;
-    oldest.drop();
-  }
-
-  remove(passing: Passing): void {
-    if (passing.placeByUse === undefined) return;
-    this.#places[passing.placeByUse] = undefined;
-    passing.placeByUse = undefined;
-  }
-}
 
 /** What the callers of a registry share. */
 export interface PassingServices extends CallServices, LeaseServices {
