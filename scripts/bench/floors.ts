@@ -37,6 +37,32 @@ local process = string.match(next, '^%d+')
 if process == string.match(ARGV[1], '^%d+') then return next end
 redis.call('PUBLISH', 'token:' .. process, next)
 return ''`,
+  // Those that wait for several keys, in the order of their calls: the owner, then its keys.
+  takeAllOrQueue: `
+local queue, keys = KEYS[1], { unpack(KEYS, 2) }
+if redis.call('EXISTS', unpack(keys)) > 0 then
+  redis.call('RPUSH', queue, ARGV[1] .. ' ' .. table.concat(keys, ' '))
+  return 0
+end
+for _, key in ipairs(keys) do redis.call('SET', key, ARGV[1], 'PX', ARGV[2]) end
+return 1`,
+  // To each one whose keys are all free now: those of the same process are in the reply, the others are published.
+  handOverToAllThatFit: `
+local queue, own = KEYS[1], {}
+for i = 2, #KEYS do if redis.call('GET', KEYS[i]) == ARGV[1] then redis.call('DEL', KEYS[i]) end end
+local process = string.match(ARGV[1], '^%d+')
+for _, entry in ipairs(redis.call('LRANGE', queue, 0, -1)) do
+  local owner, rest = string.match(entry, '^(%S+) (.*)$')
+  local keys = {}
+  for key in string.gmatch(rest, '%S+') do keys[#keys + 1] = key end
+  if redis.call('EXISTS', unpack(keys)) == 0 then
+    for _, key in ipairs(keys) do redis.call('SET', key, owner, 'PX', ARGV[2]) end
+    redis.call('LREM', queue, 1, entry)
+    local its = string.match(owner, '^%d+')
+    if its == process then own[#own + 1] = owner else redis.call('PUBLISH', 'several:' .. its, owner) end
+  end
+end
+return own`,
   // By the time of the call: its score is the time of the server, less the caller's age in microseconds.
   takeOrQueueByCall: `
 if redis.call('EXISTS', KEYS[2]) == 0 and redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 1 end
@@ -307,6 +333,34 @@ async function tokenLocks({ run, subscriber }: Redis, ttl: number): Promise<Lock
   };
 }
 
+/**
+ * Several keys, all or nothing, for the first that waits and fits, over all processes: two requests and at most one message
+ * for each acquisition. Nobody is woken in vain, and who needs many keys may starve. As `tokenLocks` it is for good weather.
+ */
+async function severalLocks(redis: Redis, ttl: number): Promise<Locks> {
+  const { run, subscriber } = redis;
+  const waiting = new Map<string, () => void>();
+  const grant = (owner: string) => {
+    waiting.get(owner)?.();
+    waiting.delete(owner);
+  };
+  await (await subscriber()).subscribe(`several:${process.pid}`, grant);
+  return {
+    ...scriptLocks(redis, ttl),
+    async acquireAll(keys) {
+      const owner = nextOwner();
+      const all = ['several:queue', ...keys];
+      const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
+      if ((await run('takeAllOrQueue', all, owner, String(ttl))) === 1) grant(owner);
+      await granted;
+      return async () => {
+        const own = await run('handOverToAllThatFit', all, owner, String(ttl));
+        for (const one of own as unknown as string[]) grant(one);
+      };
+    },
+  };
+}
+
 /** ms; as the default of our option `commandTimeout`. */
 const COMMAND_TIMEOUT = 5_000;
 
@@ -404,6 +458,7 @@ export const floors: readonly Candidate[] = [
   floor({ id: 'floor-hand-over', title: 'floor: FIFO, one hand-over script' }, handOverLocks),
   asyncMutex,
   floor({ id: 'floor-token', title: 'floor: FIFO over all processes, a token' }, tokenLocks),
+  floor({ id: 'floor-several', title: 'floor: the first that waits and fits, a token' }, severalLocks),
   floor({ id: 'floor-fair', title: 'floor: the rules of fair', isVariant: true }, fairLocks),
   floor({ id: 'floor-wait', title: 'floor: EVALSHA + WAIT 1, EVALSHA' }, waitLocks),
 ];

@@ -164,6 +164,7 @@ const severalContended = (id: string, load: SeveralOfMany, goals: readonly Goal[
   id,
   title: `${load.together} of ${load.keys} keys at a time, 4 processes with ${load.callers} callers, ${load.work} ms of work`,
   isVariant: true,
+  floor: 'floor-several',
   candidates: SEVERAL_KEYS,
   metrics: ['acquisitions, /s', 'requests for each', 'wait, p50, ms', 'wait, p99.9, ms', 'longest wait, ms', ...CPU],
   loads: callers(load, 4),
