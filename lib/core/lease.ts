@@ -49,8 +49,8 @@ const DONE = Promise.resolve();
 const STATES = new States('lease', {
   /**
    * Its caller may rely on it until its deadline. Until `unlock`, `detach`, or a loss: `loseIfDue` finds the deadline of its
-   * hold passed, or that of its own ttl, or of `maxHold`; Redis says that the key is gone or another owner's; the registry
-   * is closed.
+   * hold passed, or that of its own ttl, or of `maxHold`; Redis says that the key is gone or another owner's (`replace` makes it
+   * so); the registry is closed.
    */
   active: ['unlocked', 'lost'],
   /** `unlock` or `detach` was called: its hold goes to the next caller, or is given back. That may find that it was lost. */

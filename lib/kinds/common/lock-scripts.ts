@@ -25,7 +25,7 @@ import { kindLua } from './script-parts';
  * Every kind has all of them, also one whose waiters only poll (`polls`): the scripts that give a lock back include
  * `publish`, or `publish-left`, since others may listen for the same locks, as those of `pub-sub` for a lock of `spin`. Where
  * nobody can, these two are `local heard = 0`; of the format, `channels` and `notification` return `[]`, and `releaseOf` any
- * text.
+ * text, as `MESSAGE_LEFT` is.
  */
 
 /** What the scripts of a kind name. */

@@ -114,7 +114,7 @@ export interface OneOwner extends Pick<Look, 'mayBeLock' | 'channels' | 'sharded
   readonly mayLast?: true;
   /** The counter of fencing tokens. */
   counter(names: LockNames): string;
-  /** As `Heard.of` has it. */
+  /** As `Heard.of` has it. Any text where nobody can listen. */
   channel(names: LockNames): string;
   /** The type that listeners prove. */
   readonly notified?: LockType;
