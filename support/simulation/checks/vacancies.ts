@@ -117,13 +117,15 @@ export class Vacancies {
 
   /**
    * A process that handed it over to itself, and died or was cut off, is a holder that died or was cut off. So is one
-   * whose attempt or renewal, which takes the lock for the full ttl, was on its way then.
+   * whose attempt or renewal, which takes the lock for the full ttl, was on its way then; and one that closed its registry
+   * meanwhile, as far as it could.
    */
   #isOfUnreachableHolder(key: string): boolean {
     const owners = this.#owners.get(key);
     const host = hostOf(this.#world, owners?.now);
     if (owners === undefined || host === undefined) return false;
-    const isUnreachable = !host.process.isAlive || quietFor(this.#world, host) < TAKEN_WITHIN;
+    const isGone = !host.process.isAlive || host.closing === 'closed';
+    const isUnreachable = isGone || quietFor(this.#world, host) < TAKEN_WITHIN;
     return isUnreachable && (owners.hasFullTtl || hostOf(this.#world, owners.before) === host);
   }
 
