@@ -11,7 +11,8 @@ const HEARS_YET = 3_000;
  * - A lease ends before its time only by a call with `replace` for its key that was under way then, of the process that the
  *   loss names.
  * - Two tasks are at work at once only where such a call has waited for its grace, and the process of the first one was told:
- *   before its lease was given back, since it may have stood still, or been out of reach, for all of the grace.
+ *   before its lease was given back, since it may have stood still, or been out of reach, for all of the grace. In a chain
+ *   of such calls the first grace that is over counts: the last one begins then, also in the place of one that left.
  * - So of a chain of such calls only the last can begin: the others are never granted.
  */
 export interface Replaced {
@@ -44,18 +45,19 @@ export function replacedIn(processes: readonly (readonly WorkerRecord[])[]): Rea
   for (const ended of calls) {
     const { called, granted, lost, settled, process } = ended;
     if (granted === undefined || isUnlockedByRedis(ended)) continue;
-    const until = lost?.at ?? settled?.at ?? process.lastAt + HEARS_YET;
+    const over = settled?.at ?? process.lastAt + HEARS_YET;
     const possible = takers.filter(
       (taker) =>
         taker.called !== called &&
         [called.key, ...called.others].includes(taker.called.key) &&
-        taker.called.at <= until &&
+        taker.called.at <= over &&
         (taker.granted ?? (taker.settled?.at ?? Number.POSITIVE_INFINITY) + LATE) >= called.at,
     );
-    if (possible.length === 0) continue;
+    const takenBy = possible.filter((taker) => taker.called.at <= (lost?.at ?? over));
+    if (takenBy.length === 0) continue;
     const isOf = ({ call }: Recorded<'called'>, name: string) => call.slice(0, call.lastIndexOf('-')) === name;
     replaced.set(called.call, {
-      isExplained: possible.some((taker) => lost?.by === undefined || isOf(taker.called, lost.by)),
+      isExplained: takenBy.some((taker) => lost?.by === undefined || isOf(taker.called, lost.by)),
       isFollowed: called.others.length === 0,
       graceOver: Math.min(
         ...possible.map((taker) => Math.max(taker.called.at, called.at) + (taker.called.grace as number)),

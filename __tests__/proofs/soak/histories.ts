@@ -163,6 +163,26 @@ export const HISTORIES: readonly History[] = [
     ['a #1 @5 10:500 380:130 unlock 390:120 done 391', 'b #2 replace300 @40 341:500 unlock 345:496 done 346'],
   ],
   [
+    'a chain of calls that replace, of which the last one begins when the grace of the one before is over',
+    [],
+    [
+      'a #1 @5 10:30000 lost 50 stolen 700:0 unlock 900:0',
+      'z #2 replace5000 @40 45:0 lost 65 stolen',
+      'b #3 replace500 @60 70:0 lost 90 stolen',
+      'c #4 replace5000 @80 561:500 unlock 570:491 done 571',
+    ],
+  ],
+  [
+    'a chain of calls that replace, of which the last one begins before any grace is over',
+    ['promise broken: a c'],
+    [
+      'a #1 @5 10:30000 lost 50 stolen 700:0 unlock 900:0',
+      'z #2 replace5000 @40 45:0 lost 65 stolen',
+      'b #3 replace500 @60 70:0 lost 90 stolen',
+      'c #4 replace5000 @80 540:500 unlock 550:491 done 551',
+    ],
+  ],
+  [
     'a chain of calls that replace, of which the last one waits for the task of the first',
     ['promise broken: a c'],
     [
