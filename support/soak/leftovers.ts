@@ -1,3 +1,4 @@
+import { SHARED_KINDS } from '../../lib/api/lock-types';
 import { nameIn } from '../../lib/api/owner-name';
 import { sharedNow } from './awake-clock';
 import { type AdminClient, belongsTo, type Entry, keyOf, readContent } from './redis-content';
@@ -35,7 +36,7 @@ export class Leftovers {
       await new Promise((resolve) => setTimeout(resolve, endedAt + after - sharedNow()));
       const { entries } = await readContent(this.#admin);
       for (const entry of entries) {
-        const isIts = name === undefined || nameIn(entry.owner) === name;
+        const isIts = name === undefined || isOwnerOf(entry.owner, name);
         if (isIts && keys.some((key) => belongsTo(entry.name, key))) this.#excused.set(idOf(entry), endedAt + EXCUSED);
       }
     }
@@ -59,6 +60,12 @@ export class Leftovers {
   #isExcused(entry: Entry): boolean {
     return sharedNow() + (entry.isLock ? entry.ttl : 0) < (this.#excused.get(idOf(entry)) ?? 0);
   }
+}
+
+/** A member of a shared lock has its kind before its owner value. */
+export function isOwnerOf(owner: string, name: string): boolean {
+  const its = nameIn(owner);
+  return its === name || SHARED_KINDS.some((kind) => its === `${kind}:${name}`);
 }
 
 function describe({ name, owner, isLock, ttl }: Entry): Leftover {

@@ -2,6 +2,7 @@ import { expect, it } from '@jest/globals';
 import { leasesIn } from '../../../support/judge/leases';
 import type { Outcome, WorkerRecord } from '../../../support/judge/records';
 import { exclusionViolations, TokenJudge } from '../../../support/judge/violations';
+import { isOwnerOf } from '../../../support/soak/leftovers';
 import { keysLeftInGrace, unfinishedKeys } from '../../../support/soak/unfinished-keys';
 import { HISTORIES, processesOf, UNCONFIRMED } from './histories';
 
@@ -57,4 +58,10 @@ it('A closed registry may leave the lock of a call that left in its grace', () =
     settled('4', 'aborted', KILLED_AT - 2_000),
   ];
   expect(keysLeftInGrace(records, KILLED_AT)).toEqual(['left']);
+});
+
+it('What a closed registry may leave is told by its name, also before the owner value of a shared lock', () => {
+  const value = 'soak-1.2:KgLr0uNESayNMi_ydbihRw:1795957591959100';
+  for (const owner of [value, `semaphore:${value}`, `read:${value}`]) expect(isOwnerOf(owner, 'soak-1.2')).toBe(true);
+  expect(isOwnerOf(value, 'soak-1')).toBe(false);
 });
