@@ -48,7 +48,7 @@ export class Presence {
   #isPolling = false;
   /** A poll is to follow the poll in flight, or the attempt in flight. */
   #isToPollAgain = false;
-  /** Messages do not reach the process. A poll ends that, since Redis has to be told: until then it sends none for a grant. */
+  /** Until when no message reaches the process. A later poll ends that: before it, Redis sends no message for a grant. */
   #deafUntil: number | undefined;
   readonly #pollNow = (): void => this.poll();
 
