@@ -29,7 +29,7 @@ const config: Config = {
   },
   moduleNameMapper: CLIENTS,
   // Most tests wait for most of their time. Each worker has its own servers, except with REDIS_URL.
-  maxWorkers: process.env.REDIS_URL ? 1 : 3,
+  maxWorkers: process.env.REDIS_URL ? 1 : 4,
   waitForUnhandledRejections: true,
   // Tests bound their own waits; this limit is for a busy machine.
   testTimeout: 180_000,

@@ -10,6 +10,8 @@ const long: Config = {
   rootDir: join(__dirname, '..'),
   testMatch: LONG_TESTS,
   testPathIgnorePatterns: ['/node_modules/'],
+  // Each is busy for longer than those of `npm test`.
+  maxWorkers: process.env.REDIS_URL ? 1 : 3,
   testSequencer: '<rootDir>/scripts/longest-first.cjs',
 };
 
