@@ -1,7 +1,7 @@
 /**
  * The test files that `npm run test:long` runs, and `npm test` leaves out: many processes, many kills, many seconds of a
- * clock that cannot be replaced, or what other tests assert, through one more kind of client. For one of them:
- * `npm run test:long -- relay`.
+ * clock that cannot be replaced, what other tests assert, through one more kind of client, or what would disturb another
+ * test of its process. For one of them: `npm run test:long -- relay`.
  */
 export const LONG_TESTS = [
   'clients/workerd',
@@ -38,4 +38,5 @@ export const LONG_TESTS = [
   'redis/replicas/topologies',
   'tools/cli/clients',
   'tools/cli/transcripts',
+  'tools/inspection/glide-cluster',
 ].map((name) => `<rootDir>/__tests__/${name}.test.ts`);

@@ -13,7 +13,7 @@ import {
   redis6Sentinel,
 } from '../../support/client-kinds';
 import { startCluster } from '../../support/cluster';
-import { glideClient, glideCluster } from '../../support/glide-kinds';
+import { glideClient } from '../../support/glide-kinds';
 import { ioredisClient, ioredisCluster, ioredisSentinel } from '../../support/ioredis-kinds';
 import { packageNamed } from '../../support/ioredis-packages';
 import { connectToNode, Node } from '../../support/node';
@@ -72,13 +72,6 @@ describe.each(KINDS)('By $name', (kind) => {
       ...{ holders: [{ holder: 'web-1', permits: 2 }], queue: [{ ...waiter, kind: 'semaphore' }] },
     });
   });
-});
-
-it('Through a cluster of valkey-glide, nothing is found, which says so', async () => {
-  const opened = await glideCluster.open();
-  const { locks, missing } = await findLocks(opened.clients[0]);
-  await opened.close();
-  expect([locks, missing]).toEqual([[], [expect.stringContaining('no way to ask each server')]]);
 });
 
 it('A look at many locks of fair processes that listen takes little longer than if none did', async () => {
