@@ -309,25 +309,32 @@ async function fifoLocks({ client, run, subscriber }: Redis, ttl: number): Promi
   };
 }
 
-/**
- * A token that is passed on in the order of requests, over all processes: two requests and at most one message for each
- * acquisition. A lost message or a dead process would stop it.
- */
-async function tokenLocks({ run, subscriber }: Redis, ttl: number): Promise<Locks> {
+/** The owners of this process that wait, each granted by a reply or by a message on the channel. */
+async function grants(subscriber: Redis['subscriber'], channel: string) {
   const waiting = new Map<string, () => void>();
   const grant = (owner: string) => {
     waiting.get(owner)?.();
     waiting.delete(owner);
   };
-  await (await subscriber()).subscribe(`token:${process.pid}`, grant);
+  await (await subscriber()).subscribe(channel, grant);
+  /** To be called before the request: the message may come before its reply. */
+  const granted = (owner: string) => new Promise<void>((resolve) => waiting.set(owner, resolve));
+  return { grant, granted };
+}
+
+/**
+ * A token that is passed on in the order of requests, over all processes: two requests and at most one message for each
+ * acquisition. A lost message or a dead process would stop it.
+ */
+async function tokenLocks({ run, subscriber }: Redis, ttl: number): Promise<Locks> {
+  const { grant, granted } = await grants(subscriber, `token:${process.pid}`);
   return {
     async acquire(key) {
       const owner = nextOwner();
       const keys = [key, `${key}:queue`];
-      // Before the request: the message may come before its reply.
-      const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
+      const entered = granted(owner);
       if ((await run('takeOrQueue', keys, owner, String(ttl))) === 1) grant(owner);
-      await granted;
+      await entered;
       return async () => grant(String(await run('handOverToFirst', keys, owner, String(ttl))));
     },
   };
@@ -339,20 +346,15 @@ async function tokenLocks({ run, subscriber }: Redis, ttl: number): Promise<Lock
  */
 async function severalLocks(redis: Redis, ttl: number): Promise<Locks> {
   const { run, subscriber } = redis;
-  const waiting = new Map<string, () => void>();
-  const grant = (owner: string) => {
-    waiting.get(owner)?.();
-    waiting.delete(owner);
-  };
-  await (await subscriber()).subscribe(`several:${process.pid}`, grant);
+  const { grant, granted } = await grants(subscriber, `several:${process.pid}`);
   return {
     ...scriptLocks(redis, ttl),
     async acquireAll(keys) {
       const owner = nextOwner();
       const all = ['several:queue', ...keys];
-      const granted = new Promise<void>((resolve) => waiting.set(owner, resolve));
+      const entered = granted(owner);
       if ((await run('takeAllOrQueue', all, owner, String(ttl))) === 1) grant(owner);
-      await granted;
+      await entered;
       return async () => {
         const own = await run('handOverToAllThatFit', all, owner, String(ttl));
         for (const one of own as unknown as string[]) grant(one);
