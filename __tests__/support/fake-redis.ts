@@ -161,10 +161,10 @@ export const IDLE_WATCHDOG: WatchdogOfHold<Hold> = {
 export function holdOf(
   protocol: LockProtocol,
   ticket = 'me:1',
-  { ttl = 60_000, waits = true, minHold = 0, permits = 1 } = {},
+  { ttl = 60_000, waits = true, minHold = 0, permits = 1, since = 0 } = {},
 ): Hold {
   const connection = { connectionEpoch: 1, disruptions: 0, isClientClosed: false } as unknown as Connection;
   const hold = new Hold(ticket, { ttl, minHold, permits, waits }, { connection, watchdog: IDLE_WATCHDOG }, protocol);
-  hold.stamp();
+  hold.stamp(since);
   return hold;
 }

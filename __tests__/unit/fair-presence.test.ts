@@ -60,7 +60,7 @@ it.each<[string, isOpen: boolean, life: number, ms: number]>([
   const { hold } = await all.queue();
   if (isOpen) await all.open();
   all.format.pollTimer.close();
-  hold.stamp();
+  hold.stamp(0);
   time.delays = [];
   void all.lock.attempt(hold, 300);
   all.redis.last.reply(table({ life }));
@@ -107,7 +107,7 @@ it('A poll that is in flight is followed by one more where something has happene
   redis.last.reply(table());
   await time.advance(0);
   expect(redis.sent).toHaveLength(2);
-  hold.stamp();
+  hold.stamp(0);
   void lock.attempt(hold, 300);
   subscriber.last.onMessage('r:k');
   expect(redis.sent).toHaveLength(3);
@@ -238,7 +238,7 @@ it('It looks more often where the holder may be a poller, whose holders change',
   await all.open();
   const delay = async (life: number, owner: string) => {
     all.format.pollTimer.close();
-    hold.stamp();
+    hold.stamp(0);
     time.delays = [];
     void all.lock.attempt(hold, 300);
     all.redis.last.reply(table({ life, owner, holder: 'b' }));

@@ -101,7 +101,7 @@ describe('What is sent', () => {
   ])('An attempt: %s', (_, more, how, keys, text) => {
     const { lock, redis, format } = start(more, how);
     const hold = holdOf(lock);
-    hold.since = 990;
+    hold.stamp(990);
     hold.owner = 'other';
     time.now += 3;
     void lock.attempt(hold, 250);
@@ -121,7 +121,7 @@ describe('What is sent', () => {
     const { lock, redis, queue, open } = all;
     const { hold } = await queue();
     await open();
-    hold.stamp();
+    hold.stamp(0);
     void lock.attempt(hold, 300);
     expect(redis.last.args[2]).toBe('PUBLISH message 13000 1000000 7');
     redis.last.reply(table({ score: '8' }));
@@ -136,7 +136,7 @@ describe('What is sent', () => {
     await release(1);
     await release(2, 'me:1', keep);
     const next = holdOf(lock, 'me:2');
-    next.since = 990;
+    next.stamp(990);
     expect(await exchange('PONG', 'me:1', next).catch((error: Error) => error.message)).toMatch(/PONG/);
     await exchange(1, 'me:2', next, keep);
     expect(redis.news).toEqual([
@@ -399,7 +399,7 @@ describe('A caller on its way', () => {
     if (score) {
       await all.queue(hold);
       await all.open();
-      hold.stamp();
+      hold.stamp(0);
     }
     const attempt = lock.attempt(hold, 300);
     const { fail } = redis.last;

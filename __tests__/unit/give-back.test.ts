@@ -57,7 +57,7 @@ function holdOf({ hasQueue = false } = {}): Hold {
     { connection: connection as unknown as Connection, watchdog: IDLE_WATCHDOG },
     protocol,
   );
-  hold.stamp();
+  hold.stamp(0);
   hold.attempts.answered();
   return hold;
 }

@@ -58,7 +58,7 @@ const WATCHDOG: WatchdogOfHold<Hold> = {
 /** Granted now, for 3,000 ms, with this lease. */
 function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold {
   const hold = holdOf();
-  hold.stamp();
+  hold.stamp(0);
   const granted = { granted: true, owner: 'me:1', until: time.now + 3_000, fencingToken: undefined, drift: hold.drift };
   hold.granted({ ...granted, renewal } as Parameters<Hold['granted']>[0], leaseOf(lease), time.now);
   log = [];
@@ -68,7 +68,7 @@ function grant(lease?: Partial<LeaseOfHold>, renewal?: Promise<Ownership>): Hold
 it('A hold that was granted forgets what was asked for, unless an attempt may be executed later', () => {
   for (const lostTrack of [false, true]) {
     const hold = holdOf();
-    hold.stamp();
+    hold.stamp(0);
     hold.attempts.answered();
     hold.attempts.lostTrack = lostTrack;
     expect(hold.isEnqueued).toBe(true);
@@ -137,7 +137,7 @@ describe('An attempt', () => {
     const hold = holdOf({ hasQueue: false });
     expect([flagsOf(hold), hold.position]).toEqual([CLEAN, -1]);
     connection.isClientClosed = error === closed;
-    hold.stamp();
+    hold.stamp(0);
     const attempt = Promise.reject(error);
     hold.attempts.failed(error, attempt);
     attempt.catch(() => undefined);
@@ -150,7 +150,7 @@ describe('An attempt', () => {
     for (const isStamped of [true, false]) {
       const hold = holdOf();
       connection.isClientClosed = false;
-      if (isStamped) hold.stamp();
+      if (isStamped) hold.stamp(0);
       connection.isClientClosed = true;
       hold.attempts.failed(closed, Promise.reject(closed));
       expect(flagsOf(hold)).toBe(DOUBT);
@@ -163,7 +163,7 @@ describe('An attempt', () => {
     ['for now', loading],
   ])('An attempt that was refused %s may be in Redis where that was a copy of it', async (_, error) => {
     const hold = holdOf();
-    hold.stamp();
+    hold.stamp(0);
     connection.disruptions++;
     const attempt = Promise.reject(error);
     attempt.catch(() => undefined);
@@ -181,7 +181,7 @@ describe('An attempt', () => {
       [1, LOST],
     ] as const) {
       const hold = holdOf();
-      hold.stamp();
+      hold.stamp(0);
       connection.disruptions += disruptions;
       answer(hold);
       await time.advance(0);
@@ -192,7 +192,7 @@ describe('An attempt', () => {
   it('An attempt may be executed later, where its answer came over another connection, as that to a copy', async () => {
     const [inTime, notSent, refusedLate, inDoubt, again] = [holdOf(), holdOf(), holdOf(), holdOf(), holdOf()];
     const all = [inTime, notSent, refusedLate, inDoubt, again];
-    for (const hold of all) hold.stamp();
+    for (const hold of all) hold.stamp(0);
     notSent.attempts.doubt(Promise.reject(new NotSentError(300)));
     refusedLate.attempts.doubt(Promise.reject(refused));
     for (const attempt of [new Promise(() => {}), Promise.resolve(1)]) inDoubt.attempts.doubt(attempt);
@@ -202,7 +202,7 @@ describe('An attempt', () => {
     expect(all.map((hold) => hold.attempts.lostTrack)).toEqual([false, false, false, false, false]);
     connection.disruptions++;
     inTime.attempts.answered();
-    again.stamp(); // for its next attempt, over the next connection
+    again.stamp(0); // for its next attempt, over the next connection
     await time.advance(0);
     expect(all.map((hold) => hold.attempts.lostTrack)).toEqual([true, false, true, true, true]);
     expect(log).toEqual([]);
@@ -223,7 +223,7 @@ describe('An attempt', () => {
     [false, true, 'me:2'],
   ])('An attempt (waits: %s, queue: %s) keeps its ticket where it may have a position', (waits, hasQueue, ticket) => {
     const hold = holdOf({ waits, hasQueue });
-    hold.stamp();
+    hold.stamp(0);
     hold.renameTo('me:2');
     hold.attempts.answered();
     const isEnqueued = ticket === 'me:1';
@@ -240,7 +240,8 @@ describe('An attempt', () => {
   });
 
   it('An attempt says for how many µs its caller has waited, at least 0', () => {
-    const hold = Object.assign(holdOf(), { since: 10 });
+    const hold = holdOf();
+    hold.stamp(10);
     expect([hold.waited(12.5), hold.waited(9)]).toEqual(['2500', '0']);
   });
 });

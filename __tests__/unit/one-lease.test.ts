@@ -75,7 +75,7 @@ function leaseOf(options: Options = {}) {
     releasing: () => undefined,
     leaseOver: note('over'),
   } as unknown as LockOfLease;
-  hold.stamp();
+  hold.stamp(0);
   if (token !== undefined) hold.receive({ fencingToken: token, moreTokens: 1 });
   const request = { ttl, renew, minHold, permits: 1 } as LockRequest;
   const lease = new RedisLease(lock, hold, request, time.now, isPassedOn);

@@ -52,7 +52,7 @@ const protocolOf = (kind: SharedKind, options?: Options): Protocol =>
 
 /** A hold whose attempt is sent now. */
 const holdOf = (protocol: Protocol, owner = 'me:1', asked: Parameters<typeof fakeHold>[2] = {}): Hold =>
-  Object.assign(fakeHold(protocol, owner, { ttl: 20_000, ...asked }), { since: time.now });
+  fakeHold(protocol, owner, { ttl: 20_000, since: time.now, ...asked });
 
 const refusal = (leaseEnd: unknown = '777', arrival: unknown = ARRIVAL) => {
   return [0, 0, 0, 500, 'you:1', arrival, 2, leaseEnd];
@@ -79,7 +79,7 @@ async function waitFor(protocol: Protocol, hold: Hold, leaseEnd = '777') {
   const opening = protocol.wait(hold, (await ask(protocol, hold, refusal(leaseEnd))) as Refusal, wait);
   fake.subscriber.last.opened();
   await opening;
-  hold.stamp();
+  hold.stamp(hold.since);
   const refused = (await ask(protocol, hold, refusal(leaseEnd))) as Refusal;
   const waiting: { answer?: unknown } = {};
   void protocol.wait(hold, refused, wait).then((answer) => (waiting.answer = answer));
@@ -104,7 +104,7 @@ it.each<[string, SharedKind, Options, object, keys: string[], keptFor: number, l
   const protocol = protocolOf(kind, options);
   if (kind === 'semaphore') protocol.permits = new Permits();
   const hold = holdOf(protocol, 'me:1', asked);
-  hold.since = time.now - 2;
+  hold.stamp(time.now - 2);
   await ask(protocol, hold, [0, 0, 1]);
   const given = kind === 'semaphore' ? ['0', '1000', '0'] : ['0', '0', ''];
   const queueing = ['1', '', '2000', String(keptFor), String(letInFor), 'me:1', ''];
@@ -143,7 +143,7 @@ it('A number of permits is as old as it is by the time of a suspended machine to
     time.now += 10;
     time.wallNow += 10 + step;
     const hold = holdOf(protocol);
-    hold.stamp();
+    hold.stamp(hold.since);
     await ask(protocol, hold, [0, 0, 3]);
   }
   expect(sent().map(({ args }) => args[5])).toEqual(['60010', '20']);
@@ -194,7 +194,7 @@ it('A caller that asks again says when it came: as Redis said, for this call of 
   // One that does not wait has no ticket, and leaves those of others alone.
   expect([await arrival(holdOf(protocol, 'me:3', { waits: false })), await arrival(hold)]).toEqual(['', ARRIVAL]);
   expect(sent().map(({ args }) => args[7])).toEqual(['1', '1', '1', '1', '0', '1']);
-  hold.since++;
+  hold.stamp(hold.since + 1);
   expect(await arrival(hold)).toBe('');
   const others = ['me:4', 'me:5'].map((owner) => holdOf(protocol, owner));
   for (const one of [...others, hold]) expect(await arrival(one)).toBe('');
@@ -206,7 +206,7 @@ it('A late answer to the caller before says nothing of when the next one came', 
     const late = lateReply();
     const before = ask(protocol, holdOf(protocol), late.promise);
     const next = holdOf(protocol, since === 1 ? 'me:1' : 'me:2');
-    next.since += since;
+    next.stamp(next.since + since);
     await ask(protocol, next, refusal('777', '5'));
     late.resolve(refusal());
     await before;

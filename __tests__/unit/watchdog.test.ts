@@ -89,7 +89,7 @@ class NotedLease extends Hold {
       { connection: {} as Connection, watchdog },
       protocol as Partial<LockProtocol> as LockProtocol,
     );
-    this.stamp();
+    this.stamp(0);
     const lock = {
       key: 'key',
       services: {

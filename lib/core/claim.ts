@@ -43,8 +43,7 @@ export function nextClaim(
     if (hold === undefined) hold = new Hold(owner, asked, lock.services, protocol);
     else hold.renameTo(owner);
   }
-  hold.stamp();
-  hold.since = wait.startedAt;
+  hold.stamp(wait.startedAt);
   return { hold, question: protocol.availability.ask(hold.sentAt), refusal: before?.refusal };
 }
 

@@ -134,16 +134,15 @@ export class Hold implements HoldOfProtocol, Timed {
     return this.#asked?.since ?? 0;
   }
 
-  set since(at: number) {
-    if (this.#asked !== undefined) this.#asked.since = at;
-  }
-
-  /** An attempt is about to be sent. */
-  stamp(): void {
+  /** An attempt is about to be sent, for a caller that called at `since`. */
+  stamp(since: number): void {
     const now = clock.now();
     this.sentAt = Math.floor(now);
     this.drift = drift(now);
-    if (this.#asked !== undefined) this.#asked.sentAt = now;
+    if (this.#asked !== undefined) {
+      this.#asked.sentAt = now;
+      this.#asked.since = since;
+    }
     this.attempts.sending();
   }
 
@@ -155,11 +154,6 @@ export class Hold implements HoldOfProtocol, Timed {
   /** Each attempt was answered. Does not make what a hold without doubt needs not. */
   get isCertain(): boolean {
     return this.#asked?.attempts?.areCertain !== false;
-  }
-
-  /** Redis has granted it. What was asked for, and what became of it, is needed only where one may still be executed. */
-  private forgetAttempts(): void {
-    if (this.isCertain) this.#asked = undefined;
   }
 
   /** For its next attempt, while nothing of it is in Redis. The ticket of a position in a queue stays. */
@@ -196,7 +190,8 @@ export class Hold implements HoldOfProtocol, Timed {
     this.drift = driftBefore;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    this.forgetAttempts();
+    // What was asked for, and what became of it, is needed only where an attempt may still be executed.
+    if (this.isCertain) this.#asked = undefined;
     if (renewal !== undefined) {
       this.#hasFullTtl = false;
       this.unread++;
@@ -217,7 +212,7 @@ export class Hold implements HoldOfProtocol, Timed {
     if (this.#unusual !== undefined) this.#unusual.minHold = UNKNOWN_AGE;
     this.#state = become.held(this.#state);
     this.lease = lease;
-    this.forgetAttempts();
+    if (this.isCertain) this.#asked = undefined;
     if (!isScheduled || !isSameTtl) this.#services.watchdog.add(this, now);
   }
 

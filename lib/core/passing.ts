@@ -49,9 +49,8 @@ class Calls extends LocalQueue<Call, RedisLease> {
     this.#several = several;
   }
 
-  override released(): void {
-    super.released();
-    if (!this.isTaken) this.#several.freed();
+  protected override freed(): void {
+    this.#several.freed();
   }
 }
 

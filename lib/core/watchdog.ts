@@ -194,16 +194,13 @@ function timeOfRenewal({ renewAt = Number.POSITIVE_INFINITY }: Hold): number {
   return renewAt;
 }
 
-function renewalInterval({ lease, ttl }: Hold): number {
-  return thirdOf(lease?.renewedTtl ?? ttl);
-}
-
-function thirdOf(ttl: number): number {
+/** ms; `ttl`: of what is renewed. */
+function renewalInterval(hold: Hold, ttl = hold.lease?.renewedTtl ?? hold.ttl): number {
   return Math.max(ttl / 3, LEAST_INTERVAL);
 }
 
 /** A third of its ttl is left, since it could not be renewed, for so long that Redis counts as silent. */
 export function isOverdue(hold: Hold, now: number): boolean {
-  const interval = thirdOf(hold.ttl);
+  const interval = renewalInterval(hold, hold.ttl);
   return hold.mayRenewAt(now) && hold.keyUntil - now <= interval && now - hold.sentAt >= interval + SILENT;
 }

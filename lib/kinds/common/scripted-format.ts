@@ -70,7 +70,8 @@ export abstract class ScriptedFormat {
    * two polls of a waiter that no message reaches, 0 where there is none.
    */
   givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number; pollInterval: number } {
-    const [value, listeners = 0, pollInterval = 0] = Array.isArray(reply) ? arrayIn(script, reply, 1, 3) : [reply];
+    if (!Array.isArray(reply)) return { found: this.foundIn(script, reply, reply), listeners: 0, pollInterval: 0 };
+    const [value, listeners = 0, pollInterval = 0] = arrayIn(script, reply, 1, 3);
     const numbers = [listeners, pollInterval].map((one) => numberIn(script, reply, one)) as [number, number];
     return { found: this.foundIn(script, reply, value), listeners: numbers[0], pollInterval: numbers[1] };
   }
