@@ -15,9 +15,13 @@ const LEARNING = 2_000;
  * those that have run: "<least> <number> <number> ... ". Less than the least has run, or must not run any more: its
  * caller does not wait now. The numbers are few: those of calls that were made at the same time.
  *
- * The mark outlives the lease, except one that is renewed over another connection for several times its ttl while the
- * command is not answered. A script that cannot write needs no mark, and cannot leave one.
+ * The mark outlives the lease. A command that the client sends again after that may run again only if the lock is the
+ * owner's by then: it was renewed over another connection, or taken anew by an attempt that was sent again too. A script that
+ * cannot write needs no mark, and cannot leave one.
  */
+
+/** ms for which a mark is kept at least. */
+const MARK_KEPT = 60_000;
 
 /** Returns if the call has run. All in Lua. */
 const RETURN_IF_RUN = `
@@ -30,7 +34,7 @@ end`;
 const LEAVE_MARK = `
 ran = string.gsub(ran, '%d+ ', function(one) return tonumber(one) < tonumber(waiting) and '' or one end)
 if ran == '' then ran = ' ' end
-redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', 4 * math.max(redis.call('PTTL', lock), 1000))`;
+redis.call('SET', mark, waiting .. ran .. number .. ' ', 'PX', math.max(4 * redis.call('PTTL', lock), ${MARK_KEPT}))`;
 
 /**
  * Runs scripts of the application's, each once, and only if the lock is still the owner's at that moment.
