@@ -190,24 +190,25 @@ export class Inbox implements InboxOfLease {
 
   async #askedFor(owner: string, by: string, rest: string): Promise<void> {
     const [, why = '', name = ''] = /^(\S*) (.*)$/s.exec(rest) ?? [];
-    const lease = await this.#leaseOf(owner, this.#locksOf(name));
-    if (lease === undefined || this.#asked.has(lease)) return;
-    const reason = new LockAskedError(lease.key, nameIn(by), decoded(why));
-    this.#asked.set(lease, reason);
-    this.#signals.get(lease)?.abort(reason);
+    for (const lease of await this.#leasesOf(owner, this.#locksOf(name))) {
+      if (this.#asked.has(lease)) continue;
+      const reason = new LockAskedError(lease.key, nameIn(by), decoded(why));
+      this.#asked.set(lease, reason);
+      this.#signals.get(lease)?.abort(reason);
+    }
   }
 
   async #answer(owner: string, by: string, name: string): Promise<void> {
     const [lock] = this.#locksOf(name);
     if (lock === undefined) return;
-    const isHere = this.#running.has(owner) || (await this.#leaseOf(owner, [lock])) !== undefined;
+    const isHere = this.#running.has(owner) || (await this.#leasesOf(owner, [lock])).length > 0;
     if (isHere) void this.#send(by, `held ${owner} ${name}`, name);
   }
 
   /** Its lease asks Redis. Where there is none any more, the task has ended. */
   async #taken(owner: string, by: string, name: string): Promise<void> {
     const locks = this.#locksOf(name);
-    const lease = await this.#leaseOf(owner, locks);
+    const [lease] = await this.#leasesOf(owner, locks);
     if (lease !== undefined) {
       const { hold } = lease;
       takers.set(hold, by);
@@ -225,7 +226,7 @@ export class Inbox implements InboxOfLease {
       });
       if (state === 'held' || state === 'unknown') return;
       // What was granted before is known here by now: Redis answered that first.
-      if ((await this.#leaseOf(owner, locks)) !== undefined) return this.#taken(owner, by, name);
+      if ((await this.#leasesOf(owner, locks)).length > 0) return this.#taken(owner, by, name);
     }
     if (!this.#isRunning(owner, by)) void this.#sendEnded(by, owner, name);
   }
@@ -239,11 +240,14 @@ export class Inbox implements InboxOfLease {
     return true;
   }
 
-  /** The lease of an owner. The reply that grants it may be on its way: messages come over another connection. */
-  async #leaseOf(owner: string, locks: readonly LockOfMessage[]): Promise<RedisLease | undefined> {
-    const held = () => locks.flatMap(({ leases }) => leases).find((lease) => lease.owner === owner);
+  /**
+   * The leases of an owner: one, or those of the readers of this process that share it. The reply that grants it may be on its
+   * way: messages come over another connection.
+   */
+  async #leasesOf(owner: string, locks: readonly LockOfMessage[]): Promise<RedisLease[]> {
+    const held = () => locks.flatMap(({ leases }) => leases).filter((lease) => lease.owner === owner);
     const found = held();
-    if (found !== undefined) return found;
+    if (found.length > 0) return found;
     await Promise.allSettled(locks.map(({ passing }) => passing.openProtocol().availability.inFlight));
     // Its caller has the lease some jobs later.
     await clock.immediate();

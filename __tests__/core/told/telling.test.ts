@@ -57,18 +57,20 @@ describeReal('A holder is told', () => {
     const { ours, theirs, client } = await pair('spin', { inbox: true });
     const semaphore = ours.registry.semaphore('several', { permits: 3 });
     const leases = [await semaphore.lock({ permits: 2 }), await semaphore.lock()];
-    const reading = await ours.registry.readWrite('book').read.lock();
+    // Readers of a process have one hold.
+    const { read } = ours.registry.readWrite('book');
+    const readers = [await read.lock(), await read.lock()];
     await openInbox(client, ours.registry.id);
-    const asked = [...leases, reading].map(
+    const asked = [...leases, ...readers].map(
       (lease) => new Promise((heard) => lease.asked.addEventListener('abort', heard)),
     );
     expect(await theirs.registry.semaphore('several', { permits: 3 }).ask('please')).toBe(true);
     expect(await theirs.registry.readWrite('book').write.ask()).toBe(true);
     await Promise.all(asked);
-    const lost = Promise.all([...leases, reading].map(lossOf));
+    const lost = Promise.all([...leases, ...readers].map(lossOf));
     expect(await theirs.registry.semaphore('several', { permits: 3 }).forceUnlock()).toMatchObject({ told: true });
     expect(await theirs.registry.readWrite('book').write.forceUnlock()).toMatchObject({ told: true });
-    expect((await lost).map(({ reason }) => reason)).toEqual(['expired', 'expired', 'expired']);
+    expect((await lost).map(({ reason }) => reason)).toEqual(['expired', 'expired', 'expired', 'expired']);
   });
 
   it('a message that is not true ends nothing, and what is no message is ignored', async () => {
