@@ -11,9 +11,9 @@ import type { LockServices, RedisLock } from './lock';
 import type { Passing } from './passing';
 import type { NotTaken, Travel } from './protocol';
 import type { LockRequest } from './request';
-import { Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, Wait } from './wait';
 
-/** ms in which the inbox opens mostly. Without it the end of the task before is not heard here. */
+/** ms in which the inbox opens mostly: it needs a connection of its own. */
 const OPENS_WITHIN = 1_000;
 
 /** ms between two reminders of the process whose lock was taken. */
@@ -99,8 +99,7 @@ export class Replacements {
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
-      // The first holder could not be told.
-      await wait.within(OPENS_WITHIN, this.#services.inbox.open());
+      await this.#opened(wait);
       for (let isFirst = true; ; isFirst = false) {
         const lease = waiting === undefined ? await attempt(lock, request, wait) : null;
         if (lease !== null) return lease;
@@ -126,6 +125,18 @@ export class Replacements {
       lock.runs--;
       lock.mayRest();
       wait.end();
+    }
+  }
+
+  /** Waits for the inbox, but leaves time for an attempt. Else the next call that replaces could not tell this registry. */
+  async #opened(wait: Wait): Promise<void> {
+    const { inbox, waits } = this.#services;
+    const limit = wait.isSingleAttempt ? LEAST_TIME_TO_ANSWER : Math.min(OPENS_WITHIN, wait.remaining / 2);
+    waits.begin(wait);
+    try {
+      await wait.within(limit, inbox.open());
+    } finally {
+      waits.end(wait);
     }
   }
 

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
-import type { Lease } from '../../../lib';
+import { type Lease, RegistryClosedError } from '../../../lib';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
+import { machineDelay } from '../../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../../support/proxied-registry';
 import { uniqueKey } from '../../support/redis';
@@ -11,6 +12,9 @@ import { until } from '../../support/until';
 
 /** ms; nobody waits for so long unless something is wrong. */
 const LONG = 30_000;
+
+/** ms; what is over at a time takes no longer than this after it. */
+const SLACK = 400;
 
 const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
 
@@ -100,6 +104,21 @@ describePrivate('Messages about a lock that is replaced', () => {
     const lease = await ours.registry.obtain('key').lock({ replace: true });
     expect(await theirs.registry.obtain('key').ask('at once')).toBe(true);
     await lease.unlock();
+  });
+
+  it('that cannot come, since nothing answers the subscription, delay no call for longer than its wait', async () => {
+    const { ours } = await pair('spin', { inbox: false });
+    ours.messages.blackHole = true;
+    const lock = ours.registry.obtain('key');
+    const startedAt = performance.now();
+    for (let i = 0; i < 3; i++) await (await lock.tryLock({ replace: true }))?.unlock();
+    await (await lock.lock({ replace: true, waitTime: 200 })).unlock();
+    expect(performance.now() - startedAt).toBeLessThan(3 * 50 + 200 + SLACK + machineDelay());
+    const calledAt = performance.now();
+    const calling = lock.lock({ replace: true });
+    void ours.registry.close();
+    await expect(calling).rejects.toThrow(RegistryClosedError);
+    expect(performance.now() - calledAt).toBeLessThan(SLACK + machineDelay());
   });
 
   it.each(['taken', 'ended'] as const)(
