@@ -244,10 +244,8 @@ export class RedisLock implements DistributedLock {
    */
   enter(request: LockRequest, isRun: boolean, around?: Wait): Promise<InternalLease | null> {
     if (request.signal?.aborted) throw request.signal.reason;
-    if (this.evicted) {
-      const cached = this.services.cache.readmit(this);
-      if (cached !== this) return cached.enter(request, isRun, around);
-    }
+    const cached = this.readmitted();
+    if (cached !== this) return cached.enter(request, isRun, around);
     const innermost = Scope.current();
     const scope = innermost && Scope.holding(this.scopeLock);
     if (innermost !== undefined && scope === undefined) this.assertMayEnter();
@@ -339,6 +337,11 @@ export class RedisLock implements DistributedLock {
     if (scope !== undefined) scope.unlockOrderOf(lock).add(lease);
     else lock.passing.taken = UnlockOrder.with(lease, lock.passing.taken);
     return lease;
+  }
+
+  /** @internal As `cached`. This one is cached again where there is none: throws if there is no room for it. */
+  readmitted(): RedisLock {
+    return this.evicted ? this.services.cache.readmit(this) : this;
   }
 
   /** @internal The lock that is cached for the key now; another one than this when this one was evicted. */

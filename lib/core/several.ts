@@ -115,6 +115,15 @@ export class CallsForSeveral extends LinkedList<CallForSeveral> {
   readonly #timer = new WakeTimer(() => this.#look(), false);
   #isLooking = false;
 
+  /** No call in this process has waited for longer for one of its keys. */
+  isFirst(call: CallForSeveral): boolean {
+    for (const older of this) {
+      if (older === call) return true;
+      if (older.sought.some((key) => call.sought.includes(key))) return false;
+    }
+    return false;
+  }
+
   /** The key is waited for, until `leave`. */
   seek(lock: SoughtLock): SoughtKey {
     const key = this.#keys.get(lock) ?? new SoughtKey(lock, this.#lookSoon);

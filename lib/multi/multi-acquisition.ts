@@ -10,7 +10,7 @@ import { LEAST_TIME_TO_ANSWER, leastTimeout, Wait } from '../core/wait';
 import { clock, MIN_TTL, within } from '../internal/clock';
 import { NOT_ASKED } from '../redis/failure';
 
-/** ms; a call that has waited for so long, and the longest of those of its process, keeps what it gets from then on. */
+/** ms; a call that has waited for so long keeps what it gets from then on: see `CallsForSeveral.isFirst`. */
 const OVERTAKEN_FOR = 2_000;
 
 /**
@@ -18,10 +18,10 @@ const OVERTAKEN_FOR = 2_000;
  *
  * Where one server has them all, the acquisition asks for them by one script, which takes none while one is taken. It holds
  * nothing while it waits, until each of them may be free as far as is known here: then it asks for all again. Nobody waits
- * for it, so there is no order to keep. But those that need fewer keys are quicker: so the call that has waited the longest
- * in its process goes in order after `OVERTAKEN_FOR`.
+ * for it, so there is no order to keep. But those that need fewer keys are quicker: so a call goes in order after
+ * `OVERTAKEN_FOR`, unless another one of its process has waited for one of its keys for longer.
  *
- * In order, as over several servers from the start: while a lock is refused, the acquisition keeps the locks before that one,
+ * In order, as over several servers and inside a `run` of one of the keys from the start: while a lock is refused, the acquisition keeps the locks before that one,
  * gives back those behind it, and waits for that one alone. All processes have the same order, so a caller that waits for a
  * lock holds none that comes later in the order: no two callers wait for each other in a circle (ordered acquisition, after
  * Havender, 1968).
@@ -31,7 +31,7 @@ export class MultiAcquisition implements CallForSeveral {
   next: CallForSeveral | undefined;
   /** The time and the signal of the caller, for all of it. */
   readonly wait: Wait;
-  readonly #parts: readonly RedisLock[];
+  readonly #parts: RedisLock[];
   readonly request: LockRequest;
   /** For `run`: a scope that a part enters again waits for the end of this. */
   readonly #isRun: boolean;
@@ -46,14 +46,14 @@ export class MultiAcquisition implements CallForSeveral {
   /** The time of the acquisition is over then. Without a waitTime, what is sent first has `commandTimeout` by itself. */
   #endsAt: number;
   start: (() => void) | undefined;
-  sought: readonly SoughtKey[] = [];
+  readonly sought: SoughtKey[] = [];
   /** How many releases of each sought key were noticed before it was asked about last. */
   #hintsBefore: readonly (number | undefined)[] = [];
 
   /** `parts` in the order that all processes share, at least one. */
   constructor(key: string, parts: readonly RedisLock[], request: LockRequest, isRun: boolean) {
     this.wait = new Wait(key, request.waitTime, request.signal);
-    this.#parts = parts;
+    this.#parts = [...parts];
     this.request = request;
     this.#isRun = isRun;
     // A part is renewed while others are waited for. What is given back on the way is free at once.
@@ -117,10 +117,26 @@ export class MultiAcquisition implements CallForSeveral {
       const part = this.#parts[missing] as RedisLock;
       const releasing = this.#release(missing + 1);
       wait.holdsOthers = missing > 0;
-      const lease = await part.enter({ ...this.#attempt, waitTime }, this.#isRun, wait);
+      const entering = part.enter({ ...this.#attempt, waitTime }, this.#isRun, wait);
+      const lease = await this.#endingLost(entering);
       if (lease === null) return part;
       this.#leases[missing] = lease;
       await this.#inTime(releasing);
+    }
+  }
+
+  /** Settles as the promise does. What is lost meanwhile ends at once: nobody works under it, and who took it waits for that. */
+  async #endingLost<T>(promise: Promise<T>): Promise<T> {
+    const settled = new AbortController();
+    for (const lease of this.#leases) {
+      const end = (): void => void lease?.[Symbol.asyncDispose]();
+      if (lease?.signal.aborted) end();
+      else lease?.signal.addEventListener('abort', end, { signal: settled.signal });
+    }
+    try {
+      return await promise;
+    } finally {
+      settled.abort();
     }
   }
 
@@ -130,7 +146,9 @@ export class MultiAcquisition implements CallForSeveral {
     const { connection, several } = this.#services;
     const { watch } = (this.#parts[0] as RedisLock).passing.openProtocol();
     if (wait.isSingleAttempt || watch === undefined || this.#parts.length < 2) return false;
-    if (several.first === this && clock.now() - wait.startedAt >= OVERTAKEN_FOR) return false;
+    // A sibling in the scope ends without a message.
+    if (this.#parts.some((part) => part.isHeldInScope)) return false;
+    if (clock.now() - wait.startedAt >= OVERTAKEN_FOR && several.isFirst(this)) return false;
     return connection.areTogether(this.#parts.map(({ names }) => names.lock));
   }
 
@@ -141,15 +159,15 @@ export class MultiAcquisition implements CallForSeveral {
   async #waitUntilFree(failures?: ReadonlyMap<number, unknown>, refused = this.#parts[0] as RedisLock): Promise<void> {
     const { wait } = this;
     const { settings, several, waits } = this.#services;
-    if (this.sought.length === 0) {
-      const others = this.#parts.filter((part) => !part.isHeldInScope);
-      this.sought = others.map(({ passing }) => several.seek(passing));
+    // Those that were evicted are cached again, and in use from now on.
+    for (let index = this.sought.length; index < this.#parts.length; index++) {
+      const part = (this.#parts[index] as RedisLock).readmitted();
+      this.#parts[index] = part;
+      this.sought.push(several.seek(part.passing));
     }
     const now = clock.now();
-    for (const [i, key] of this.sought.entries()) {
-      if (failures === undefined) break;
-      const index = this.#parts.findIndex(({ passing }) => passing === key.lock);
-      if (failures.has(index) && failures.get(index) === undefined) key.refused(this.#hintsBefore[i], now);
+    for (const [index, key] of this.sought.entries()) {
+      if (failures?.has(index) && failures.get(index) === undefined) key.refused(this.#hintsBefore[index], now);
     }
     if (this.sought.every((key) => key.mayBeFree(now))) return;
     noteContention(wait, 'remote');
@@ -161,11 +179,15 @@ export class MultiAcquisition implements CallForSeveral {
     passing.waiting++;
     several.lookAgain(now);
     try {
-      await wait.suspend<void>(Math.min(wait.remaining, OVERTAKEN_FOR), (resume) => {
+      await wait.suspend<void>(Math.min(wait.remaining, OVERTAKEN_FOR), (resume, fail) => {
         this.start = inThisScope(() => {
           this.start = undefined;
-          this.#askForMissing();
-          resume();
+          try {
+            this.#askForMissing();
+            resume();
+          } catch (error) {
+            fail(error);
+          }
         });
         return () => (this.start = undefined);
       });

@@ -14,9 +14,11 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   publishEnd: EndOfSection | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
-  #asked: AbortSignal | undefined;
+  #askedSignal: LossSignal | undefined;
   /** Listens for the loss of each part. */
   #onLoss: (() => void) | undefined;
+  /** Listens for the first part that is asked for. */
+  #onAsked: ((event: Event) => void) | undefined;
 
   constructor(key: string, leases: readonly InternalLease[]) {
     this.key = key;
@@ -53,8 +55,17 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   }
 
   get asked(): AbortSignal {
-    this.#asked ??= AbortSignal.any(this.leases.map(({ asked }) => asked));
-    return this.#asked;
+    // Not `AbortSignal.any`: Node keeps a part of each result for as long as the signal of the lease around this one lives.
+    if (this.#askedSignal === undefined) {
+      const askedSignal = new LossSignal();
+      this.#askedSignal = askedSignal;
+      this.#onAsked = ({ target }) => askedSignal.abort((target as AbortSignal).reason);
+      const signals = this.leases.map(({ asked }) => asked);
+      const before = signals.find(({ aborted }) => aborted);
+      if (before !== undefined) askedSignal.abort(before.reason);
+      else if (!this.isUnlocked) for (const signal of signals) signal.addEventListener('abort', this.#onAsked);
+    }
+    return this.#askedSignal.signal;
   }
 
   get remaining(): number {
@@ -145,6 +156,7 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */
   #unlisten(lease: InternalLease): void {
     if (this.#onLoss !== undefined) lease.signal.removeEventListener('abort', this.#onLoss);
+    if (this.#onAsked !== undefined) lease.asked.removeEventListener('abort', this.#onAsked);
   }
 
   /** What `console.log(lease)` prints: no internals. */
