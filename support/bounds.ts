@@ -88,6 +88,7 @@ export const BOUNDS: Record<string, Held | undefined> = {
   'kinds/common/inspector:MARKED_FOR': 'because it only says how late a client may repeat a forced unlock',
   'kinds/common/lease-scripts:CAPACITY': MEMORY,
   'kinds/common/lease-scripts:LEARNING': 'because it only says how soon an error is passed on whose class is not known',
+  'kinds/common/lease-scripts:MARK_KEPT': 'because it only says how late a client may repeat a script',
   'kinds/common/look:MOST_READ': 'because owner values are shorter by far, and of others only the form is said',
   'kinds/common/results:MARKED_FOR': 'because it only says for how long a task may run after a forget()',
   'kinds/common/script-parts:FENCE_TTL': 'contract/wire-format',

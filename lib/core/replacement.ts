@@ -4,6 +4,7 @@ import { clock, Timer } from '../internal/clock';
 import { NOT_ASKED } from '../redis/failure';
 import type { LockNames } from '../redis/names';
 import { Call } from './acquire';
+import { noAnswer } from './availability';
 import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
 import { type Inbox, messageTaken } from './inbox';
 import type { RedisLease } from './lease';
@@ -96,6 +97,7 @@ export class Replacements {
   async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     /** The ordinary call beside, which waits for a holder that is not told. */
     let waiting: Part | undefined;
+    let wasFree = false;
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
@@ -103,25 +105,36 @@ export class Replacements {
       for (let isFirst = true; ; isFirst = false) {
         const lease = waiting === undefined ? await attempt(lock, request, wait) : null;
         if (lease !== null) return lease;
-        const from = await this.#holder(lock, wait, isFirst);
-        const taken = from === undefined ? 'expired' : await this.#take(lock, from, request, wait);
+        const from = await this.#holder(lock, wait, isFirst, waiting !== undefined);
+        // What the call beside has got is not to be taken from it.
+        const isFree = from === undefined || waiting?.hasEntered === true;
+        const taken = isFree ? 'expired' : await this.#take(lock, from, request, wait);
         if (typeof taken === 'object') return taken;
-        const isOver = wait.remaining === 0;
-        // Another one has taken it, or it is free.
-        if (taken !== 'unheard' && waiting === undefined && !(isOver && this.#isLate(wait))) continue;
-        if (isOver) return null;
-        waiting ??= partOf(lock, request, wait);
+        if (waiting === undefined) {
+          const isOver = wait.remaining === 0;
+          // Another one has taken it; or it is free, unless it stays so: then a caller here has the turn, and sleeps.
+          const isTriedAgain = taken === 'stolen' || (taken === 'expired' && !wasFree);
+          wasFree = taken === 'expired';
+          if (isTriedAgain && !(isOver && this.#isLate(wait))) continue;
+          if (isOver) return null;
+          const part = partOf(lock, request, wait);
+          // This call may take the lock from it as it enters. Nobody works under it, and its end is to be heard at once.
+          void part.entered.then((entered) =>
+            entered?.signal.addEventListener('abort', () => {
+              if (waiting === part) void entered[Symbol.asyncDispose]();
+            }),
+          );
+          waiting = part;
+        }
         const entered = await wait.within(TRIED_EVERY, waiting.lease);
         if (entered === undefined) continue;
+        if (entered?.checkLost()) throw entered.lossError();
         waiting = undefined;
         return entered;
       }
     } finally {
       waiting?.wait.interrupt(undefined);
-      void waiting?.lease.then(
-        (lease) => lease?.[Symbol.asyncDispose](),
-        () => undefined,
-      );
+      void waiting?.entered.then((lease) => lease?.[Symbol.asyncDispose]());
       lock.runs--;
       lock.mayRest();
       wait.end();
@@ -130,11 +143,16 @@ export class Replacements {
 
   /** Waits for the inbox, but leaves time for an attempt. Else the next call that replaces could not tell this registry. */
   async #opened(wait: Wait): Promise<void> {
-    const { inbox, waits } = this.#services;
     const limit = wait.isSingleAttempt ? LEAST_TIME_TO_ANSWER : Math.min(OPENS_WITHIN, wait.remaining / 2);
+    await this.#within(limit, this.#services.inbox.open(), wait);
+  }
+
+  /** Settles as the promise does, or with `undefined` after `ms`. As no ordinary call waits meanwhile, `close` interrupts it here. */
+  async #within<T>(ms: number, promise: Promise<T>, wait: Wait): Promise<T | undefined> {
+    const { waits } = this.#services;
     waits.begin(wait);
     try {
-      await wait.within(limit, inbox.open());
+      return await wait.within(ms, promise);
     } finally {
       waits.end(wait);
     }
@@ -145,16 +163,22 @@ export class Replacements {
     return clock.now() - startedAt >= this.#services.settings.commandTimeout;
   }
 
-  /** The owner value of the holder; `undefined`: it is free. '': it is not known now. `isFirst`: the last answer counts. */
-  async #holder(lock: RedisLock, wait: Wait, isFirst: boolean): Promise<string | undefined> {
+  /**
+   * The owner value of the holder; `undefined`: it is free. '': it is not known now. `isFirst`: the last answer counts.
+   * `isBeside`: an ordinary call says what the end of the wait means.
+   */
+  async #holder(lock: RedisLock, wait: Wait, isFirst: boolean, isBeside: boolean): Promise<string | undefined> {
     const said = isFirst ? lock.lastHolder?.owner : undefined;
     if (said !== undefined) return said;
+    const { connection, inspection } = this.#services;
     try {
-      const { owner } = await wait.unlessOver(this.#services.inspection.inspect(lock.key, lock.names));
-      return owner;
+      const state = await this.#within(timeToAnswer(wait), inspection.inspect(lock.key, lock.names), wait);
+      if (state !== undefined) return state.owner;
+      if (isBeside) return '';
+      throw noAnswer(lock.key, connection);
     } catch (error) {
       if (!(error instanceof LockInspectionError)) throw error;
-      if (wait.remaining > 0) return '';
+      if (isBeside || wait.remaining > 0) return '';
       throw cannotAcquire(lock.key, error.message, error.cause);
     }
   }
@@ -167,7 +191,7 @@ export class Replacements {
     const isDetachedLease = isDetached(from);
     if (isKept(from) || !isOfLibrary(from)) return 'unheard';
     const isAsked = !isDetachedLease && !inbox.countsAll;
-    if (isAsked && !(await wait.unlessOver(inbox.isHeardBy(from, names)))) return 'unheard';
+    if (isAsked && !(await this.#within(timeToAnswer(wait), inbox.isHeardBy(from, names), wait))) return 'unheard';
     const owner = services.nextOwner();
     const succession = new Succession(inbox, from, owner, names);
     this.#open.add(succession);
@@ -242,6 +266,14 @@ export class Replacements {
 interface Part {
   readonly wait: Wait;
   readonly lease: Promise<RedisLease | null>;
+  /** What it got, if anything. Never rejects. */
+  readonly entered: Promise<RedisLease | null>;
+  hasEntered: boolean;
+}
+
+/** ms; a call that does not wait has the deadline of the command. */
+function timeToAnswer({ isSingleAttempt, remaining }: Wait): number {
+  return isSingleAttempt ? Number.POSITIVE_INFINITY : Math.max(remaining, LEAST_TIME_TO_ANSWER);
 }
 
 /** A call of the lock, or of one beside it, which ends with the call `around` it at the latest. */
@@ -257,8 +289,10 @@ function partOf(
   wait.scope = around.scope;
   passing.begin();
   const lease = new Call(passing, passing.openProtocol(), request, wait).run();
-  lease.catch(() => undefined);
-  return { wait, lease };
+  const entered = lease.catch(() => null);
+  const part = { wait, lease, entered, hasEntered: false };
+  void entered.then((got) => (part.hasEntered = got !== null));
+  return part;
 }
 
 /** A single attempt. Where the call waits, it does not fail for what passes: the holder is asked for next. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
-import { type Lease, RegistryClosedError } from '../../../lib';
+import { CannotAcquireLockError, type Lease, RegistryClosedError } from '../../../lib';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
 import { machineDelay } from '../../support/machine-delay';
@@ -32,6 +32,9 @@ describePrivate('Messages about a lock that is replaced', () => {
     const theirs = createRegistry(await redis.connect(), { registryKey, lockType, name: 'theirs' });
     return { ours, theirs };
   };
+
+  const scriptsRun = async () =>
+    Number(/cmdstat_evalsha:calls=(\d+)/.exec(await redis.admin.info('commandstats'))?.[1]);
 
   /** Resolves when the inbox of a registry is open. */
   const listens = ({ registry }: Pick<ProxiedRegistry, 'registry'>) =>
@@ -121,6 +124,39 @@ describePrivate('Messages about a lock that is replaced', () => {
     expect(performance.now() - calledAt).toBeLessThan(SLACK + machineDelay());
   });
 
+  it.each(['pub-sub', 'fair', 'redisson'] as const)(
+    'that are late: a call does not wait for the end of its own lease, which it has not heard of yet: %s',
+    async (type) => {
+      const { ours, theirs } = await pair(type);
+      // Who hears nothing keeps its lock.
+      const held = await theirs.registry.obtain('key').lock();
+      const replacing = ours.registry.obtain('key').lock({ replace: true, grace: LONG });
+      await until(() => ours.registry.obtain('key').passing.waiting > 0);
+      // It asks who has the lock a second after it began to wait.
+      await sleep(900);
+      const grants = type === 'fair' ? ours.messages : ours.commands;
+      grants.replies.hold = true;
+      await held.unlock();
+      await until(async () => (await theirs.registry.obtain('key').inspect()).name === 'ours');
+      // Less than a silence.
+      await sleep(200);
+      grants.replies.hold = false;
+      await (await replacing).unlock();
+    },
+  );
+
+  it('cost no call more than its wait, though the server stands still in it', async () => {
+    const { ours, theirs } = await pair('spin');
+    const held = await theirs.registry.obtain('key').lock();
+    const startedAt = performance.now();
+    const call = ours.registry.obtain('key').lock({ replace: true, grace: 50, waitTime: 1_300 });
+    void sleep(900).then(() => (ours.commands.blackHole = true));
+    await expect(call).rejects.toThrow(CannotAcquireLockError);
+    expect(performance.now() - startedAt).toBeLessThan(1_300 + SLACK + machineDelay());
+    ours.commands.blackHole = false;
+    await held.unlock();
+  });
+
   it.each(['taken', 'ended'] as const)(
     'are repeated: "%s" that was lost does not cost all of the grace',
     async (which) => {
@@ -193,6 +229,33 @@ describePrivate('Messages about a lock that is replaced', () => {
       await (await last).unlock();
     },
   );
+
+  it.each(TYPES)('are not waited for, where a caller in front sleeps and the lock is free: %s', async (type) => {
+    const { theirs } = await pair(type);
+    const { registry } = createRegistry(await redis.connect(), { registryKey, lockType: type, idleBetweenTries: 200 });
+    const held = await theirs.registry.obtain('key').lock();
+    const front = registry.obtain('key').lock();
+    await until(() => registry.obtain('key').passing.waiting > 0);
+    await until(async () => (await theirs.registry.obtain('key').inspect()).held);
+    // Its key is removed by hand: nobody hears of it.
+    await redis.admin.del(theirs.nameOf('key'));
+    const before = await scriptsRun();
+    const replacing = registry.obtain('key').lock({ replace: true, grace: 0 });
+    await (await front).unlock();
+    await (await replacing).unlock();
+    expect((await scriptsRun()) - before).toBeLessThan(60);
+    await expect(held.unlock()).rejects.toMatchObject({ reason: 'expired' });
+  });
+
+  it('need no connection any more when the registry is closed', async () => {
+    const { registry } = createRegistry(await redis.connect(), { registryKey, lockType: 'spin' });
+    const lease = await registry.obtain('key').lock();
+    await registry.close({ timeout: 0 });
+    expect(lease.asked.aborted).toBe(false);
+    await expect(registry.obtain('key').lock({ replace: true })).rejects.toThrow(RegistryClosedError);
+    await sleep(100);
+    expect(await redis.admin.pubSubChannels(`*@${registry.id}*`)).toEqual([]);
+  });
 
   it('that are not sent to a holder that is asked: the call rejects with the error of an inspection', async () => {
     const rights = ['+@all', '-publish'];

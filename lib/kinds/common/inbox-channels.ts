@@ -26,6 +26,7 @@ export function inboxOf(registryKey: string, owner: string): string | undefined 
 export class RedisInboxes implements Inboxes {
   readonly #parts: RegistryParts;
   #begin: () => void = () => undefined;
+  #isClosed = false;
   /** Until the inbox is opened again. */
   readonly #retry = new WakeTimer(() => this.#begin(), false);
 
@@ -38,6 +39,7 @@ export class RedisInboxes implements Inboxes {
   }
 
   open(owner: string, receive: (message: string) => void, missed: () => void): Promise<void> {
+    if (this.#isClosed) return Promise.resolve();
     const subscriber = this.#parts.subscriber(false, false);
     const channel = inboxOf(this.#parts.settings.registryKey, owner) as string;
     const again = (ms: number): void => {
@@ -71,8 +73,9 @@ export class RedisInboxes implements Inboxes {
     return channel === undefined ? 0 : this.#parts.publish('PUBLISH', channel, message, lock, timeout);
   }
 
-  /** Leaves no timer behind. */
+  /** Leaves no timer behind, and opens nothing any more. */
   close(): void {
+    this.#isClosed = true;
     this.#begin = () => undefined;
     this.#retry.close();
   }
