@@ -130,7 +130,7 @@ export const MUTATIONS = {
     simulation: ['spin'],
     changes: [
       [
-        'adopting',
+        'Adoptions.#try',
         'answer = await travel.adopt(from, hold, timeout)',
         `asked = travel.adopt(from, hold, timeout);
       void asked.catch(() => undefined);

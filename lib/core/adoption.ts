@@ -5,7 +5,7 @@ import { BackgroundPauses } from '../internal/timers';
 import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
 import type { LockServices, RedisLock } from './lock';
 import type { Passport } from './passport';
-import type { LockProtocol, NotHeld, Travel } from './protocol';
+import type { NotHeld, Travel } from './protocol';
 
 /** A registry's tries to adopt one lease. */
 interface Adoption {
@@ -70,16 +70,27 @@ export class Adoptions {
     const { minHold, owner: from } = passport;
     const ttl = Math.max(given, minHold);
     let reason: NotHeld = 'expired';
-    const refused = (why: NotHeld): void => {
-      reason = why;
-    };
-    const isUnanswered = (): boolean => this.#unanswered.get(from) === adoption;
     const protocol = lock.passing.openProtocol();
+    const travel = protocol.travel as Travel;
+    const adopting = besideTheTurn(protocol, {
+      async attempt(hold, timeout) {
+        const answer = await travel.adopt(from, hold, timeout);
+        if (typeof answer !== 'string') return answer;
+        reason = answer;
+        return { granted: false, remaining: 0, roundTrip: 0 };
+      },
+      /** What a try without an answer has done is left for the next one, in this registry until it closes. */
+      release: async (to, timeout) => {
+        if (this.#unanswered.get(from) !== adoption) return 'expired';
+        if (this.#services.waits.isClosed) return travel.detach(to, from, passport.ttl, timeout);
+        throw LEFT;
+      },
+    });
     const services: LockServices = {
       ...this.#services,
       nextOwner: () => adoption.owner,
       besideTurn: () => undefined,
-      openProtocol: () => adopting(protocol, passport, refused, isUnanswered, this.#services.waits),
+      openProtocol: () => adopting,
     };
     const adopted = new LockBeside(lock, from, services, this.#besideTheTurns);
     return (await adopted.tryLock({ ttl, renew, minHold })) ?? reason;
@@ -118,28 +129,3 @@ function notAdopted(key: string, reason: NotHeld, isHere: boolean): LockLostErro
 
 /** Looks like an error of Redis: so the release is not repeated at once, and the follow-up goes on. */
 const LEFT = new Error('LEFT to the next try: pass the text again');
-
-/** What a call makes attempts by that adopts. `isUnanswered`: no try was answered, and another one may be made. */
-function adopting(
-  lock: LockProtocol,
-  { owner: from, ttl }: Passport,
-  refused: (reason: NotHeld) => void,
-  isUnanswered: () => boolean,
-  registry: { readonly isClosed: boolean },
-): LockProtocol {
-  const travel = lock.travel as Travel;
-  return besideTheTurn(lock, {
-    async attempt(hold, timeout) {
-      const answer = await travel.adopt(from, hold, timeout);
-      if (typeof answer !== 'string') return answer;
-      refused(answer);
-      return { granted: false, remaining: 0, roundTrip: 0 };
-    },
-    /** What an attempt without an answer has done is left for another one, in this registry until it closes. */
-    async release(to, timeout) {
-      if (!isUnanswered()) return 'expired';
-      if (registry.isClosed) return travel.detach(to, from, ttl, timeout);
-      throw LEFT;
-    },
-  });
-}
