@@ -43,19 +43,16 @@ export class SoughtKey {
   #length = 1;
   /** It was left to others at the end of a streak, and no attempt was refused since. */
   #isUncontested = false;
-  readonly #stop: (() => void) | undefined;
+  /** Ends `watch` of the protocol, where it has that. */
+  readonly stop: (() => void) | undefined;
 
   constructor(lock: SoughtLock, onHint: () => void) {
     this.lock = lock;
     this.protocol = lock.openProtocol();
-    this.#stop = this.protocol.watch?.(() => {
+    this.stop = this.protocol.watch?.(() => {
       if (this.#streakSince === undefined) this.takenUntil = 0;
       onHint();
     });
-  }
-
-  stop(): void {
-    this.#stop?.();
   }
 
   granted(now: number): void {
@@ -136,7 +133,7 @@ export class CallsForSeveral extends LinkedList<CallForSeveral> {
   leave(key: SoughtKey): void {
     if (--key.users === 0) {
       this.#keys.delete(key.lock);
-      key.stop();
+      key.stop?.();
       if (this.#keys.size === 0) this.#timer.cancel();
     }
     key.lock.end();
