@@ -241,7 +241,7 @@ describe('The acquisition of several keys', () => {
     areTogether: () => false,
     lastError: undefined as Error | undefined,
   };
-  const services = { connection, several: new CallsForSeveral(), settings: { commandTimeout: 500 } };
+  const services = { connection, several: new CallsForSeveral(), settings: { commandTimeout: 500 }, leastTimeout: 50 };
 
   beforeEach(() => {
     asked = [];

@@ -6,7 +6,7 @@ import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import { inThisScope, Scope } from '../core/scope';
 import type { CallForSeveral, SoughtKey } from '../core/several';
-import { LEAST_TIME_TO_ANSWER, leastTimeout, Wait } from '../core/wait';
+import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock, MIN_TTL, within } from '../internal/clock';
 import { NOT_ASKED } from '../redis/failure';
 
@@ -278,7 +278,7 @@ export class MultiAcquisition implements CallForSeveral {
   /** Settles as the promise does. Rejects when the caller aborts, and when the time is over. */
   #inTime<T extends object>(promise: Promise<T>): Promise<T> {
     const { wait } = this;
-    const limit = Math.max(this.#endsAt - clock.now(), leastTimeout(this.#services.settings));
+    const limit = Math.max(this.#endsAt - clock.now(), this.#services.leastTimeout);
     // Without an end and a signal, only `commandTimeout` limits it.
     if (limit === Number.POSITIVE_INFINITY && wait.signal === undefined) return promise;
     return wait.within(limit, promise).then((result) => {
