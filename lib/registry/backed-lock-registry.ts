@@ -91,8 +91,7 @@ export abstract class BackedLockRegistry extends LockRegistry implements AsyncDi
     const prefix = lockPrefix(settings.registryKey);
     const locksOf = (name: string): RedisLock[] => {
       const key = name.startsWith(prefix) ? name.slice(prefix.length) : '';
-      const lock = this.#cache.get(key);
-      return [...(lock === undefined ? [] : [lock]), ...this.#shared.of(key)];
+      return [this.#cache.get(key), ...this.#shared.of(key)].filter((lock) => lock !== undefined);
     };
     const inbox = new Inbox(backend.inboxes, this.id, settings.commandTimeout, locksOf, () => watchdog.askAboutAll());
     const nextOwner = ownersOf(this.id);
