@@ -370,8 +370,7 @@ export class Once {
     lease?: Lease,
   ): Promise<T> {
     const { connection, settings, waits } = lock.services;
-    const now = clock.now();
-    flight.silentSince ??= now;
+    flight.silentSince ??= clock.now();
     const silentAt = Math.max(attempt.caller.wait.startedAt, flight.silentSince) + settings.unavailableAfter;
     const endsAt = (): number => Math.min(silentAt, clock.now() + (lease?.remaining ?? Number.POSITIVE_INFINITY));
     const asked = (): Promise<T> => wait.unlessOver(ask(Math.max(1, Math.min(this.#timeout, silentAt - clock.now()))));
