@@ -50,9 +50,9 @@ const REGISTRY = Symbol('LockRegistry: import LockModule.forRoot(options), and n
 
 /** Throws for what is no object with this member. Quotes nothing of it: a client has a password. */
 function assertOptions(options: unknown, call: string, member: string): void {
-  if (typeof options === 'object' && options !== null && member in options) return;
-  const got =
-    typeof options === 'object' && options !== null ? 'an object without it' : String(options && typeof options);
+  const isObject = typeof options === 'object' && options !== null;
+  if (isObject && member in options) return;
+  const got = isObject ? 'an object without it' : String(options && typeof options);
   throw new TypeError(`Expected the options of ${call} to be an object with \`${member}\`, got ${got}`);
 }
 
@@ -61,10 +61,8 @@ async function make(given: LockModuleOptions): Promise<LockRegistry> {
   const { client, disconnect, closeTimeout, ...options } = given;
   // At shutdown it would be too late.
   if (closeTimeout !== undefined) notNegative('closeTimeout', closeTimeout);
-  const made: RedisClient & { destroy?(): unknown; disconnect?(): unknown } = await (typeof client === 'function'
-    ? client()
-    : client);
   const isOurs = typeof client === 'function';
+  const made: RedisClient & { destroy?(): unknown; disconnect?(): unknown } = await (isOurs ? client() : client);
   // node-redis 5 throws where the client is closed by then, as after its last try to connect.
   const end = disconnect ?? (() => isOurs && made?.isOpen !== false && (made?.destroy ?? made?.disconnect)?.call(made));
   try {
