@@ -1,6 +1,6 @@
-import { type CannotAcquireLockError, cannotAcquire } from '../api/errors';
+import { CannotAcquireLockError, cannotAcquire } from '../api/errors';
 import type { Connection } from '../redis/connection';
-import { CommandTimeoutError, causeOf, isServerAnswer, messageOf, reasonOf } from '../redis/failure';
+import { CommandTimeoutError, causeOf, isFinal, isServerAnswer, messageOf, reasonOf } from '../redis/failure';
 import { SILENT } from '../redis/silence-times';
 
 /** What Redis was asked about a lock: by an attempt, a poll, or a release of what too few replicas have. */
@@ -164,4 +164,9 @@ export function unavailable(
     why = seconds > 0 ? `for ${seconds} s Redis has answered only: ${said}` : `Redis answered: ${said}`;
   }
   return cannotAcquire(key, why + where, cause);
+}
+
+/** Another attempt to acquire the lock may succeed. */
+export function mayPass(error: unknown): boolean {
+  return error instanceof CannotAcquireLockError && !isFinal(error.cause);
 }

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Lease } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockLostError, NotLockOwnerError, RegistryClosedError } from '../api/errors';
 import type { OnceOptions } from '../api/options';
-import { noAnswer } from '../core/availability';
+import { mayPass, noAnswer } from '../core/availability';
 import type { ResultKeys, Results } from '../core/backend';
 import { repeated } from '../core/give-back';
 import type { RedisLock } from '../core/lock';
@@ -20,7 +20,7 @@ import {
   durationOrNever,
   string,
 } from '../internal/validation';
-import { causeOf, isFinal, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
+import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
 
 /** Run by `lease.eval`, so only while the lock is held. Locks in memory know it by its text, and do what it does. */
 export const STORE_RESULT = lua('once/store-result');
@@ -396,11 +396,6 @@ export class Once {
 /** Whether Redis is silent about the result, or about the lock. */
 function isSilent({ attempt }: Flight, lock: RedisLock): boolean {
   return attempt?.isLooking === true || lock.isSilent;
-}
-
-/** Another attempt to acquire the lock may succeed. */
-function mayPass(error: unknown): boolean {
-  return error instanceof CannotAcquireLockError && !isFinal(error.cause);
 }
 
 /** Whether an error is that of all callers, and not of the leader alone: another one would have the same. */

@@ -1,9 +1,9 @@
 import type { DistributedLock, Leadership, Lease } from '../api/distributed-lock';
-import { CannotAcquireLockError, LockLostError } from '../api/errors';
+import { LockLostError } from '../api/errors';
 import type { LeadOptions } from '../api/options';
+import { mayPass } from '../core/availability';
 import { listen, unlisten, Wait } from '../core/wait';
 import { abortSignal, callback, checkedOptions } from '../internal/validation';
-import { isFinal } from '../redis/failure';
 
 /** ms after which a process tries to lead again when Redis could not be reached. */
 const STAND_AGAIN_AFTER = 1_000;
@@ -56,7 +56,7 @@ function isOfStop(error: unknown, stop: AbortSignal): boolean {
 
 /** The process could not stand. Throws what another attempt cannot change. */
 async function pauseIfItMayPass(error: unknown, key: string, stop: AbortSignal | undefined): Promise<void> {
-  if (!(error instanceof CannotAcquireLockError) || isFinal(error.cause)) throw error;
+  if (!mayPass(error)) throw error;
   const wait = new Wait(key, Number.POSITIVE_INFINITY, stop);
   await wait.sleep(STAND_AGAIN_AFTER).catch(() => undefined);
   wait.end();
