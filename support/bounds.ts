@@ -47,6 +47,7 @@ const POLLERS = 'unit/shared-with-pollers';
 const MEMORY = 'because it bounds memory, and nothing that a caller sees';
 
 export const BOUNDS: Record<string, Held | undefined> = {
+  'clients/common/subscriptions:CONFIRMING': 'because it only says for how long a server that is gone is waited for',
   'clients/common/subscriptions:FIRST_RETRY': 'unit/bun',
   'clients/common/subscriptions:LONGEST_RETRY': 'unit/bun',
   'core/deadlocks:MOST_ASKED': 'because a task rarely holds more locks, and of more it only leaves out a hint',

@@ -3,7 +3,7 @@ import { clock, within } from '../internal/clock';
 import type { AdaptedKind, RedisClient } from '../redis/client';
 import { answered, isErrorLike, ReplyError, redirectionIn } from '../redis/failure';
 import { adapterOf } from './common/adapter-of';
-import { type Listening, PlacedChannels } from './common/subscriptions';
+import { CONFIRMING, type Listening, PlacedChannels } from './common/subscriptions';
 
 /** What the adapter needs of Bun's `RedisClient`, by structure. It does not import it. */
 export interface BunRedis {
@@ -68,9 +68,6 @@ const GIVES_UP = /^Max reconnection attempts reached$/i;
 function hasEnded(error: unknown): boolean {
   return isErrorLike(error) && /^Connection has failed$/i.test(error.message);
 }
-
-/** ms that Redis has to confirm a channel. */
-const CONFIRMING = 5_000;
 
 /** The error as the library knows it, where it is an answer of the server. */
 function asServerError(error: unknown): unknown {

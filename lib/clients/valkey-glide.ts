@@ -4,7 +4,7 @@ import type { AdaptedKind, RedisClient } from '../redis/client';
 import { type Page, type ScanOptions, scanPage } from '../redis/cluster';
 import { ClientClosedError, isErrorLike } from '../redis/failure';
 import { adapterOf } from './common/adapter-of';
-import { type Channel, type Listening, PlacedChannels } from './common/subscriptions';
+import { type Channel, CONFIRMING, type Listening, PlacedChannels } from './common/subscriptions';
 
 /** What the adapter needs of a client of valkey-glide, by structure. It does not import the package. */
 export interface Glide {
@@ -82,9 +82,6 @@ interface GlideSubscriberClient {
   sunsubscribe?(channels: string[] | null, timeout: number): Promise<unknown>;
   close(): void;
 }
-
-/** ms that Redis has to confirm a channel. */
-const CONFIRMING = 5_000;
 
 /** ms between two looks at whether valkey-glide counts the connections of a client. */
 const COUNTING = 1_000;

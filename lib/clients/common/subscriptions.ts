@@ -140,6 +140,9 @@ interface Place {
   readonly listening: Promise<Listening>;
 }
 
+/** ms that Redis has to confirm a channel. */
+export const CONFIRMING = 5_000;
+
 /** ms until a channel without a connection is tried again: at first, and at most. */
 const FIRST_RETRY = 50;
 const LONGEST_RETRY = 1_000;
