@@ -10,13 +10,6 @@ export interface Ioredis {
   disconnect(): void;
 }
 
-/** A client also takes any command, as lists of words, and calls back with any arguments. */
-interface Internals {
-  call(name: string, ...args: string[]): Promise<unknown>;
-  on(event: string | symbol, listener: (...args: never[]) => void): unknown;
-  off(event: string | symbol, listener: (...args: never[]) => void): unknown;
-}
-
 /** What the adapter looks at in the options of an instance. */
 export interface IoredisOptions {
   readonly keyPrefix?: string;
@@ -31,13 +24,20 @@ export interface IoredisOptions {
   readonly redisOptions?: IoredisOptions;
 }
 
-/** `Redis` of ioredis: one server, or the master that sentinels name. */
-export interface SingleIoredis extends Omit<Ioredis, keyof Internals>, Internals {
+/** A client also takes any command, as lists of words, and calls back with any arguments. */
+interface Internals extends Omit<Ioredis, 'on' | 'off'> {
   readonly options: IoredisOptions;
+  /** `disconnect` or `quit` was called. */
+  readonly manuallyClosing?: boolean;
+  call(name: string, ...args: string[]): Promise<unknown>;
+  on(event: string | symbol, listener: (...args: never[]) => void): unknown;
+  off(event: string | symbol, listener: (...args: never[]) => void): unknown;
+}
+
+/** `Redis` of ioredis: one server, or the master that sentinels name. */
+export interface SingleIoredis extends Internals {
   /** The socket of the current connection. */
   readonly stream: { unref?(): unknown; destroy?(): unknown } | undefined;
-  /** `disconnect` was called. */
-  readonly manuallyClosing?: boolean;
   connect(): Promise<unknown>;
   duplicate(overrides: object): SingleIoredis;
   subscribe(channel: string): Promise<unknown>;
@@ -54,12 +54,9 @@ interface Pipeline {
 }
 
 /** `Cluster` of ioredis. */
-export interface ClusterIoredis extends Omit<Ioredis, keyof Internals>, Internals {
-  readonly options: IoredisOptions;
+export interface ClusterIoredis extends Internals {
   /** For each slot `host:port` of its master, then of its replicas. */
   readonly slots: readonly (readonly string[] | undefined)[];
-  /** `disconnect` or `quit` was called. */
-  readonly manuallyClosing?: boolean;
   nodes(role: 'all' | 'master'): SingleIoredis[];
   /** Reads the slots, and calls back, also with an error. */
   refreshSlotsCache(done: (error?: unknown) => void): void;
