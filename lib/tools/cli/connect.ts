@@ -1,5 +1,5 @@
 import { fromIoredis } from '../../clients/ioredis';
-import type { RedisClient } from '../../redis/client';
+import { destroy, type RedisClient } from '../../redis/client';
 import { answered, messageOf } from '../../redis/failure';
 import { serversOf } from '../inspection/servers';
 import type { Values } from './arguments';
@@ -71,15 +71,11 @@ function withNodeRedis(redis: typeof import('redis'), topology: Topology, target
           });
   client.on('error', () => undefined);
   client.on('ready', connected);
-  const close = async () => {
-    // Version 5 throws when it was never connected.
-    await client.destroy();
-  };
   return {
     ...{ client: client as RedisClient, address, databases: [] },
     database: topology === 'cluster' ? undefined : database,
     connect: () => client.connect(),
-    close: () => close().catch(() => undefined),
+    close: () => destroy(client),
   };
 }
 
