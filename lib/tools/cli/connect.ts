@@ -27,10 +27,11 @@ type Topology = 'server' | 'cluster' | { readonly master: string };
 function targetOf(url: URL) {
   const given = Object.entries({ username: url.username, password: url.password }).filter(([, text]) => text !== '');
   const secrets = Object.fromEntries(given.map(([name, text]) => [name, decodeURIComponent(text)]));
+  const port = Number(url.port || 6379);
   let isConnected = false;
   return {
-    address: `${url.hostname}:${portOf(url)}`,
-    node: { host: url.hostname.replace(/^\[|\]$/g, ''), port: portOf(url) },
+    address: `${url.hostname}:${port}`,
+    node: { host: url.hostname.replace(/^\[|\]$/g, ''), port },
     secrets: secrets as { username?: string; password?: string },
     database: Number(url.pathname.slice(1) || 0),
     isEncrypted: url.protocol === 'rediss:',
@@ -186,8 +187,4 @@ function urlOf({ url: given }: Values): URL {
   // The URL is not quoted: it may have a password.
   const name = given === undefined ? 'REDIS_URL' : '--url';
   throw usageError(`${name} is not a URL such as redis://localhost:6379/0`);
-}
-
-function portOf({ port }: URL): number {
-  return Number(port || 6379);
 }
