@@ -193,7 +193,6 @@ export const BOUNDS: Record<string, Held | undefined> = {
     larger: 'tools/inspection/finding',
     smaller: 'because a smaller database is then searched less often too, and shows new locks later',
   },
-  'tools/inspection/find-locks:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
   'tools/inspection/find-locks:TIMES_LONGER':
     'because it only says how soon a viewer of a large database shows new locks',
   'tools/inspection/found-lock:CLOCKS_DIFFER': 'unit/looking',
@@ -203,4 +202,5 @@ export const BOUNDS: Record<string, Held | undefined> = {
     smaller: 'because a renewal adds a third of the ttl, and a clock that drifts next to nothing',
   },
   'tools/inspection/servers:INTERVAL': 'because it only says how soon a connection that failed is noticed',
+  'tools/inspection/servers:TIMEOUT': 'because it only says for how long a look waits for a server that is gone',
 };

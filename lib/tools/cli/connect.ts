@@ -1,12 +1,9 @@
 import { fromIoredis } from '../../clients/ioredis';
 import { destroy, type RedisClient } from '../../redis/client';
 import { answered, messageOf } from '../../redis/failure';
-import { serversOf } from '../inspection/servers';
+import { serversOf, TIMEOUT } from '../inspection/servers';
 import type { Values } from './arguments';
 import { EXIT, ExitError, usageError } from './output';
-
-/** ms until a server that does not answer counts as not there. */
-const TIMEOUT = 5_000;
 
 /** A client of what the URL names, at the address that it says. */
 export interface Connection {

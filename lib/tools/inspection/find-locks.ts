@@ -13,7 +13,7 @@ import { askOf, forceUnlockOf } from '../../registry/redis-lock-registry';
 import { candidates, STEP_OF_ALL } from './candidates';
 import { type FoundLock, foundLock, mayBeOf, type Obstacle } from './found-lock';
 import { countsOf, type Listeners, listenersOf } from './listeners';
-import { type Asked, serversOf } from './servers';
+import { type Asked, serversOf, TIMEOUT } from './servers';
 
 /*
  * Finds the locks of every registry, by what their keys are in Redis: a string, a hash or a zset that has an owner value
@@ -52,9 +52,6 @@ export interface Found {
   /** In how many steps the servers were searched: each goes over `STEP_OF_ALL` keys or more, of other names too. */
   readonly steps: number;
 }
-
-/** ms until a server that does not answer counts as not there. */
-const TIMEOUT = 5_000;
 
 /**
  * The locks on the server of a client, or on all masters of its cluster. The client is connected. Never rejects: what

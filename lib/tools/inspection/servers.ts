@@ -35,6 +35,9 @@ interface Sending extends RedisClient {
   readonly options?: { readonly socket?: Partial<ClusterNode> };
 }
 
+/** ms until a server that does not answer counts as not there. */
+export const TIMEOUT = 5_000;
+
 /** ms between two looks at whether a client has a connection. */
 const INTERVAL = 50;
 
