@@ -203,13 +203,10 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
     const remaining = await numberOf(readerOf(), 'PTTL', name);
     const value = type === 'string' ? await beginningOf(readerOf(), name) : undefined;
     const form = value === undefined ? undefined : describeForm(value);
-    if (remaining !== null && remaining !== -2)
-      note(name, String(type), remaining === -1 ? null : remaining, false, form);
+    if (remaining !== null && remaining !== -2) {
+      obstacles.push({ name, type: String(type), remaining: remaining === -1 ? null : remaining, isLock: false, form });
+    }
     return undefined;
-  }
-
-  function note(name: string, type: string, remaining: number | null, isLock = false, form?: string): void {
-    obstacles.push({ name, type, remaining, isLock, form });
   }
 
   async function heldLock(names: LockNames, known?: string): Promise<FoundLock | undefined> {
@@ -268,8 +265,10 @@ async function lookAt(server: Asked, listening: Promise<Listeners>, search: Sear
       for (const lock of found) {
         if (lock === undefined) continue;
         if (mayBeOf(lock, search.type)) locks.push(lock);
-        else if (search.key !== undefined && lock.holder !== null)
-          note(lock.lock, String(await ask('TYPE', lock.lock)), lock.remaining, true);
+        else if (search.key !== undefined && lock.holder !== null) {
+          const type = String(await ask('TYPE', lock.lock));
+          obstacles.push({ name: lock.lock, type, remaining: lock.remaining, isLock: true });
+        }
       }
     }
   };
