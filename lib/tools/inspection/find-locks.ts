@@ -84,7 +84,7 @@ async function lookOnce(client: RedisClient, search: Search): Promise<Found & { 
     locks: (named.length > 0 ? named : locks).sort((a, b) => (a.lock < b.lock ? -1 : 1)),
     obstacles: [...new Map(looks.flatMap((look) => look.obstacles).map((one) => [one.name, one])).values()],
     searched: looks.flatMap((look) => look.searched),
-    missing: [...unasked, ...(isCluster ? others : []), ...looks.flatMap((look) => look.missing)],
+    missing: [...unasked, ...others, ...looks.flatMap((look) => look.missing)],
     keys: looks.reduce((sum, { keys }) => sum + keys, 0),
     steps: looks.reduce((sum, { steps }) => sum + steps, 0),
     haveSlotsMoved: after.join() !== before.join(),
