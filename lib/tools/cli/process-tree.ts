@@ -130,8 +130,8 @@ export class ProcessTree {
    * The parent of a process may have ended before it was found. A daemon, in a session of its own, is not to end with the
    * others.
    */
-  #isOrphan({ pid, session }: Listed, own: Listed | undefined): boolean {
-    if (session === undefined || session !== own?.session) return false;
+  #isOrphan({ pid, session }: Listed, own: Listed): boolean {
+    if (session === undefined || session !== own.session) return false;
     return textOf(`/proc/${pid}/environ`).split('\0').includes(this.#mark);
   }
 }
