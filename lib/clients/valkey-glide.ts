@@ -60,7 +60,6 @@ interface GlideMessage {
 /** `GlideClient` and `GlideClusterClient`. */
 interface GlideInternals extends Glide {
   customCommand(command: string[], options?: typeof AS_BYTES): Promise<unknown>;
-  invokeScript(...args: never[]): unknown;
   /** A cluster. */
   invokeScriptWithRoute?: unknown;
   /** Private: what the client was made with. */
