@@ -256,8 +256,7 @@ class InFlight {
   }
 
   rejectAll(): void {
-    const rejects = [...this.#rejects];
+    for (const reject of this.#rejects) reject(new Error('The connection was lost before Redis replied'));
     this.#rejects.clear();
-    for (const reject of rejects) reject(new Error('The connection was lost before Redis replied'));
   }
 }
