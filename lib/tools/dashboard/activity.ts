@@ -172,7 +172,7 @@ export class Activity {
   }
 
   #began(message: HoldMessage): void {
-    const owners = ownersOf(message.leases);
+    const owners = (message.leases as readonly (Lease & { readonly owner: string })[]).map(({ owner }) => owner);
     this.#sections.set(message, owners);
     for (const owner of owners) {
       const one = this.held.get(owner) ?? { at: clock.now(), renewed: false, leases: 0 };
@@ -200,10 +200,6 @@ export class Activity {
   #warned({ registryKey, warning: { code, key } }: WarningMessage): void {
     if (key !== undefined) this.note('warning', { registryKey, key }, undefined, code);
   }
-}
-
-function ownersOf(leases: HoldMessage['leases']): string[] {
-  return (leases as readonly (Lease & { readonly owner: string })[]).map(({ owner }) => owner);
 }
 
 function add(known: Calls | undefined, { calls, longest, waited }: Calls): Calls {

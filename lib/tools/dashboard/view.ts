@@ -88,8 +88,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     startedAt = clock.now();
     // After a silence another server may have the address.
     const known = problem === null ? server : undefined;
-    const asked = [find(), known ?? describeServer(client)] as const;
-    const [found, described] = await Promise.all(asked);
+    const [found, described] = await Promise.all([find(), known ?? describeServer(client)]);
     const now = clock.now();
     const isWhole = found.missing.length === 0;
     // A server that was silent may be back: the next look may take less.
