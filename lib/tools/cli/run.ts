@@ -90,10 +90,8 @@ async function acquire(lock: DistributedLock, options: LockOptions, notFree: num
     return await lock.lock(options);
   } catch (error) {
     if (!(error instanceof LockTimeoutError)) throw error;
-    throw new ExitError(
-      notFree,
-      `The lock "${lock.key}" is not free${error.remaining === undefined ? '' : describedHolder(error.owner ?? '')}`,
-    );
+    const holder = error.remaining === undefined ? '' : describedHolder(error.owner ?? '');
+    throw new ExitError(notFree, `The lock "${lock.key}" is not free${holder}`);
   } finally {
     isWaiting = false;
     clearTimeout(saying);

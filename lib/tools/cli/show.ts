@@ -66,7 +66,9 @@ export async function inspect(args: Arguments): Promise<number> {
       print([...tableOf(locks), '', `Several locks are named "${printable(key)}".`].join('\n'));
     else if (locks[0] !== undefined) print(detailsOf(locks[0], args.values));
     if (locks.length > 0) return endOf(found, EXIT.ok);
-    if (args.values.json) for (const one of found.obstacles) printJson(jsonOf(one));
+    if (args.values.json)
+      for (const { name, remaining, type } of found.obstacles)
+        printJson({ lock: name, kind: 'in the way', keyType: type, remaining });
     return endOf(found, saidOfNone(key, found, args.values, connection));
   });
 }
@@ -96,12 +98,10 @@ export async function release(args: Arguments): Promise<number> {
       process.stderr.write(`${lock.isCertain ? MEANING : `${ONLY_ITS_FORM}\nA release deletes it.`}\n`);
       if (!(await confirm(`Release "${printable(lock.lock)}", ${heldBy(lock)}?\n[y/N] `))) return EXIT.notFree;
       const [now] = (await look(connection, values, key)).locks.filter((other) => other.lock === lock.lock);
-      const isOther = now !== undefined && hasOtherOwner(lock, now);
-      if (isOther)
-        throw new ExitError(
-          EXIT.notFree,
-          `Nothing was released: by now it is ${now.isSure ? heldBy(now) : 'another one'}`,
-        );
+      if (now !== undefined && hasOtherOwner(lock, now)) {
+        const other = now.isSure ? heldBy(now) : 'another one';
+        throw new ExitError(EXIT.notFree, `Nothing was released: by now it is ${other}`);
+      }
     }
     const { held, told } = await forceUnlock(connection.client, lock, ({ message }) => complain(message)).catch(
       (error) => {
@@ -156,9 +156,8 @@ function isAtWork({ isSure, isKept, owner }: FoundLock): boolean {
 }
 
 function saidOfTold(told: boolean | undefined): string {
-  return told
-    ? ' Its process was told.'
-    : ` Its process ${told === false ? 'could not be' : 'may not have been'} told.`;
+  const how = told ? 'was' : told === false ? 'could not be' : 'may not have been';
+  return ` Its process ${how} told.`;
 }
 
 /** Lines of history below the table, and what `watch` clears the terminal with. */
@@ -414,11 +413,6 @@ function saidOfNone(key: string, found: Found, values: Values, connection: Conne
   if (lines.length === 0 && found.searched.length > 0) lines.push(noneNamed(key, found, values, connection));
   for (const line of lines) complain(line);
   return found.obstacles.length > 0 ? EXIT.inTheWay : EXIT.free;
-}
-
-/** A line of `--json` for what is no lock, and has the name of one. */
-function jsonOf({ name, remaining, type }: Found['obstacles'][number]): object {
-  return { lock: name, kind: 'in the way', keyType: type, remaining };
 }
 
 /** The end of the input is no. */
