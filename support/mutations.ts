@@ -171,13 +171,13 @@ export const MUTATIONS = {
     extra: 'replaced',
     changes: [
       [
-        'Inbox.#leaseOf',
+        'Inbox.#leasesOf',
         'await Promise.allSettled(',
         'if (locks.length >= 0) return undefined; await Promise.allSettled(',
       ],
       [
         'Inbox.#taken',
-        'if ((await this.#leaseOf(owner, locks)) !== undefined) return this.#taken(owner, by, name);',
+        'if ((await this.#leasesOf(owner, locks)).length > 0) return this.#taken(owner, by, name);',
         '',
       ],
     ],

@@ -199,9 +199,9 @@ export class Inbox implements InboxOfLease {
   }
 
   async #answer(owner: string, by: string, name: string): Promise<void> {
-    const [lock] = this.#locksOf(name);
-    if (lock === undefined) return;
-    const isHere = this.#running.has(owner) || (await this.#leasesOf(owner, [lock])).length > 0;
+    const locks = this.#locksOf(name);
+    if (locks.length === 0) return;
+    const isHere = this.#running.has(owner) || (await this.#leasesOf(owner, locks)).length > 0;
     if (isHere) void this.#send(by, `held ${owner} ${name}`, name);
   }
 
