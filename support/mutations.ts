@@ -175,11 +175,7 @@ export const MUTATIONS = {
         'await Promise.allSettled(',
         'if (locks.length >= 0) return undefined; await Promise.allSettled(',
       ],
-      [
-        'Inbox.#taken',
-        'if ((await this.#leasesOf(owner, locks)).length > 0) return this.#taken(owner, by, name);',
-        '',
-      ],
+      ['Inbox.#taken', 'if ((await this.#leasesOf(owner, locks)).length > 0) return this.#taken(owner, by, name);', ''],
     ],
   },
   'ended-before-it-began': {
