@@ -36,6 +36,7 @@ function callsOf(registry: RedisLockRegistry, held: (call: string) => Lease, pas
     detach: () => held('detach').detach(),
     adopt: () => registry.adopt(passport),
     inspect: () => free('inspect').inspect(),
+    ask: () => free('ask').ask(),
     forceUnlock: () => free('forceUnlock').forceUnlock(),
     list: () => registry.list()[Symbol.asyncIterator]().next(),
   } satisfies Record<string, () => Promise<unknown>>;

@@ -32,7 +32,7 @@ const OPTIONS = {
   host: ['ADDRESS', 'where to listen; default: 127.0.0.1, which only this machine reaches. Others need --token too'],
   port: ['N', 'default: any that is free'],
   token: ['TEXT', 'who has it sees the page; default: a random one, in the URL that is printed'],
-  actions: ['', 'the page may release locks by force'],
+  actions: ['', 'the page may ask holders, and release locks by force'],
   url: ['URL', 'redis[s]://[user:password@]host:port/database; default: REDIS_URL, else localhost'],
   cluster: ['', 'the URL is of a node of a cluster; detected where the server says so'],
   sentinel: ['NAME', 'the URL is of a sentinel, which has this name for the master'],
