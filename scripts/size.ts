@@ -18,7 +18,7 @@ const run = promisify(execFile);
  */
 const PACKAGE = { unit: 'kB', goal: 250, limit: 315 };
 const UNPACKED = { unit: 'kB', goal: 900, limit: 1_180 };
-const BUNDLE = { unit: 'kB', goal: 215, limit: 262 };
+const BUNDLE = { unit: 'kB', goal: 215, limit: 264 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };
 
 /** How many new processes load the library. */

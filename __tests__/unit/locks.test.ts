@@ -76,7 +76,7 @@ it('A lock that was evicted says and does what its replacement does', async () =
   const lease = await replacement.lock();
   const { owner } = lease as unknown as { readonly owner: string };
   expect(lock.lastHolder?.owner).toBe(owner);
-  expect([lock.isAcquiredInThisProcess, lock.isBusyHere, lock.scopedLock()]).toEqual([true, true, replacement]);
+  expect([lock.isAcquiredInThisProcess, lock.isBusyHere, lock.cached()]).toEqual([true, true, replacement]);
   // What it finds, that it is unlocked, and that its holder, which asks at once, has it no more.
   redis.evalSha.mockResolvedValueOnce([owner, 1_000, '', -1]).mockResolvedValueOnce(1).mockResolvedValueOnce(0);
   await lock.forceUnlock();

@@ -14,7 +14,7 @@ import type { RedisLease } from './lease';
 import type { LockCache } from './lock-cache';
 import { Passing, type PassingServices } from './passing';
 import { type LockRequest, lockRequest } from './request';
-import { runUnder, Scope, type ScopedLock } from './scope';
+import { runUnder, Scope } from './scope';
 import { UnlockOrder } from './unlock-order';
 import { Wait } from './wait';
 import type { Watchdog } from './watchdog';
@@ -221,11 +221,6 @@ export class RedisLock implements DistributedLock {
     return this.services.inspection.isAwaitedBy(id, this.names, timeout);
   }
 
-  /** @internal What a task under a lease of this lock runs under. */
-  scopedLock(): ScopedLock {
-    return this.cached();
-  }
-
   /** @internal As ScopedLock: this one, but for a reader inside its own write scope. */
   get scopeLock(): object {
     return this;
@@ -345,7 +340,7 @@ export class RedisLock implements DistributedLock {
   }
 
   /** @internal The lock that is cached for the key now; another one than this when this one was evicted. */
-  protected cached(): RedisLock {
+  cached(): RedisLock {
     return this.evicted ? (this.services.cache.get(this.key) ?? this) : this;
   }
 

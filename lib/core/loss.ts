@@ -71,7 +71,7 @@ export class LossSignal extends CapturedContext {
     return this.#controller.signal;
   }
 
-  abort(reason: Error): void {
+  abort(reason: unknown): void {
     this.runInAsyncScope(() => this.#controller.abort(reason));
   }
 }

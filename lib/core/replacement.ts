@@ -101,7 +101,9 @@ export class Replacements {
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
-      await this.#opened(wait);
+      // Else the next call that replaces could not tell this registry. Time is left for an attempt.
+      const opensWithin = wait.isSingleAttempt ? LEAST_TIME_TO_ANSWER : Math.min(OPENS_WITHIN, wait.remaining / 2);
+      await this.#within(opensWithin, this.#services.inbox.open(), wait);
       for (let isFirst = true; ; isFirst = false) {
         const lease = waiting === undefined ? await attempt(lock, request, wait) : null;
         if (lease !== null) return lease;
@@ -115,7 +117,9 @@ export class Replacements {
           // Another one has taken it; or it is free, unless it stays so: then a caller here has the turn, and sleeps.
           const isTriedAgain = taken === 'stolen' || (taken === 'expired' && !wasFree);
           wasFree = taken === 'expired';
-          if (isTriedAgain && !(isOver && this.#isLate(wait))) continue;
+          // A call that does not wait has as long as a single attempt.
+          const isLate = isOver && clock.now() - wait.startedAt >= this.#services.settings.commandTimeout;
+          if (isTriedAgain && !isLate) continue;
           if (isOver) return null;
           const part = partOf(lock, request, wait);
           // This call may take the lock from it as it enters. Nobody works under it, and its end is to be heard at once.
@@ -141,12 +145,6 @@ export class Replacements {
     }
   }
 
-  /** Waits for the inbox, but leaves time for an attempt. Else the next call that replaces could not tell this registry. */
-  async #opened(wait: Wait): Promise<void> {
-    const limit = wait.isSingleAttempt ? LEAST_TIME_TO_ANSWER : Math.min(OPENS_WITHIN, wait.remaining / 2);
-    await this.#within(limit, this.#services.inbox.open(), wait);
-  }
-
   /** Settles as the promise does, or with `undefined` after `ms`. As no ordinary call waits meanwhile, `close` interrupts it here. */
   async #within<T>(ms: number, promise: Promise<T>, wait: Wait): Promise<T | undefined> {
     const { waits } = this.#services;
@@ -156,11 +154,6 @@ export class Replacements {
     } finally {
       waits.end(wait);
     }
-  }
-
-  /** A call that does not wait has as long as a single attempt. */
-  #isLate({ startedAt }: Wait): boolean {
-    return clock.now() - startedAt >= this.#services.settings.commandTimeout;
   }
 
   /**

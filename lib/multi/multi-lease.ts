@@ -4,6 +4,7 @@ import { type LockLostError, leaseUnlocked } from '../api/errors';
 import { type EndOfSection, type InternalLease, leaseText } from '../core/internal-lease';
 import { LossSignal } from '../core/loss';
 import { doesNotTravel } from '../core/passport';
+import { listen, unlisten } from '../core/wait';
 
 /** The lease of several locks: it is held as long as each of them is. */
 export class MultiKeyLease implements MultiLease, InternalLease {
@@ -18,7 +19,7 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   /** Listens for the loss of each part. */
   #onLoss: (() => void) | undefined;
   /** Listens for the first part that is asked for. */
-  #onAsked: ((event: Event) => void) | undefined;
+  readonly #onAsked = { interrupt: (reason: unknown): void => this.#askedSignal?.abort(reason) };
 
   constructor(key: string, leases: readonly InternalLease[]) {
     this.key = key;
@@ -57,13 +58,11 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   get asked(): AbortSignal {
     // Not `AbortSignal.any`: Node keeps a part of each result for as long as the signal of the lease around this one lives.
     if (this.#askedSignal === undefined) {
-      const askedSignal = new LossSignal();
-      this.#askedSignal = askedSignal;
-      this.#onAsked = ({ target }) => askedSignal.abort((target as AbortSignal).reason);
-      const signals = this.leases.map(({ asked }) => asked);
-      const before = signals.find(({ aborted }) => aborted);
-      if (before !== undefined) askedSignal.abort(before.reason);
-      else if (!this.isUnlocked) for (const signal of signals) signal.addEventListener('abort', this.#onAsked);
+      this.#askedSignal = new LossSignal();
+      for (const { asked } of this.leases) {
+        if (asked.aborted) this.#askedSignal.abort(asked.reason);
+        else if (!this.isUnlocked) listen(asked, this.#onAsked);
+      }
     }
     return this.#askedSignal.signal;
   }
@@ -156,7 +155,7 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */
   #unlisten(lease: InternalLease): void {
     if (this.#onLoss !== undefined) lease.signal.removeEventListener('abort', this.#onLoss);
-    if (this.#onAsked !== undefined) lease.asked.removeEventListener('abort', this.#onAsked);
+    if (this.#askedSignal !== undefined) unlisten(lease.asked, this.#onAsked);
   }
 
   /** What `console.log(lease)` prints: no internals. */

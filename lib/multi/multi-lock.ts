@@ -71,7 +71,7 @@ export class MultiLock implements DistributedLock {
 
   #runUnder<T>(lease: MultiKeyLease, task: (lease: MultiLease) => T | PromiseLike<T>): Promise<T> {
     const sections = this.#parts.map((part, index) => ({
-      lock: part.scopedLock(),
+      lock: part.cached(),
       lease: lease.leases[index] as InternalLease,
     }));
     return runUnder(lease, sections, task, isTraced(holdChannel) ? this.#labels : undefined);
@@ -118,7 +118,7 @@ export class MultiLock implements DistributedLock {
       return leases && new MultiKeyLease(this.key, leases);
     };
     if (!isTraced(acquireChannel)) return acquire();
-    const isReentry = this.#parts.every((part) => Scope.holding(part.scopedLock()) !== undefined);
+    const isReentry = this.#parts.every((part) => Scope.holding(part.cached()) !== undefined);
     return traceAcquire(this.#labels, acquisition.wait, acquisition.request.waitTime, isReentry, acquire);
   }
 
