@@ -97,6 +97,7 @@ export class Replacements {
   async replace(lock: RedisLock, request: LockRequest, wait: Wait): Promise<RedisLease | null> {
     /** The ordinary call beside, which waits for a holder that is not told. */
     let waiting: Part | undefined;
+    /** In the round before, Redis said that nobody had it. */
     let wasFree = false;
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;

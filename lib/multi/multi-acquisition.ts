@@ -109,7 +109,7 @@ export class MultiAcquisition implements CallForSeveral {
       if (failure === undefined) before = refused;
       if (failure === undefined && this.#keepsNone) {
         if (this.#leases.some((lease) => lease !== undefined)) await this.#inTime(this.#release(0));
-        await this.#waitUntilFree(failures, refused);
+        await this.#waitUntilFree(failures, index);
         continue;
       }
       // All that were asked for were granted.
@@ -154,9 +154,9 @@ export class MultiAcquisition implements CallForSeveral {
 
   /**
    * Waits until each part may be free, and then asks for all. `failures`: those that Redis has refused are not, until a
-   * message says so, or it is time to ask.
+   * message says so, or it is time to ask. `refused`: the first of them, by its index.
    */
-  async #waitUntilFree(failures?: ReadonlyMap<number, unknown>, refused = this.#parts[0] as RedisLock): Promise<void> {
+  async #waitUntilFree(failures?: ReadonlyMap<number, unknown>, refused = 0): Promise<void> {
     const { wait } = this;
     const { settings, several, waits } = this.#services;
     // Those that were evicted are cached again, and in use from now on.
@@ -171,9 +171,10 @@ export class MultiAcquisition implements CallForSeveral {
     }
     if (this.sought.every((key) => key.mayBeFree(now))) return;
     noteContention(wait, 'remote');
-    const { passing } = refused;
-    if (passing.waiting >= settings.maxWaiting) throw new LockQueueFullError(refused.key, settings.maxWaiting);
-    wait.lock = refused;
+    const lock = this.#parts[refused] as RedisLock;
+    const { passing } = lock;
+    if (passing.waiting >= settings.maxWaiting) throw new LockQueueFullError(lock.key, settings.maxWaiting);
+    wait.lock = lock;
     wait.scope = Scope.current();
     waits.begin(wait);
     passing.waiting++;
