@@ -239,7 +239,8 @@ export class Replacements {
       const lost = new Promise<void>((resolve) => lease.signal.addEventListener('abort', () => resolve()));
       if (!lease.checkLost()) await wait.unlessOver(Promise.race([over, lost]));
       if (!request.renew) {
-        await lease.renew();
+        const left = wait.endsAt + (request.grace ?? 0) - clock.now();
+        await lease.renew(undefined, wait.isSingleAttempt ? undefined : Math.max(left, LEAST_TIME_TO_ANSWER));
         lease.endRenewal();
       }
       if (lease.checkLost()) throw lease.lossError();

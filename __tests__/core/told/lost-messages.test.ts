@@ -157,6 +157,20 @@ describePrivate('Messages about a lock that is replaced', () => {
     await held.unlock();
   });
 
+  it('that end no task cost the wait and the grace, though the server stands still at the end of that', async () => {
+    const { ours, theirs } = await pair('spin');
+    const held = await theirs.registry.obtain('key').lock({ replace: true });
+    const lost = lossOf(held);
+    const startedAt = performance.now();
+    const call = ours.registry.obtain('key').lock({ replace: true, ttl: LONG, grace: 300, waitTime: 300 });
+    await lost;
+    ours.commands.blackHole = true;
+    await expect(call).rejects.toThrow(CannotAcquireLockError);
+    expect(performance.now() - startedAt).toBeLessThan(300 + 300 + SLACK + machineDelay());
+    ours.commands.blackHole = false;
+    await expect(held.unlock()).rejects.toMatchObject({ by: 'ours' });
+  });
+
   it.each(['taken', 'ended'] as const)(
     'are repeated: "%s" that was lost does not cost all of the grace',
     async (which) => {
