@@ -5,6 +5,7 @@ import { LOCK_TYPES } from '../../../lib/api/lock-types';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { callsOf } from '../../support/server-load';
 import { createRegistry } from '../../support/test-registry';
+import { until, WAIT_LIMIT } from '../../support/until';
 import { Contention, KEY, REGISTRY_KEY } from './contention';
 import { codeSpans, readPage, tableBelow } from './pages';
 
@@ -103,8 +104,15 @@ async function namesIn(redis: PrivateRedis): Promise<NameInRedis[]> {
   return [...(await Promise.all(keys)), ...[...channels].map((name) => ({ name, kind: 'channel' }))];
 }
 
+/** The keys and channels that the page names for it. */
+const rowsOf = ({ name, fencing }: Case): NameInRedis[] =>
+  KEYS.filter(({ names, onlyWithFencing }) => names.includes(name) && (fencing || !onlyWithFencing)).map(
+    ({ row }) => row,
+  );
+
 /** What Redis has while a lock is contended for by a user with the rights of the page, and what it says of these rights. */
-async function contend(redis: PrivateRedis, { name, fencing, lockType, more = [], lockOf }: Case) {
+async function contend(redis: PrivateRedis, one: Case) {
+  const { name, fencing, lockType, more = [], lockOf } = one;
   const row = RULES.find(({ names }) => names.includes(name));
   const rules = [...(row?.rules ?? []), ...(fencing ? (row?.withFencing ?? []) : []), ...more];
   const user = await permit(redis, 'locks', rules);
@@ -112,7 +120,12 @@ async function contend(redis: PrivateRedis, { name, fencing, lockType, more = []
   let found: NameInRedis[] = [];
   try {
     await contention.run(async () => {
-      found = await namesIn(redis);
+      // A waiter leaves its mark when it has waited for some time.
+      const areThere = async () => {
+        found = await namesIn(redis);
+        return rowsOf(one).every((row) => found.some((seen) => seen.name === row.name));
+      };
+      await until(areThere, { within: WAIT_LIMIT }).catch(() => undefined);
     });
   } finally {
     await contention.close();
@@ -137,13 +150,9 @@ describePrivate(`${PAGE} under contention`, () => {
   it.each(CASES)(
     `${PAGE} has the keys and channels of $name under contention, and the rights that are needed, with fencing: $fencing`,
     async (one) => {
-      const { name, fencing } = one;
       const { found = [], ...others } = (await outcomes.get(one)) ?? {};
-      const expected = KEYS.filter(
-        ({ names, onlyWithFencing }) => names.includes(name) && (fencing || !onlyWithFencing),
-      );
       const byName = (a: NameInRedis, b: NameInRedis) => a.name.localeCompare(b.name);
-      expect(found.sort(byName)).toEqual(expected.map(({ row }) => row).sort(byName));
+      expect(found.sort(byName)).toEqual(rowsOf(one).sort(byName));
       expect(others).toEqual({ warnings: [], denied: [], unused: [] });
     },
   );
