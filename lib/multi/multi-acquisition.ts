@@ -21,10 +21,10 @@ const OVERTAKEN_FOR = 2_000;
  * for it, so there is no order to keep. But those that need fewer keys are quicker: so a call goes in order after
  * `OVERTAKEN_FOR`, unless another one of its process has waited for one of its keys for longer.
  *
- * In order, as over several servers and inside a `run` of one of the keys from the start: while a lock is refused, the acquisition keeps the locks before that one,
- * gives back those behind it, and waits for that one alone. All processes have the same order, so a caller that waits for a
- * lock holds none that comes later in the order: no two callers wait for each other in a circle (ordered acquisition, after
- * Havender, 1968).
+ * In order, as over several servers and inside a `run` of one of the keys from the start: while a lock is refused, the
+ * acquisition keeps the locks before that one, gives back those behind it, and waits for that one alone. All processes have
+ * the same order, so a caller that waits for a lock holds none that comes later in the order: no two callers wait for each
+ * other in a circle (ordered acquisition, after Havender, 1968).
  */
 export class MultiAcquisition implements CallForSeveral {
   previous: CallForSeveral | undefined;
