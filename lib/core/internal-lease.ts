@@ -49,3 +49,10 @@ export interface InternalLease extends Lease {
 export function leaseText(type: string, { key, remaining }: Lease, more = ''): string {
   return inOneLine(`${type} { key: ${inspect(key)}, remaining: ${Math.round(remaining)}${more} }`);
 }
+
+/** @internal Until `settled` aborts, the lease ends if it is lost: nobody works under it, and who took it waits for that. */
+export function endWhenLost(lease: InternalLease, settled: AbortSignal): void {
+  const end = (): void => void lease[Symbol.asyncDispose]();
+  if (lease.signal.aborted) end();
+  else lease.signal.addEventListener('abort', end, { signal: settled });
+}

@@ -7,6 +7,7 @@ import { Call } from './acquire';
 import { noAnswer } from './availability';
 import { type BesideTheTurns, besideTheTurn, LockBeside } from './beside-the-turn';
 import { type Inbox, messageTaken } from './inbox';
+import { endWhenLost } from './internal-lease';
 import type { RedisLease } from './lease';
 import type { LockServices, RedisLock } from './lock';
 import type { Passing } from './passing';
@@ -99,6 +100,7 @@ export class Replacements {
     let waiting: Part | undefined;
     /** In the round before, Redis said that nobody had it. */
     let wasFree = false;
+    const settled = new AbortController();
     // Else the lock may be evicted meanwhile, and `close` would not find the lease.
     lock.runs++;
     try {
@@ -122,14 +124,9 @@ export class Replacements {
           const isLate = isOver && clock.now() - wait.startedAt >= this.#services.settings.commandTimeout;
           if (isTriedAgain && !isLate) continue;
           if (isOver) return null;
-          const part = partOf(lock, request, wait);
-          // This call may take the lock from it as it enters. Nobody works under it, and its end is to be heard at once.
-          void part.entered.then((entered) =>
-            entered?.signal.addEventListener('abort', () => {
-              if (waiting === part) void entered[Symbol.asyncDispose]();
-            }),
-          );
-          waiting = part;
+          waiting = partOf(lock, request, wait);
+          // This call may take the lock from it as it enters.
+          void waiting.entered.then((entered) => entered && endWhenLost(entered, settled.signal));
         }
         const entered = await wait.within(TRIED_EVERY, waiting.lease);
         if (entered === undefined) continue;
@@ -138,6 +135,7 @@ export class Replacements {
         return entered;
       }
     } finally {
+      settled.abort();
       waiting?.wait.interrupt(undefined);
       void waiting?.entered.then((lease) => lease?.[Symbol.asyncDispose]());
       lock.runs--;

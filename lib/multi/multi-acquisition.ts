@@ -1,7 +1,7 @@
 import { noteContention } from '../api/diagnostics';
 import { CannotAcquireLockError, LockQueueFullError } from '../api/errors';
 import { noAnswer } from '../core/availability';
-import type { InternalLease } from '../core/internal-lease';
+import { endWhenLost, type InternalLease } from '../core/internal-lease';
 import type { LockServices, RedisLock } from '../core/lock';
 import type { LockRequest } from '../core/request';
 import { inThisScope, Scope } from '../core/scope';
@@ -125,14 +125,10 @@ export class MultiAcquisition implements CallForSeveral {
     }
   }
 
-  /** Settles as the promise does. What is lost meanwhile ends at once: nobody works under it, and who took it waits for that. */
+  /** Settles as the promise does. What is lost meanwhile ends at once. */
   async #endingLost<T>(promise: Promise<T>): Promise<T> {
     const settled = new AbortController();
-    for (const lease of this.#leases) {
-      const end = (): void => void lease?.[Symbol.asyncDispose]();
-      if (lease?.signal.aborted) end();
-      else lease?.signal.addEventListener('abort', end, { signal: settled.signal });
-    }
+    for (const lease of this.#leases) if (lease !== undefined) endWhenLost(lease, settled.signal);
     try {
       return await promise;
     } finally {

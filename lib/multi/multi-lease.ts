@@ -15,11 +15,10 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   publishEnd: EndOfSection | undefined;
   #unlocking: Promise<void> | undefined;
   #lossSignal: LossSignal | undefined;
-  #askedSignal: LossSignal | undefined;
+  /** Made when `asked` is first read: listens for the first part that is asked for. */
+  #asked: { readonly signal: AbortSignal; interrupt(reason: unknown): void } | undefined;
   /** Listens for the loss of each part. */
   #onLoss: (() => void) | undefined;
-  /** Listens for the first part that is asked for. */
-  readonly #onAsked = { interrupt: (reason: unknown): void => this.#askedSignal?.abort(reason) };
 
   constructor(key: string, leases: readonly InternalLease[]) {
     this.key = key;
@@ -57,14 +56,15 @@ export class MultiKeyLease implements MultiLease, InternalLease {
 
   get asked(): AbortSignal {
     // Not `AbortSignal.any`: Node keeps a part of each result for as long as the signal of the lease around this one lives.
-    if (this.#askedSignal === undefined) {
-      this.#askedSignal = new LossSignal();
+    if (this.#asked === undefined) {
+      const lossSignal = new LossSignal();
+      this.#asked = { signal: lossSignal.signal, interrupt: (reason) => lossSignal.abort(reason) };
       for (const { asked } of this.leases) {
-        if (asked.aborted) this.#askedSignal.abort(asked.reason);
-        else if (!this.isUnlocked) listen(asked, this.#onAsked);
+        if (asked.aborted) lossSignal.abort(asked.reason);
+        else if (!this.isUnlocked) listen(asked, this.#asked);
       }
     }
-    return this.#askedSignal.signal;
+    return this.#asked.signal;
   }
 
   get remaining(): number {
@@ -155,7 +155,7 @@ export class MultiKeyLease implements MultiLease, InternalLease {
   /** A part that was entered again has the signal of the lease around it, which outlives this one. */
   #unlisten(lease: InternalLease): void {
     if (this.#onLoss !== undefined) lease.signal.removeEventListener('abort', this.#onLoss);
-    if (this.#askedSignal !== undefined) unlisten(lease.asked, this.#onAsked);
+    if (this.#asked !== undefined) unlisten(lease.asked, this.#asked);
   }
 
   /** What `console.log(lease)` prints: no internals. */
