@@ -1,8 +1,8 @@
-import { SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
+import type { SharedKind } from '../../../lib/api/lock-types';
 import { isDetached, isWithoutHolder } from '../../../lib/api/owner-name';
-import { isShared, keysOf } from '../plan';
+import { isShared, keysOf, type LockType } from '../plan';
 import type { ScriptRun } from '../server/redis-server';
-import { hostOf, isLeftToPollers, lockName, membersOf, ownerOf, quietFor, type World } from '../world';
+import { hostOf, isLeftToPollers, lockName, type Member, membersOf, ownerOf, quietFor, type World } from '../world';
 import type { LeaseChecks } from './leases';
 
 /** ms in which a process that nothing disturbs takes what it was granted. */
@@ -42,7 +42,7 @@ export class Vacancies {
     this.#leases = leases;
     this.#keys = keysOf(world.plan);
     this.#takesMany = world.plan.callers.some(({ rounds }) => rounds.some(({ takes }) => takes > 1));
-    this.#kinds = isShared(world.plan.lockType) ? SHARED_KINDS : [undefined];
+    this.#kinds = kindsOf(world.plan.lockType);
   }
 
   /** After every event. `isAwaited`: somebody waits for it. `run`: the script that was executed just now. */
@@ -56,11 +56,14 @@ export class Vacancies {
       const owner = ownerOf(server, lock);
       this.#noteOwner(key, owner, run);
       if (isShared(this.#world.plan.lockType)) this.#world.permits.note(key);
+      const all = membersOf(server, lock);
+      // Who has it in vain does not count.
+      const idle = all.filter(({ owner }) => !this.#isInVain(key, owner));
       for (const kind of this.#kinds) {
-        const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, isAwaited);
+        const isFree = kind === undefined ? !server.keys.has(lock) : this.#isOpenTo(kind, key, all, isAwaited);
         const isKeptForOthers = isFree && (isLeftToPollers(server, lock) || server.keys.has(`{${lock}}:waiters`));
         remember(this.#freeSince, idOf(key, kind), isFree && !isKeptForOthers, timeline.now);
-        const isIdle = kind === undefined ? this.isUnclaimed(key) : this.#isOpenTo(kind, key, isAwaited, true);
+        const isIdle = kind === undefined ? this.isUnclaimed(key) : this.#isOpenTo(kind, key, idle, isAwaited);
         remember(this.#idleSince, idOf(key, kind), isFree || isIdle, timeline.now);
       }
     }
@@ -136,24 +139,25 @@ export class Vacancies {
     return this.#leases.grantedAt(key, owner) > Math.max(process.diedAt, lastDelayed) + EXECUTED_WITHIN;
   }
 
-  /**
-   * Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. `isIdle`: who
-   * has it in vain does not count.
-   */
+  /** Those that have a shared lock leave room. Beside readers, a reader has to wait for the writers in front. */
   #isOpenTo(
     kind: SharedKind,
     key: string,
+    members: readonly Member[],
     isAwaited: (key: string, kind: SharedKind) => boolean,
-    isIdle = false,
   ): boolean {
-    const all = membersOf(this.#world.server, lockName(key));
-    const members = isIdle ? all.filter(({ owner }) => !this.#isInVain(key, owner)) : all;
-    const permits = Math.min(...this.#world.permits.numbers(key));
-    // A caller that asks for many waits for all of them.
-    if (kind === 'semaphore') return this.#takesMany ? members.length === 0 : members.length < permits;
+    if (kind === 'semaphore') {
+      // A caller that asks for many waits for all of them.
+      return this.#takesMany ? members.length === 0 : members.length < Math.min(...this.#world.permits.numbers(key));
+    }
     if (members.length === 0) return true;
     return kind === 'read' && members.every((member) => member.kind === 'read') && !isAwaited(key, 'write');
   }
+}
+
+function kindsOf(lockType: LockType): readonly Kind[] {
+  if (lockType === 'semaphore') return ['semaphore'];
+  return lockType === 'read-write' ? ['read', 'write'] : [undefined];
 }
 
 /** The script was sent for this owner, or for its ticket, and gave it the ttl that it asked for. */
