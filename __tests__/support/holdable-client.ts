@@ -13,7 +13,9 @@ export interface HeldCommand {
  */
 export class HoldableClient implements RedisClient {
   readonly #client: RedisClient;
-  #next: { readonly how: 'held' | 'cut'; readonly caught: (command: HeldCommand) => void } | undefined;
+  #next:
+    | { readonly how: 'held' | 'cut'; readonly begin: string; readonly caught: (command: HeldCommand) => void }
+    | undefined;
   /** Commands that were sent and are not answered yet, without the held one. */
   inFlight = 0;
   /** Commands that were answered so far. */
@@ -23,24 +25,26 @@ export class HoldableClient implements RedisClient {
     this.#client = client.withCommandOptions?.({ timeout: 0 }) ?? client;
   }
 
-  /** Catches the next command; resolves when it has come. */
-  catchNext(how: 'held' | 'cut'): Promise<HeldCommand> {
+  /** Catches the next command that has an argument with this beginning; resolves when it has come. */
+  catchNext(how: 'held' | 'cut', begin = ''): Promise<HeldCommand> {
     return new Promise((caught) => {
-      this.#next = { how, caught };
+      this.#next = { how, begin, caught };
     });
   }
 
   eval(script: string, options?: EvalOptions): Promise<unknown> {
-    return this.#send((commands) => commands.eval(script, options));
+    return this.#send(options, (commands) => commands.eval(script, options));
   }
 
   evalSha(sha1: string, options?: EvalOptions): Promise<unknown> {
-    return this.#send((commands) => commands.evalSha(sha1, options));
+    return this.#send(options, (commands) => commands.evalSha(sha1, options));
   }
 
-  async #send(command: (commands: RedisCommands) => Promise<unknown>): Promise<unknown> {
-    const next = this.#next;
-    this.#next = undefined;
+  async #send(
+    { keys = [], arguments: args = [] }: EvalOptions = {},
+    command: (commands: RedisCommands) => Promise<unknown>,
+  ): Promise<unknown> {
+    const next = [...keys, ...args].some((text) => text.startsWith(this.#next?.begin ?? '')) ? this.#next : undefined;
     if (next === undefined) {
       this.inFlight += 1;
       return command(this.#client).finally(() => {
@@ -48,6 +52,7 @@ export class HoldableClient implements RedisClient {
         this.answered += 1;
       });
     }
+    this.#next = undefined;
     return new Promise((resolve, reject) => {
       if (next.how === 'cut') reject(new Error('Socket closed unexpectedly'));
       next.caught({

@@ -30,6 +30,8 @@ const TRIED_EVERY = 1_000;
  */
 class Succession {
   isOver = false;
+  /** The process said so. Else its grace is over, or it was never begun. */
+  hasEnded = false;
   readonly over: Promise<void>;
   readonly #remind: () => Promise<unknown>;
   /** It is on its way: over a connection that does not answer, each one more would be sent once more. */
@@ -42,7 +44,9 @@ class Succession {
     this.over = new Promise((resolve) => (this.#end = resolve));
     this.#remind = () => inbox.remind(from, by, names);
     this.#stop = inbox.watch(from, (word) => {
-      if (word === 'ended') this.end();
+      if (word !== 'ended') return;
+      this.hasEnded = true;
+      this.end();
     });
   }
 
@@ -192,10 +196,14 @@ export class Replacements {
     const travel = protocol.travel as Travel;
     let refusal: NotTaken | undefined;
     let mayHaveIt = false;
+    let givenTtl = 0;
+    const grace = isDetachedLease ? 0 : (request.grace ?? 0);
+    let lease: RedisLease | null = null;
     const replacing = besideTheTurn(protocol, {
       async attempt(hold, timeout) {
         const mayHaveItBefore = mayHaveIt;
         mayHaveIt = true;
+        givenTtl = hold.ttl;
         const least = isDetachedLease || isAsked ? 0 : 1;
         const { disruptions } = connection;
         const answer = await travel.replace(from, hold, messageTaken(from, owner, names), least, timeout);
@@ -205,22 +213,25 @@ export class Replacements {
         mayHaveIt = mayHaveItBefore || connection.disruptions !== disruptions;
         throw NOT_ASKED;
       },
-      /** What an attempt without an answer may have taken. The task before may still run. */
-      async release(...release) {
+      /**
+       * What an attempt without an answer may have taken, perhaps only just now: the task before may still run. So it is kept
+       * until the grace is over since then.
+       */
+      async release(of, timeout, keep, now) {
         await succession.over;
-        return protocol.release(...release);
+        const isLeft = lease === null && !succession.hasEnded && grace > 0;
+        return protocol.release(of, timeout, isLeft ? { left: grace, minHold: grace, ttl: givenTtl } : keep, now);
       },
     });
     const own = { ...services, nextOwner: () => owner, besideTurn: () => undefined, openProtocol: () => replacing };
     const beside = new LockBeside(lock, from, own, this.#besideTheTurns);
-    let lease: RedisLease | null = null;
     try {
       // Until it enters its lease is renewed, however long the grace is.
       lease = await partOf(lock, { ...request, renew: true }, wait, wait.remaining, beside.passing).lease;
     } catch (error) {
       if (error !== NOT_ASKED) throw error;
     } finally {
-      if (mayHaveIt) succession.begin(isDetachedLease ? 0 : (request.grace ?? 0), refusal === undefined);
+      if (mayHaveIt) succession.begin(grace, refusal === undefined);
       else succession.end();
       void succession.over.then(() => {
         this.#open.delete(succession);

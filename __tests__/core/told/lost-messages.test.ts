@@ -3,11 +3,12 @@ import { beforeEach, expect, it } from '@jest/globals';
 import { CannotAcquireLockError, type Lease, RegistryClosedError } from '../../../lib';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
+import { HoldableClient } from '../../support/holdable-client';
 import { machineDelay } from '../../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../../support/proxied-registry';
 import { uniqueKey } from '../../support/redis';
-import { createRegistry, lossOf } from '../../support/test-registry';
+import { createRegistry, lossOf, type TestRegistry } from '../../support/test-registry';
 import { until } from '../../support/until';
 
 /** ms; nobody waits for so long unless something is wrong. */
@@ -260,6 +261,39 @@ describePrivate('Messages about a lock that is replaced', () => {
     expect((await scriptsRun()) - before).toBeLessThan(60);
     await expect(held.unlock()).rejects.toMatchObject({ reason: 'expired' });
   });
+
+  it.each(TYPES)(
+    'of a %s lock that is taken late, for a call that has left: the task before has all of its grace from then on (P14)',
+    async (type) => {
+      const grace = 700;
+      const client = new HoldableClient(await redis.connect());
+      const ours = createRegistry(client, { registryKey, lockType: type });
+      const [theirs, others] = [await redis.connect(), await redis.connect()].map((one) =>
+        createRegistry(one, { registryKey, lockType: type }),
+      ) as [TestRegistry, TestRegistry];
+      // From now on the server knows the script.
+      const warm = await theirs.registry.obtain('warm').lock({ replace: true });
+      await (await ours.registry.obtain('warm').lock({ replace: true, grace: 1 })).unlock();
+      await expect(warm.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+      const lease = await theirs.registry.obtain('key').lock({ replace: true });
+      const lost = lossOf(lease);
+      const caught = client.catchNext('held', 'taken ');
+      const abort = new AbortController();
+      const calling = ours.registry.obtain('key').lock({ replace: true, grace, signal: abort.signal });
+      const late = await caught;
+      abort.abort('left');
+      await expect(calling).rejects.toBe('left');
+      await sleep(grace);
+      const takenAt = performance.now();
+      await late.deliver();
+      await lost;
+      const next = others.registry.obtain('key').lock({ waitTime: LONG });
+      await ours.registry.close();
+      await (await next).unlock();
+      expect(performance.now() - takenAt).toBeGreaterThan(grace);
+      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    },
+  );
 
   it('need no connection any more when the registry is closed', async () => {
     const { registry } = createRegistry(await redis.connect(), { registryKey, lockType: 'spin' });
