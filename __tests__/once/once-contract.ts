@@ -360,6 +360,12 @@ export function onceContract(pair: () => Promise<Pair>): void {
     for (const registry of [one, other]) expect(await registry.once('key', () => now, dates)).toEqual(now);
   });
 
+  it('A call of once may wait for longer than one timer of Node, and for ever', async () => {
+    for (const waitTime of [3e9, Number.POSITIVE_INFINITY]) {
+      expect(await one.once(`for ${waitTime}`, () => 1, { ...KEPT, waitTime })).toBe(1);
+    }
+  });
+
   it('A call of once is checked, and rejects after the registry was closed', async () => {
     const call = (options: object, task: unknown = () => 1) => one.once('key', task as () => number, options as never);
     await expect(call({})).rejects.toThrow('Expected `keepFor` to be a number, got undefined');

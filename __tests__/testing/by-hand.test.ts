@@ -1,6 +1,13 @@
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
-import { type HoldMessage, LockInspectionError, LockLostError, type LockWarning, RedisLockRegistry } from '../../lib';
+import {
+  type DistributedLock,
+  type HoldMessage,
+  LockInspectionError,
+  LockLostError,
+  type LockWarning,
+  RedisLockRegistry,
+} from '../../lib';
 import { acquiredAtIn } from '../../lib/api/owner-name';
 import type { BackedLockRegistry } from '../../lib/registry/backed-lock-registry';
 import { InMemoryLockRegistry, type InMemoryLockRegistryOptions, InMemoryLocks } from '../../lib/testing';
@@ -50,6 +57,23 @@ it('A lock in memory that has expired for its holder, and was given to a caller 
   expect(leases.map(({ signal }) => signal.aborted)).toEqual([false, false]);
   await registry.close({ timeout: 0 });
   expect(leases.map(({ signal }) => signal.reason)).toMatchObject([{ reason: 'closed' }, { reason: 'closed' }]);
+});
+
+it.each<[string, (registry: BackedLockRegistry) => DistributedLock]>([
+  ['a lock', (registry) => registry.obtain('key')],
+  ['a semaphore', (registry) => registry.semaphore('key', { permits: 2 })],
+  ['a lock for reading', (registry) => registry.readWrite('key').read],
+])('Timers fire while callers take %s in memory again and again', async (_, of) => {
+  const registry = open();
+  let hasFired = false;
+  const timer = setTimeout(() => (hasFired = true), 20);
+  const endsAt = performance.now() + 5_000;
+  const worker = async () => {
+    while (!hasFired && performance.now() < endsAt) await of(registry).run(() => undefined);
+  };
+  await Promise.all([worker(), worker()]);
+  clearTimeout(timer);
+  expect(hasFired).toBe(true);
 });
 
 it('Locks in Redis have their real times beside locks in memory', async () => {

@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { CannotAcquireLockError, type Lease } from '../../lib';
+import { CannotAcquireLockError, type Lease, type LeaseEvalOptions } from '../../lib';
 import type { Results } from '../../lib/core/backend';
 import type { RedisLock } from '../../lib/core/lock';
 import { Scope } from '../../lib/core/scope';
@@ -163,6 +163,16 @@ describe('Once with locks in memory', () => {
   });
 });
 
+it('Callers of once that wait together are all told that Redis is silent, and not that somebody has the lock', async () => {
+  const locks = new InMemoryLocks();
+  const [one] = pairs(locks);
+  locks.goSilent();
+  const keys = ['a', 'b', 'c', 'd', 'e', 'f'].flatMap((key) => [key, key, key]);
+  const calls = keys.map((key) => one.once(key, () => 1, { ...KEPT, waitTime: 50 }).catch((error: Error) => error.name));
+  expect(new Set(await Promise.all(calls))).toEqual(new Set(['CannotAcquireLockError']));
+  locks.comeBack();
+});
+
 describe('Once whose time is that of a test', () => {
   const time = FakeClock.install();
 
@@ -195,6 +205,25 @@ describe('Once whose time is that of a test', () => {
     locks.goSilent();
     const message = 'Lock "key" could not be acquired: Redis did not answer in time';
     expect((await call)?.error).toMatchObject({ name: 'CannotAcquireLockError', message });
+  });
+
+  it('A result of once that is stored late is kept until keepFor after the end of its task', async () => {
+    const [one] = pairs();
+    const kept: string[] = [];
+    const task = (lease: Lease) => {
+      const stored = async (_script: string, options: LeaseEvalOptions = {}): Promise<unknown> => {
+        kept.push(options.arguments?.[1] as string);
+        if (time.now < 3_000) throw Object.assign(new Error('NOREPLICAS Not enough good replicas to write.'));
+        return 1;
+      };
+      Object.assign(lease, { eval: stored });
+      return 1;
+    };
+    const call = time.settled(one.once('key', task, { keepFor: 10_000 }));
+    await time.advance(8_000);
+    expect((await call)?.value).toBe(1);
+    expect(kept[0]).toBe('10000');
+    expect(Number(kept.at(-1))).toBeLessThan(8_000);
   });
 
   it('A caller of once that comes while the lock of a task that has failed is released runs its own task', async () => {

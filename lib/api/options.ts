@@ -199,7 +199,7 @@ export interface CloseOptions {
 /** Options of `RedisLockRegistry.list`. */
 export interface ListOptions {
   /**
-   * A glob for the keys, as in SCAN: `*` any text, `?` any character, `[ab]` one of them.
+   * A glob for the keys, as in SCAN: `*` any text, `?` one byte, `[ab]` one of them.
    * @default '*'
    */
   match?: string | undefined;

@@ -455,14 +455,18 @@ export class Call {
     availability.answered(clock.now());
   }
 
-  /** Another caller has the lock: this one waits, if it is to. Throws when it would be one more than `maxWaiting`. */
+  /**
+   * Another caller has the lock: this one waits, if it is to. Throws when it would be one more than `maxWaiting`. Those that
+   * came while it asked Redis stand behind it: it is not refused for them.
+   */
   #noteWaiting(source: 'local' | 'remote'): void {
     const { wait } = this;
     const lock = this.#lock;
     noteContention(wait, source);
     if (wait.isSingleAttempt || this.#isWaiting) return;
     const { maxWaiting } = lock.services.settings;
-    if (lock.waiting >= maxWaiting) throw new LockQueueFullError(wait.key, maxWaiting);
+    const inFront = this.#turn?.isHeld ? 0 : lock.waiting;
+    if (inFront >= maxWaiting) throw new LockQueueFullError(wait.key, maxWaiting);
     this.#isWaiting = true;
     lock.waiting++;
   }

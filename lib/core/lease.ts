@@ -217,7 +217,8 @@ export class RedisLease implements InternalLease {
   async eval(script: string, options: LeaseEvalOptions = {}): Promise<unknown> {
     const call = evalCall(script, options);
     this.#hold.loseIfDue();
-    await this.#hold.reading;
+    // It goes out before what is called next, such as `unlock`.
+    if (this.#hold.reading !== undefined) await this.#hold.reading;
     this.assertNotOver();
     const { names, services } = this.#lock;
     const { leaseScripts, settings } = services;

@@ -11,6 +11,11 @@ export class Turn {
     this.#queue = queue;
   }
 
+  /** Others wait until it is given back. */
+  get isHeld(): boolean {
+    return this.#queue !== undefined;
+  }
+
   /** Gives the turn to the next caller. A second call does nothing. */
   release(): void {
     const queue = this.#queue;

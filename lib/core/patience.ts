@@ -73,7 +73,9 @@ export class Patience {
   async #behindTurn(tryEnter: () => Entry | undefined): Promise<Entry | undefined> {
     const { wait } = this.#call;
     const lock = this.#lock;
-    if ((await this.#isAttemptAnswered(Number.POSITIVE_INFINITY)) ?? !lock.isSilent) return undefined;
+    // It may be a part of a call with less time than the one in front.
+    const left = Math.max(this.#call.timeLeft(), lock.services.leastTimeout);
+    if ((await this.#isAttemptAnswered(left)) ?? !lock.isSilent) return undefined;
     if (lock.releasingFor > 0) {
       // The unlock of this process has as long to be answered as any command of this caller.
       await wait.within(this.#call.timeLeft(), lock.nextLeaseOver());

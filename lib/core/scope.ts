@@ -10,7 +10,7 @@ import { LocalQueue, type Turn } from './local-queue';
 import { doesNotTravel } from './passport';
 import type { LockRequest } from './request';
 import { UnlockOrder } from './unlock-order';
-import { LEAST_TIME_TO_ANSWER, type QueuedLock, type Wait } from './wait';
+import { LEAST_TIME_TO_ANSWER, listen, type QueuedLock, unlisten, type Wait } from './wait';
 
 /** Made by the first scope: on Node 20 and 22 every await of the process costs more from then on. */
 let storage: AsyncLocalStorage<Scope> | undefined;
@@ -143,7 +143,7 @@ export class Scope {
       );
     }
     if (this.#turns.isTaken) noteContention(wait, 'local');
-    const turn = this.#turns.tryEnter() ?? (await this.#turns.enter(undefined, wait));
+    const turn = this.#turns.tryEnter() ?? (await this.#turnAfterSibling(held, wait));
     if (turn === undefined) return null;
     let lease: ReentrantLease;
     try {
@@ -176,6 +176,16 @@ export class Scope {
     }
     if (request.minHold > 0) lease.holdAtLeast(request.minHold);
     return lease;
+  }
+
+  /** The sibling that is inside may wait for this call: a loss ends the wait. */
+  async #turnAfterSibling({ signal }: InternalLease, wait: Wait): Promise<Turn | undefined> {
+    listen(signal, wait);
+    try {
+      return await this.#turns.enter(undefined, wait);
+    } finally {
+      unlisten(signal, wait);
+    }
   }
 
   async #extend(lease: ReentrantLease, ttl: number, wait: Wait, unavailableAfter: number): Promise<void> {

@@ -110,6 +110,13 @@ export const renewedTtl = from(
   `from ${MIN_RENEWED_TTL} to ${MAX_DELAY} ms for a lease that is renewed`,
 );
 
+/** A number of ms above 0; `Infinity` is one. */
+export const positive = from(
+  Number.MIN_VALUE,
+  Number.POSITIVE_INFINITY,
+  'a positive number of milliseconds, Infinity included',
+);
+
 /** A number of ms from 0 up; `Infinity` is one. */
 export const notNegative = from(0, Number.POSITIVE_INFINITY, 'a number of milliseconds from 0 up, Infinity included');
 

@@ -11,15 +11,7 @@ import { Scope } from '../core/scope';
 import { LEAST_TIME_TO_ANSWER, Wait } from '../core/wait';
 import { clock } from '../internal/clock';
 import { lua } from '../internal/lua';
-import {
-  abortSignal,
-  type Checks,
-  callback,
-  checkedOptions,
-  duration,
-  durationOrNever,
-  string,
-} from '../internal/validation';
+import { abortSignal, type Checks, callback, checkedOptions, duration, positive, string } from '../internal/validation';
 import { causeOf, messageOf, reasonOf, serverErrorCode } from '../redis/failure';
 
 /** Run by `lease.eval`, so only while the lock is held. Locks in memory know it by its text, and do what it does. */
@@ -33,7 +25,7 @@ const NOTHING = '';
 
 const CHECKS: Checks<OnceOptions<unknown>> = {
   keepFor: duration,
-  waitTime: durationOrNever,
+  waitTime: positive,
   signal: abortSignal,
   serialize: callback,
   deserialize: callback,
@@ -82,8 +74,6 @@ class Attempt {
   readonly caller: Caller;
   /** The text of a result that is there: read, or stored by the task. The result counts, whatever becomes of the lock. */
   stored: string | undefined;
-  /** Redis is asked for the result, and not for the lock. */
-  isLooking = false;
   /** Redis has granted the lock. */
   hadLock = false;
   /** The task runs here, or has run. */
@@ -375,12 +365,10 @@ export class Once {
     const endsAt = (): number => Math.min(silentAt, clock.now() + (lease?.remaining ?? Number.POSITIVE_INFINITY));
     const asked = (): Promise<T> => wait.unlessOver(ask(Math.max(1, Math.min(this.#timeout, silentAt - clock.now()))));
     const wait = new Wait(lock.key, Number.POSITIVE_INFINITY, attempt.waiting.signal);
-    attempt.isLooking = true;
     try {
       // `close` interrupts it.
       if (lease === undefined) waits.begin(wait);
       const answer = await repeated(asked, endsAt, (ms) => wait.sleep(ms));
-      attempt.isLooking = false;
       flight.silentSince = undefined;
       return answer;
     } catch (error) {
@@ -394,8 +382,8 @@ export class Once {
 }
 
 /** Whether Redis is silent about the result, or about the lock. */
-function isSilent({ attempt }: Flight, lock: RedisLock): boolean {
-  return attempt?.isLooking === true || lock.isSilent;
+function isSilent({ silentSince }: Flight, lock: RedisLock): boolean {
+  return silentSince !== undefined || lock.isSilent;
 }
 
 /** Whether an error is that of all callers, and not of the leader alone: another one would have the same. */
@@ -414,12 +402,13 @@ async function store(
   keepFor: number,
   mark: string,
 ): Promise<boolean> {
-  const options = { keys: [result, forgotten], arguments: [text, String(Math.ceil(keepFor)), mark] };
+  const endedAt = clock.now();
+  const keep = (): Promise<unknown> => {
+    const left = Math.max(1, Math.ceil(keepFor - (clock.now() - endedAt)));
+    return lease.eval(STORE_RESULT, { keys: [result, forgotten], arguments: [text, String(left), mark] });
+  };
   try {
-    const stored = await repeated(
-      () => lease.eval(STORE_RESULT, options),
-      () => clock.now() + lease.remaining,
-    );
+    const stored = await repeated(keep, () => clock.now() + lease.remaining);
     return Number(stored) === 1;
   } catch (error) {
     const isOver = error instanceof LockLostError || error instanceof NotLockOwnerError;

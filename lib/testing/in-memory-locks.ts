@@ -6,6 +6,7 @@ import { Availability } from '../core/availability';
 import type { Inspected, LockBackend, LockInspector, ScriptRunner } from '../core/backend';
 import { ttlFor } from '../core/hold';
 import { messageTaken } from '../core/inbox';
+import { LoopRound } from '../core/loop-round';
 import type { Grant, LockProtocol, NotGranted, NotHeld, Ownership } from '../core/protocol';
 import { NOT_GRANTED } from '../core/protocol';
 import { clock } from '../internal/clock';
@@ -80,6 +81,8 @@ export class InMemoryLocks {
   isSilent = false;
   /** @internal */
   readonly results = new InMemoryResults();
+  /** @internal */
+  readonly loopRound = new LoopRound();
   /** @internal The inboxes of registries, by an owner value of theirs. */
   readonly inboxes = new Map<string, (message: string) => void>();
   /** @internal When the first request was sent that is not answered, on the monotonic clock. */
@@ -403,6 +406,8 @@ function inMemoryProtocol(
 
     async attempt(hold, timeout) {
       const { ticket, ttl, waits, since, permits: takes } = hold;
+      // Who waits for nothing but these locks would let no timer fire. Redis answers over a socket.
+      if (locks.loopRound.isDue(clock.now())) await clock.immediate();
       const answer = await send(() => {
         const permits = protocol.permits && { count: protocol.permits.count, at: protocol.permits.givenAt };
         const said = lock().acquire({ ticket, kind, use, ttl, permits, takes, since }, waits);

@@ -98,6 +98,18 @@ export function waiting(fixture: LockFixture): void {
     },
   );
 
+  it('Of callers that come together, those in front wait, and those behind are more than maxWaiting', async () => {
+    const options = { maxWaiting: 2 };
+    const lease = await fixture.otherRegistry(options).obtain('key').lock();
+    const lock = fixture.registry(options).obtain('key');
+    const calls = [1, 2, 3, 4].map(() => lock.lock().then((granted) => granted.unlock()));
+    const [first, second, third, fourth] = calls as [Promise<void>, Promise<void>, Promise<void>, Promise<void>];
+    void third.catch(() => undefined);
+    await expect(fourth).rejects.toMatchObject({ name: 'LockQueueFullError' });
+    await lease.unlock();
+    await Promise.all([first, second]);
+  });
+
   it('A signal that has aborted already rejects the call with its reason, and nothing is sent', async () => {
     const spy = spyOn(fixture.clients[0]);
     const lock = fixture.registryOn(spy).obtain('key');

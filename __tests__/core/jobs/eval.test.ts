@@ -35,6 +35,15 @@ describePrivate('lease.eval', () => {
     },
   );
 
+  it('lease.eval runs where it was called before the unlock', async () => {
+    const { registry, nameOf } = createRegistry(await redis.connect());
+    const counter = `${nameOf('key')}:counter`;
+    const lease = await registry.obtain('key').lock();
+    const running = lease.eval(INCREMENT, { keys: [counter] });
+    await lease.unlock();
+    expect(await running).toBe(1);
+  });
+
   it('lease.eval runs late, if at all, only while the lease is held', async () => {
     const { registry, commands, nameOf, client } = await createProxiedRegistry(redis, { commandTimeout: 300 });
     const counter = `${nameOf('key')}:counter`;

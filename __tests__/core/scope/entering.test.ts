@@ -177,6 +177,25 @@ describeReal.each(SCOPE_TYPES)('Entering a %s lock again in its scope', (lockTyp
     expect(scope.entered).toEqual([]);
   });
 
+  it.each(['run', 'lock', 'tryLock'] as const)(
+    'In a scope, %s that waits for its own sibling, which waits for it, ends with the lease',
+    async (method) => {
+      const { lock } = scope.spied();
+      let nested: Promise<unknown> = Promise.resolve();
+      const run = lock.run(async (lease) => {
+        const sibling = await lock.lock();
+        nested = method === 'run' ? lock.run(() => scope.enter('never')) : lock[method]({ waitTime: 600_000 });
+        void nested.catch(() => undefined);
+        await new Promise((resolve) => setImmediate(resolve));
+        await scope.lose(lease);
+        await expectLost(nested, 'expired');
+        await expectLost(sibling.unlock(), 'expired');
+      });
+      await expectLost(run, 'expired');
+      expect(scope.entered).toEqual([]);
+    },
+  );
+
   it('unlock() of a lock inside a scope releases what that scope took, in Redis too, but nothing of an outer or inner one, or from before', async () => {
     const [before, other] = [scope.mine.obtain('before'), scope.mine.obtain('other')];
     const early = await before.lock();

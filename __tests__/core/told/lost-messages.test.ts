@@ -158,6 +158,23 @@ describePrivate('Messages about a lock that is replaced', () => {
     await held.unlock();
   });
 
+  it.each(TYPES)(
+    'of %s locks cost no call more than its wait, behind one of its process without an answer',
+    async (type) => {
+      const { ours } = await pair(type);
+      await (await ours.registry.obtain('warm').lock()).unlock();
+      ours.commands.blackHole = true;
+      const front = ours.registry.obtain('key').lock({ waitTime: 1_000 });
+      const startedAt = performance.now();
+      await expect(ours.registry.obtain('key').lock({ replace: true, waitTime: 300 })).rejects.toThrow(
+        CannotAcquireLockError,
+      );
+      expect(performance.now() - startedAt).toBeLessThan(300 + SLACK + machineDelay());
+      ours.commands.blackHole = false;
+      await expect(front).rejects.toThrow(CannotAcquireLockError);
+    },
+  );
+
   it('that end no task cost the wait and the grace, though the server stands still at the end of that', async () => {
     const { ours, theirs } = await pair('spin');
     const held = await theirs.registry.obtain('key').lock({ replace: true });
