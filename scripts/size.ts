@@ -16,7 +16,7 @@ const run = promisify(execFile);
  * in a bundle. A goal is what would be left without what is known to be too much: of the package, a third of the words of
  * its pages (25 kB); of the bundle, the comments and blanks of the Lua scripts (13 kB).
  */
-const PACKAGE = { unit: 'kB', goal: 250, limit: 315 };
+const PACKAGE = { unit: 'kB', goal: 250, limit: 316 };
 const UNPACKED = { unit: 'kB', goal: 900, limit: 1_180 };
 const BUNDLE = { unit: 'kB', goal: 215, limit: 264 };
 const LOAD = { unit: 'ms of the processor', goal: 15, limit: 60 };

@@ -230,7 +230,7 @@ export interface LeadOptions {
 
 /** Options of `LockRegistry.once`. */
 export interface OnceOptions<T = unknown> {
-  /** ms for which the result is kept, from the end of the task on. */
+  /** ms for which the result is kept, from the end of the task on; longer where Redis stands still just then. */
   keepFor: number;
   /**
    * ms to wait for a result, above 0. A caller whose own task runs by then waits for that.
