@@ -27,6 +27,9 @@ async function begin(argv: readonly string[]): Promise<unknown> {
 it.each([
   ['unknown command', ['frobnicate'], /no command "frobnicate"; there are run, ls/],
   ['misspelt command', ['relaese'], /no command "relaese"; did you mean release\?/],
+  ['URL for a command', ['redis://:hunter2@host/', 'ls'], /no command "redis:\/\/…@host\/"/],
+  ['URL for a key', ['inspect', 'key', 'rediss://me:hunter@2@host'], /not "key" "rediss:\/\/…@host"$/],
+  ['URL for a type', ['ls', '--type', 'redis://:hunter2@host'], /not "redis:\/\/…@host"$/],
   ['unknown option', ['ls', '--bogus'], /'--bogus'$/],
   ['misspelt option', ['ls', '--registrykey', 'a'], /; did you mean --registry-key\?/],
   ['option with two letters swapped', ['run', 'a', '--wiat', '5'], /; did you mean --wait\?$/],

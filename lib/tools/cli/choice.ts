@@ -1,5 +1,6 @@
 import { type Found, splitOf } from '../inspection/find-locks';
 import { type FoundLock, longestHold, mayBeOf, type Obstacle } from '../inspection/found-lock';
+import { releaseCommand, shellWord } from '../inspection/release-command';
 import { durationOf, lockTypeOf, orderOf, registryKeyOf, type Values } from './arguments';
 import type { Connection } from './connect';
 import { printable, shown } from './output';
@@ -107,18 +108,13 @@ export function saidOfObstacles(obstacles: readonly Obstacle[], values: Values, 
     const it = `"${name}" is in the way: a ${type} ${end}`;
     if (isLock) return `${it}, which is a lock, and not of type ${values.type}: look without --type`;
     const select = database === undefined || database === 0 ? '' : `-n ${database} `;
-    const remove = `redis-cli ${select}UNLINK ${quoted(name)}`;
+    const remove = `redis-cli ${select}UNLINK ${shellWord(name)}`;
     const whose = `of another program${form === undefined ? '' : `, ${form}`}`;
     const found = `${it}, ${whose}. While it is there, no lock of this name can be taken.`;
     if (form === undefined) return `${found} To remove it: ${remove}`;
     // A string may be the lock of a program in another language.
     const [registryKey, key] = splitOf({ lock: name, registryKey: null, key: null });
-    const same = `redis-locks release ${quoted(key)} --registry-key ${quoted(registryKey)}`;
-    return `${found} If it is a lock, its holder may be at work. To remove it: ${same} --may-be-data`;
+    const release = releaseCommand(key, registryKey);
+    return `${found} If it is a lock, its holder may be at work. To remove it: ${release}`;
   });
-}
-
-/** A word for a shell. */
-function quoted(word: string): string {
-  return /^[\w:./@%+=-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -133,6 +133,10 @@ export async function connectTo(values: Values): Promise<Connection> {
   const make = maker(url);
   const seed = await opened(make('server'));
   const info = await infoOf(seed.client);
+  if (values.cluster && /^redis_mode:(?!cluster)/m.test(info)) {
+    seed.close();
+    throw usageError(`--cluster: Redis at ${seed.address} is no node of a cluster`);
+  }
   const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
   const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
   const databases = [...info.matchAll(/^db(\d+):keys=/gm)].map(([, number]) => Number(number));

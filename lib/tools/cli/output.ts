@@ -37,8 +37,9 @@ export class ExitError extends Error {
   }
 }
 
+/** A URL may stand where another word belongs: its password is not quoted. */
 export function usageError(message: string): ExitError {
-  return new ExitError(EXIT.usage, message);
+  return new ExitError(EXIT.usage, message.replace(/:\/\/[^\s"]*@/g, '://…@'));
 }
 
 /** Keys and owners come from Redis: a control character in them must not reach the terminal. */

@@ -17,6 +17,7 @@ import {
 import { describeWrongClient, isRedisClient, type RedisClientOrFromIoredis } from '../../redis/client';
 import { messageOf } from '../../redis/failure';
 import { ask, findLocks, forceUnlock } from '../inspection/find-locks';
+import { releaseCommand } from '../inspection/release-command';
 import { Activity } from './activity';
 import { viewOf } from './view';
 
@@ -128,7 +129,7 @@ export function dashboard(client: RedisClientOrFromIoredis, options: DashboardOp
     const [found] = locks;
     if (found === undefined && missing.length > 0) return json(503, { message: missing.join('; ') });
     if (found?.isSure === false) {
-      const how = `redis-locks release ${JSON.stringify(lock)} --may-be-data`;
+      const how = releaseCommand(lock);
       return json(409, { message: `Nothing was ${done}: it may be data of an application. To delete it: ${how}` });
     }
     const holder = found?.holders.find((one) => one.owner === owner)?.holder;

@@ -170,7 +170,7 @@ export function viewOf(client: RedisClient, registryKey: string | undefined, act
     const orderOf = (Object.hasOwn(ORDERS, sort) && ORDERS[sort]) || urgency;
     const sign = query.get('descending') === 'true' ? -1 : 1;
     found.sort((a, b) => compared(orderOf(a), orderOf(b)) * sign || compared(a.lock, b.lock));
-    const from = Math.min(Number.parseInt(query.get('from') ?? '', 10) || 0, Math.max(0, found.length - 1));
+    const from = Math.max(0, Math.min(Number.parseInt(query.get('from') ?? '', 10) || 0, found.length - 1));
     const open = query.get('lock') ?? '';
     const selected = locks.find(({ lock }) => lock === open);
     const kept = locks.filter((lock) => lock.isKept).length;
