@@ -55,6 +55,18 @@ describeReal('A registry on a client of @upstash/redis', () => {
     },
   );
 
+  it('A request that was aborted by the signal of the client is no answer of Redis', async () => {
+    const controller = new AbortController();
+    const registry = registryOn(upstash({ signal: controller.signal }), { commandTimeout: 500, unavailableAfter: 500 });
+    const lease = await registry.obtain('key').lock({ ttl: 60_000 });
+    controller.abort('1');
+    await expect(lease.eval("return redis.call('SET', KEYS[1], 'x')", { keys: ['data'] })).rejects.toMatchObject({
+      name: 'LeaseEvalError',
+    });
+    await expect(registry.obtain('other').tryLock()).rejects.toMatchObject({ name: 'CannotAcquireLockError' });
+    await expect(lease.unlock()).rejects.toMatchObject({ name: 'LockReleaseError' });
+  });
+
   it('A registry on Upstash polls every 500 ms, or as often as the option says', async () => {
     const registryKey = uniqueKey();
     await redis.set(`${registryKey}:key`, 'another', { PX: 60_000 });

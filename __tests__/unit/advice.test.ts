@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import Redis from 'ioredis';
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis';
+import * as redis5 from 'redis5';
 import { LockLostError, type RedisClient, RedisLockRegistry } from '../../lib';
 import { fromBun } from '../../lib/clients/bun';
 import { fromIoredis } from '../../lib/clients/ioredis';
@@ -48,6 +49,22 @@ it('An error of an acquisition says what to do when the client was never connect
   const registry = create(createClient());
   expect(await messageOf(registry.obtain('order:42').lock())).toBe(
     'Lock "order:42" could not be acquired: the client failed: The client is closed (or it was never connected: call its connect() first)',
+  );
+  await registry.close({ timeout: 0 });
+});
+
+it.each([
+  ['a sentinel', () => createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 9 }] })],
+  [
+    'a sentinel of version 5',
+    () => redis5.createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 9 }] }),
+  ],
+  ['a cluster of version 5', () => redis5.createCluster({ rootNodes: [{ socket: { port: 9 } }] })],
+])('So does that of %s, which trips over itself then', async (_name, make) => {
+  const registry = create(make() as never);
+  const message = await messageOf(registry.obtain('order:42').lock());
+  expect(message).toMatch(
+    / the client failed: The client is closed \(or it was never connected: call its connect\(\) first\)$/,
   );
   await registry.close({ timeout: 0 });
 });

@@ -168,7 +168,9 @@ it('Callers of once that wait together are all told that Redis is silent, and no
   const [one] = pairs(locks);
   locks.goSilent();
   const keys = ['a', 'b', 'c', 'd', 'e', 'f'].flatMap((key) => [key, key, key]);
-  const calls = keys.map((key) => one.once(key, () => 1, { ...KEPT, waitTime: 50 }).catch((error: Error) => error.name));
+  const calls = keys.map((key) =>
+    one.once(key, () => 1, { ...KEPT, waitTime: 50 }).catch((error: Error) => error.name),
+  );
   expect(new Set(await Promise.all(calls))).toEqual(new Set(['CannotAcquireLockError']));
   locks.comeBack();
 });

@@ -11,6 +11,7 @@ export interface Upstash {
 
 /** What `Redis` sends its commands with. Its methods would parse replies as JSON: a lock's owner may look like some. */
 interface Requester {
+  readonly options?: { readonly signal?: AbortSignal | (() => AbortSignal) };
   request(request: { body: string[] }): Promise<{ result?: unknown; error?: string }>;
 }
 
@@ -51,6 +52,9 @@ class UpstashClient extends WordsClient implements RedisClient {
     const { result, error } = await this.#requester.request({ body: [...words] }).catch((failure: unknown) => {
       throw asServerError(failure);
     });
+    const { signal } = this.#requester.options ?? {};
+    // The package answers an aborted request itself, with the reason of the signal, as if Redis had said that.
+    if (typeof signal === 'object' && signal.aborted) throw new Error('The signal of the client has aborted');
     if (error !== undefined) throw new ReplyError(error);
     return result;
   }

@@ -55,7 +55,8 @@ export function evaluate(
   loading.set(commands, known);
   const keys = options.keys.length;
   const sentAt = clock.now();
-  const failed = (error: unknown): void => {
+  const failed = (reason: unknown): void => {
+    const error = isSlipOfClosed(commands, reason) ? new Error('The client is closed', { cause: reason }) : reason;
     line.failed(keys, sentAt, error);
     if (isText) known.delete(script);
     if (isNoScript(error)) noteErrorReply(error);
@@ -76,6 +77,11 @@ export function evaluate(
   } catch (error) {
     failed(error);
   }
+}
+
+/** A sentinel client of node-redis, and a cluster of its version 5, that are closed trip over that before they send anything. */
+function isSlipOfClosed(commands: RedisCommands & { readonly isOpen?: boolean }, error: unknown): boolean {
+  return error instanceof TypeError && commands.isOpen === false;
 }
 
 /** One run of a script. It settles once: with the answer of Redis or at its deadline, whichever comes first. */
