@@ -54,7 +54,7 @@ class UpstashClient extends WordsClient implements RedisClient {
     });
     const { signal } = this.#requester.options ?? {};
     // The package answers an aborted request itself, with the reason of the signal, as if Redis had said that.
-    if (typeof signal === 'object' && signal.aborted) throw new Error('The signal of the client has aborted');
+    if (typeof signal === 'object') signal.throwIfAborted();
     if (error !== undefined) throw new ReplyError(error);
     return result;
   }

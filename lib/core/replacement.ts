@@ -247,11 +247,10 @@ export class Replacements {
       waits.begin(wait);
       const lost = new Promise<void>((resolve) => lease.signal.addEventListener('abort', () => resolve()));
       if (!lease.checkLost()) await wait.unlessOver(Promise.race([over, lost]));
-      if (!request.renew) {
-        const left = wait.endsAt + (request.grace ?? 0) - clock.now();
-        await lease.renew(undefined, wait.isSingleAttempt ? undefined : Math.max(left, LEAST_TIME_TO_ANSWER));
-        lease.endRenewal();
-      }
+      // Another one may have taken it meanwhile, from a process that stood still and has heard nothing of it.
+      const left = wait.endsAt + (request.grace ?? 0) - clock.now();
+      await lease.renew(undefined, wait.isSingleAttempt ? undefined : Math.max(left, LEAST_TIME_TO_ANSWER));
+      if (!request.renew) lease.endRenewal();
       if (lease.checkLost()) throw lease.lossError();
       inbox.enters(lease.owner);
       return lease;

@@ -80,10 +80,10 @@ export class Replacements {
     return this.#takes.has(lease.owner);
   }
 
-  /** Its lock was taken, and its process was paused until the grace was over. */
+  /** Its lock was taken, and its process was paused until the grace was over, or the key of who took it had ended. */
   isOutlived({ lease }: OpenLease): boolean {
     const take = this.#takes.get(lease.owner);
-    return take !== undefined && this.#world.timeline.now - take.at >= this.#grace - SLACK;
+    return take !== undefined && (take.isLost || this.#world.timeline.now - take.at >= this.#grace - SLACK);
   }
 
   /** A task begins: those have ended from which its lock was taken, or their grace is over. */
