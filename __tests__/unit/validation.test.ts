@@ -56,6 +56,15 @@ it('A check takes what it is for', () => {
   expect(registry({ obtain: () => undefined })).toBeUndefined();
 });
 
+it.each([
+  ['redis://user:hunter2@host/1', "'redis://…@host/1'"],
+  [{ url: 'rediss://:p@ss@host' }, "{ url: 'rediss://…@host' }"],
+  ['https://host/a@b', "'https://…@b'"],
+  ['a@b://c', "'a@b://c'"],
+])('A check does not quote the password of a URL at a wrong place: %j', (value, shown) => {
+  expect(expected('name', 'a name', value)).toContain(`got ${shown} (`);
+});
+
 it('A check quotes an object in one line, and nothing inside it', () => {
   const object = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a long name ${i}`, { password: 'secret' }]));
   const message = expected('client', 'a client', object);

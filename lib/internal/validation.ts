@@ -185,9 +185,14 @@ export function strings(name: string, value: unknown, check: Check<string> = str
   return Array.from(value, (one: unknown, index) => check(`${name}[${index}]`, one));
 }
 
+/** A text that is quoted may be a URL with a password, at a wrong place. */
+export function withoutPassword(text: string): string {
+  return text.replace(/:\/\/[^\s'"`]*@/g, '://…@');
+}
+
 /** The one form of messages about arguments: what was expected, and the value that came instead. */
 export function expected(name: string, what: string, value: unknown): string {
-  const shown = inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY });
+  const shown = withoutPassword(inspect(value, { depth: 0, breakLength: Number.POSITIVE_INFINITY }));
   return inOneLine(`Expected \`${name}\` to be ${what}, got ${shown} (${value === null ? 'null' : typeof value})`);
 }
 

@@ -1,3 +1,5 @@
+import { withoutPassword } from '../../internal/validation';
+
 /* What the program tells those who call it: exit codes, columns, JSON, lines of text. */
 
 /** Exit codes, those of sysexits(3) where it has one. docs/operations.md has the list. */
@@ -37,9 +39,8 @@ export class ExitError extends Error {
   }
 }
 
-/** A URL may stand where another word belongs: its password is not quoted. */
 export function usageError(message: string): ExitError {
-  return new ExitError(EXIT.usage, message.replace(/:\/\/[^\s"]*@/g, '://…@'));
+  return new ExitError(EXIT.usage, withoutPassword(message));
 }
 
 /** Keys and owners come from Redis: a control character in them must not reach the terminal. */
