@@ -9,7 +9,13 @@ import { MinHoldChecks } from './min-holds';
 import { Replacements } from './replacements';
 
 /** A lease as this library makes it: with the owner value that Redis has for it, its own ttl, and its age in ms. */
-export type OwnedLease = Lease & { readonly owner: string; readonly ttl: number; readonly heldFor: number };
+export interface OwnedLease extends Lease {
+  readonly owner: string;
+  readonly ttl: number;
+  readonly heldFor: number;
+  /** `unlock` was called. */
+  readonly isUnlocked: boolean;
+}
 
 /** A lease that a caller has and has not unlocked. */
 export interface OpenLease {

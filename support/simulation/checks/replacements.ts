@@ -98,7 +98,8 @@ export class Replacements {
       const isOwn = other.lease.owner === lease.owner; // passed on, before its process was told
       if (take === undefined || other.key !== key || isOwn || other.isExcused || !other.host.process.isAlive) continue;
       const ms = timeline.now - take.at;
-      if (take.isLost || ms >= this.#grace - SLACK) continue;
+      // Who has called `unlock` has ended, though nothing answers it.
+      if (take.isLost || other.lease.isUnlocked || ms >= this.#grace - SLACK) continue;
       const text = `${caller} has "${key}", and ${other.caller} has not ended, from which it was taken ${ms.toFixed(0)} ms ago`;
       violations.report('began before the end', key, text);
     }
