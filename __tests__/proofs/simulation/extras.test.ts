@@ -14,7 +14,7 @@ const FOUND = [
   ['task-of-the-first', 'callers of once leave', 'spin', '7', 'not once'],
   ['asked-once-for-the-result', 'once in trouble', 'spin', '6', 'not once'],
   ['left-with-the-first', 'callers of once leave', 'spin', '7', 'strange error'],
-  ['not-reminded', 'replaced', 'spin', '25', 'not told'],
+  ['not-reminded', 'replaced', 'spin', '431', 'left in Redis'],
 ] as const;
 
 it.each(FOUND)('The simulation finds %s by the extra "%s"', async (name, extra, type, seed, violated) => {
