@@ -60,14 +60,17 @@ it.each([
     () => redis5.createSentinel({ name: 'main', sentinelRootNodes: [{ host: '127.0.0.1', port: 9 }] }),
   ],
   ['a cluster of version 5', () => redis5.createCluster({ rootNodes: [{ socket: { port: 9 } }] })],
-])('So does that of %s, which trips over itself then', async (_name, make) => {
-  const registry = create(make() as never);
-  const message = await messageOf(registry.obtain('order:42').lock());
-  expect(message).toMatch(
-    / the client failed: The client is closed \(or it was never connected: call its connect\(\) first\)$/,
-  );
-  await registry.close({ timeout: 0 });
-});
+])(
+  'An error of an acquisition says what to do when %s was never connected, which throws a TypeError then',
+  async (_name, make) => {
+    const registry = create(make() as never);
+    const message = await messageOf(registry.obtain('order:42').lock());
+    expect(message).toMatch(
+      / the client failed: The client is closed \(or it was never connected: call its connect\(\) first\)$/,
+    );
+    await registry.close({ timeout: 0 });
+  },
+);
 
 it.each([
   ['fromIoredis', fromIoredis],

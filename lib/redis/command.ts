@@ -79,7 +79,7 @@ export function evaluate(
   }
 }
 
-/** A sentinel client of node-redis, and a cluster of its version 5, that are closed trip over that before they send anything. */
+/** When a sentinel of node-redis is closed, or a cluster of its version 5, it throws a TypeError before it sends anything. */
 function isSlipOfClosed(commands: RedisCommands & { readonly isOpen?: boolean }, error: unknown): boolean {
   return error instanceof TypeError && commands.isOpen === false;
 }

@@ -133,15 +133,15 @@ export async function connectTo(values: Values): Promise<Connection> {
   const make = maker(url);
   const seed = await opened(make('server'));
   const info = await infoOf(seed.client);
-  if (values.cluster && /^redis_mode:(?!cluster)/m.test(info)) {
-    seed.close();
-    throw usageError(`--cluster: Redis at ${seed.address} is no node of a cluster`);
-  }
-  const isCluster = values.cluster || /^redis_mode:cluster/m.test(info);
-  const isSentinel = values.sentinel !== undefined || /^redis_mode:sentinel/m.test(info);
+  const [, mode] = /^redis_mode:(\w+)/m.exec(info) ?? [];
+  const isCluster = values.cluster || mode === 'cluster';
+  const isSentinel = values.sentinel !== undefined || mode === 'sentinel';
   const databases = [...info.matchAll(/^db(\d+):keys=/gm)].map(([, number]) => Number(number));
   if (!isCluster && !isSentinel) return { ...seed, databases };
   seed.close();
+  if (values.cluster && mode !== undefined && mode !== 'cluster') {
+    throw usageError(`--cluster: Redis at ${seed.address} is no node of a cluster`);
+  }
   const topology = isSentinel ? { master: masterIn(info, values.sentinel, seed.address) } : 'cluster';
   return opened(make(topology));
 }

@@ -1,4 +1,5 @@
 import { withoutPassword } from '../../internal/validation';
+import { UNPRINTABLE } from '../inspection/release-command';
 
 /* What the program tells those who call it: exit codes, columns, JSON, lines of text. */
 
@@ -45,7 +46,7 @@ export function usageError(message: string): ExitError {
 
 /** Keys and owners come from Redis: a control character in them must not reach the terminal. */
 export function printable(text: string): string {
-  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '\ufffd');
+  return text.replace(UNPRINTABLE, '\ufffd');
 }
 
 /** A duration as options take it: `850ms`, `12s`, `3m20s`, `2h5m`. `null`: for ever. */

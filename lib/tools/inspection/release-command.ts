@@ -1,9 +1,12 @@
+/** What a terminal would act on, or not show. */
+export const UNPRINTABLE = /[\p{C}\p{Zl}\p{Zp}]/gu;
+
 /** A word for a shell, which makes nothing of what is in it. */
 export function shellWord(word: string): string {
   if (/^[\w:./@%+=-]+$/.test(word)) return word;
-  if (!/[\p{C}\p{Zl}\p{Zp}]/u.test(word)) return `'${word.replaceAll("'", "'\\''")}'`;
-  // Of bash, zsh and POSIX 2024. What a terminal would act on, or not show, is written by its number.
-  const escaped = word.replace(/['\\]/g, '\\$&').replace(/[\p{C}\p{Zl}\p{Zp}]/gu, (character) => {
+  if (word.search(UNPRINTABLE) < 0) return `'${word.replaceAll("'", "'\\''")}'`;
+  // Of bash, zsh and POSIX 2024.
+  const escaped = word.replace(/['\\]/g, '\\$&').replace(UNPRINTABLE, (character) => {
     const code = character.codePointAt(0) as number;
     return code < 0x80 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\U${code.toString(16).padStart(8, '0')}`;
   });
