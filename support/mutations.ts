@@ -199,7 +199,7 @@ export const MUTATIONS = {
   'freed-when-taken-late': {
     finding: 'what takes a lock is executed long after its caller left, and the lock is free at once: two tasks run',
     test: '__tests__/core/told/lost-messages.test.ts',
-    changes: [['Replacements.#take', 'lease === null && !succession.hasEnded && grace > 0', 'false']],
+    changes: [['Replacements.#take', 'lease === null && !isEndSaid && grace > 0', 'false']],
   },
   'refused-by-a-repetition': {
     finding: 'a client repeats the command that takes a lock, which another call has taken on: two tasks run',

@@ -30,13 +30,12 @@ const TRIED_EVERY = 1_000;
  */
 class Succession {
   isOver = false;
-  /** The process said so. Else its grace is over, or it was never begun. */
-  hasEnded = false;
-  readonly over: Promise<void>;
+  /** Resolves to whether the process said so. Else its grace is over, or it was never begun. */
+  readonly over: Promise<boolean>;
   readonly #remind: () => Promise<unknown>;
   /** It is on its way: over a connection that does not answer, each one more would be sent once more. */
   #reminder: Promise<unknown> | undefined;
-  #end: () => void = () => undefined;
+  #end: (isSaid: boolean) => void = () => undefined;
   readonly #stop: () => void;
   #timer: Timer | undefined;
 
@@ -44,9 +43,7 @@ class Succession {
     this.over = new Promise((resolve) => (this.#end = resolve));
     this.#remind = () => inbox.remind(from, by, names);
     this.#stop = inbox.watch(from, (word) => {
-      if (word !== 'ended') return;
-      this.hasEnded = true;
-      this.end();
+      if (word === 'ended') this.end(true);
     });
   }
 
@@ -58,10 +55,10 @@ class Succession {
     if (!this.isOver) this.#next(clock.now() + grace, isReminded ? REMINDED_EVERY : grace);
   }
 
-  end(): void {
+  end(isSaid = false): void {
     this.isOver = true;
     this.close();
-    this.#end();
+    this.#end(isSaid);
   }
 
   /** Leaves no timer behind. The end is not heard any more: what waits for it does nothing to the lock. */
@@ -218,8 +215,8 @@ export class Replacements {
        * until the grace is over since then.
        */
       async release(of, timeout, keep, now) {
-        await succession.over;
-        const isLeft = lease === null && !succession.hasEnded && grace > 0;
+        const isEndSaid = await succession.over;
+        const isLeft = lease === null && !isEndSaid && grace > 0;
         return protocol.release(of, timeout, isLeft ? { left: grace, minHold: grace, ttl: givenTtl } : keep, now);
       },
     });
