@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { GlideClient, Logger } from '@valkey/valkey-glide';
-import { type RedisClient, RedisLockRegistry } from '../../lib';
+import { type RedisClient, RedisLockRegistry, type RedisSubscriber } from '../../lib';
 import { fromIoredis, type Ioredis } from '../../lib/clients/ioredis';
 import type { ClusterIoredis } from '../../lib/clients/ioredis/instance';
 import { fromGlide, type Glide } from '../../lib/clients/valkey-glide';
@@ -342,6 +342,38 @@ describePrivate('A cluster of ioredis', () => {
       expect(lease.signal.reason).toMatchObject({ reason: 'expired' });
       await registry.close();
       reconnecting.disconnect();
+    },
+  );
+
+  itSince('7.0').each(eachPackage)(
+    'A cluster of %s hears the plain channels after its last sharded one at a node, and the other way round',
+    async (_name, of) => {
+      const own = of.cluster(servers().masters.map(({ address }) => ({ ...address })));
+      await until(() => own.status === 'ready');
+      const client = fromIoredis(own) as Required<RedisSubscriber>;
+      const heard: string[] = [];
+      const listener = (message: unknown) => heard.push(String(message));
+      // One at each node: so one of them is where the plain channel is.
+      const sharded = ['{a}', '{b}', '{c}'].map((tag) => `${uniqueKey()}${tag}`);
+      const plain = uniqueKey();
+      const { master } = await servers().ownersOf(sharded[0] as string);
+      const admin = await master.admin();
+      const hears = async (command: string, channel: string) => {
+        const message = uniqueKey();
+        await admin.sendCommand([command, channel, message]);
+        await until(() => heard.includes(message), { within: 5_000 });
+      };
+      for (const channel of sharded) await client.sSubscribe(channel, listener);
+      await client.subscribe(plain, listener);
+      await hears('PUBLISH', plain);
+      for (const channel of sharded) await client.sUnsubscribe(channel, listener);
+      await hears('PUBLISH', plain);
+      for (const channel of sharded) await client.sSubscribe(channel, listener);
+      await client.unsubscribe(plain, listener);
+      await hears('SPUBLISH', sharded[0] as string);
+      for (const channel of sharded) await client.sUnsubscribe(channel, listener);
+      await until(async () => !String(await admin.sendCommand(['CLIENT', 'LIST', 'TYPE', 'pubsub'])).includes('id='));
+      own.disconnect();
     },
   );
 

@@ -136,6 +136,7 @@ export interface Listening {
 
 /** A server that channels are subscribed at, and the connection to it. */
 interface Place {
+  readonly id: string;
   readonly address: string;
   readonly listening: Promise<Listening>;
 }
@@ -154,6 +155,8 @@ const LONGEST_RETRY = 1_000;
  */
 export abstract class PlacedChannels extends Channels {
   readonly #places = new Map<string, Place>();
+  /** Whether a connection takes plain and sharded channels. */
+  protected readonly mixesChannels: boolean = true;
   /** Channels that are not subscribed now, or not yet. */
   readonly #missing = new Set<Channel>();
   readonly #backoff = new Backoff(FIRST_RETRY, LONGEST_RETRY);
@@ -186,7 +189,7 @@ export abstract class PlacedChannels extends Channels {
   }
 
   protected hasConnection(address: string): boolean {
-    return this.#places.has(address);
+    return this.#places.has(this.#idOf(address, false));
   }
 
   protected added(channel: Channel): void {
@@ -218,7 +221,7 @@ export abstract class PlacedChannels extends Channels {
 
   async #subscribe(channel: Channel, address: string): Promise<void> {
     const before = channel.place;
-    const place = this.#placeAt(address);
+    const place = this.#placeAt(address, channel.isSharded);
     channel.place = place;
     this.#missing.add(channel);
     if (before !== undefined) void this.#leave(channel, before);
@@ -242,12 +245,17 @@ export abstract class PlacedChannels extends Channels {
     }
   }
 
-  #placeAt(address: string): Place {
-    const known = this.#places.get(address);
+  #idOf(address: string, isSharded: boolean): string {
+    return idOf(address, isSharded && !this.mixesChannels);
+  }
+
+  #placeAt(address: string, isSharded: boolean): Place {
+    const id = this.#idOf(address, isSharded);
+    const known = this.#places.get(id);
     if (known !== undefined) return known;
     const listening = inBackground(() => this.connect(address, () => this.#lost(place)));
-    const place: Place = { address, listening };
-    this.#places.set(address, place);
+    const place: Place = { id, address, listening };
+    this.#places.set(id, place);
     return place;
   }
 
@@ -269,8 +277,8 @@ export abstract class PlacedChannels extends Channels {
   }
 
   #end(place: Place): void {
-    if (this.#places.get(place.address) !== place) return;
-    this.#places.delete(place.address);
+    if (this.#places.get(place.id) !== place) return;
+    this.#places.delete(place.id);
     place.listening.then((one) => one.close()).catch(() => undefined);
   }
 

@@ -31,6 +31,8 @@ export class ClusterClient extends PlacedChannels implements ClusterStructure<Si
   #masters = '';
   /** One for each node: it may listen to its events. */
   readonly #nodes = new WeakMap<SingleIoredis, SingleClient>();
+  /** With its last channel of one sort, a connection of ioredis drops the messages of the other. */
+  protected override readonly mixesChannels = false;
 
   constructor(cluster: ClusterIoredis) {
     super();
