@@ -16,7 +16,7 @@ const README_COLUMNS: readonly (readonly [title: string, scenario: string, metri
   ['4 processes × 10 callers, locks/s', '4a', 'acquisitions, /s', figure],
   ['longest wait there', '4a', 'longest wait, ms', seconds],
   ['longest wait with 5 ms of work', '4b', 'longest wait, ms', seconds],
-  ['commands for each there', '4b', 'requests for each', twoDigits],
+  ['commands for each with it', '4b', 'requests for each', twoDigits],
 ];
 type Shown = (value: number | undefined) => string;
 
