@@ -27,7 +27,9 @@ it.each([true, false])('`run` says that it has waited for long, but not with --q
   // Node's own warnings go there too.
   const lines = said.mock.calls.filter(([line]) => String(line).startsWith('redis-locks: '));
   said.mockRestore();
-  expect(lines).toEqual(quiet ? [] : [[expect.stringContaining('A caller has waited for lock "key" for 30 s')]]);
+  if (quiet) expect(lines).toEqual([]);
+  // A slow test also says that it waits: that is after 1 s of real time.
+  else expect(lines).toContainEqual([expect.stringContaining('A caller has waited for lock "key" for 30 s')]);
 });
 
 it('A server that does not answer is left when its time is over: its connection would keep the process', async () => {
