@@ -80,9 +80,9 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
       await redis.admin.set(mark, own);
       expect(await confirm(2)).toBe(1);
     }
-    for (const pollInterval of [0, 150]) {
-      await redis.admin.set(mark, `others ${pollInterval}`);
-      expect(await confirm(2)).toEqual([1, 2, pollInterval]);
+    for (const headStart of [0, 150]) {
+      await redis.admin.set(mark, `others ${headStart}`);
+      expect(await confirm(2)).toEqual([1, 2, headStart]);
       await acquire('me:1');
     }
     await redis.admin.unlink(mark);
@@ -92,10 +92,10 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
 
   it(`The mark of a process that waits for a ${name} lock ends by itself, and does not replace that of one that no message reaches`, async () => {
     const mark = `{${lock}}:wanted`;
-    const leave = (waiter: string, pollInterval: number, keptFor = MINUTE) =>
-      redis.admin.eval(MARK.source, { keys: [mark], arguments: [waiter, String(pollInterval), String(keptFor)] });
+    const leave = (waiter: string, headStart: number, keptFor = MINUTE) =>
+      redis.admin.eval(MARK.source, { keys: [mark], arguments: [waiter, String(headStart), String(keptFor)] });
     const marks: unknown[] = [];
-    for (const [waiter, pollInterval] of [
+    for (const [waiter, headStart] of [
       ['a', 0],
       ['b', 0],
       ['a', 100],
@@ -104,7 +104,7 @@ describePrivate.each(FORMATS)('The scripts of a $name lock', ({ name, scripts, s
       ['a', 0],
       ['b', 0],
     ] as const) {
-      await leave(waiter, pollInterval);
+      await leave(waiter, headStart);
       marks.push(await redis.admin.get(mark));
     }
     expect(marks).toEqual(['a 0', 'b 0', 'a 100', 'a 100', 'b 20', 'b 20', 'b 0']);

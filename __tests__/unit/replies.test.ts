@@ -27,7 +27,7 @@ const LEFT = 'left to pollers';
 
 const held = (until: number) => ({ state: 'held', until });
 const [expired, stolen] = [{ state: 'expired' }, { state: 'stolen' }];
-const given = (found: string, listeners: number, pollInterval = 0) => ({ found, listeners, pollInterval });
+const given = (found: string, listeners: number, headStart = 0) => ({ found, listeners, headStart });
 const tokens = (fencingToken: number, moreTokens: number) => ({ fencingToken, moreTokens });
 
 /** What is read of some replies, and what is refused, with what came and from which script. */

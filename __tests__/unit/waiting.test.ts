@@ -61,6 +61,32 @@ describe('A waiter', () => {
     expect(marked).toEqual([100, 0, 100]);
   });
 
+  it('A waiter whose attempts take longer than others wait asks for a head start: of the shortest one of its wait', async () => {
+    const subscriber = new FakeSubscriber();
+    const marked: number[] = [];
+    const mark = {
+      begin: (headStart: number) => marked.push(headStart),
+      end: () => undefined,
+      acquired: () => undefined,
+    } as unknown as WantedMark;
+    const waited = { lock: 'k', channels: ['c'], meaningOf: () => undefined, mark };
+    const waiting = new Waiting(waited, subscriber as unknown as Subscriber, 100);
+    const wait = async (roundTrip: number) => {
+      const refusal = { granted: false, remaining: 60_000, roundTrip, hintsBefore: waiting.hints } as const;
+      await time.settled(waiting.wait(refusal, new Wait('k', 10_000, undefined)));
+      return marked.at(-1);
+    };
+    const opening = wait(40);
+    subscriber.last.opened();
+    await opening;
+    expect([await wait(40), await wait(19.5), await wait(30), await wait(2)]).toEqual([60, 30, 30, 0]);
+    // A process that was near is not far because it is busy in its next wait.
+    waiting.acquired();
+    expect(await wait(80)).toBe(6);
+    for (let wait = 0; wait < 5; wait++) waiting.acquired();
+    expect(await wait(80)).toBe(100);
+  });
+
   // ms until its next attempt.
   it.each<[string, Parameters<ReturnType<typeof start>['wait']>[0], number]>([
     ['every interval', {}, 100],

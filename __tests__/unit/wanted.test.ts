@@ -11,7 +11,7 @@ function start() {
   return { redis, mark: new WantedMark(redis as unknown as Redis, '{r:k}:wanted', 'us', 1_000) };
 }
 
-const written = (pollInterval: number) => `mark as wanted | us | ${pollInterval} | ${pollInterval * 10 || 4_000}`;
+const written = (headStart: number) => `mark as wanted | us | ${headStart} | ${headStart > 0 ? 1_000 : 4_000}`;
 
 it('A caller that waits for 100 ms leaves a mark, and again every two seconds; one that waits for less leaves none', async () => {
   const { redis, mark } = start();
@@ -55,8 +55,8 @@ it('Sleeps that follow each other count as one wait, until the process has the l
 
 it('A process that no message reaches any more says so in a mark at once, and one that messages reach again in its next one', async () => {
   const { redis, mark } = start();
-  const sleep = async (pollInterval: number, ms: number) => {
-    mark.begin(pollInterval);
+  const sleep = async (headStart: number, ms: number) => {
+    mark.begin(headStart);
     await time.advance(ms);
     mark.end();
     return redis.news;
@@ -66,6 +66,18 @@ it('A process that no message reaches any more says so in a mark at once, and on
   expect(await sleep(99.5, 499)).toEqual([written(100)]);
   expect(await sleep(0, 1_900)).toEqual([]);
   expect(await sleep(0, 200)).toEqual([written(0)]);
+});
+
+it('A process whose attempts follow each other without a sleep leaves a mark, too', async () => {
+  const { redis, mark } = start();
+  for (let attempt = 0; attempt < 4; attempt++) {
+    mark.begin(90);
+    mark.end();
+    await time.advance(60);
+  }
+  expect([mark.headStart, redis.news]).toEqual([90, ['mark as wanted | us | 90 | 1000']]);
+  await time.advance(1_000);
+  expect(mark.headStart).toBe(0);
 });
 
 it('A closed registry leaves no mark', async () => {

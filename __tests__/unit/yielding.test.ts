@@ -13,7 +13,7 @@ const time = FakeClock.install();
 /** A release at the end of a slice, which is answered at once. */
 const release = (others = 1) => {
   const { now } = time;
-  return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true, pollInterval: 0 };
+  return { sentAt: now, answeredAt: now, others, areCounted: true, hintsBefore: 0, atSliceEnd: true, headStart: 0 };
 };
 
 /** Acquires now, and hands over until the slice is over. Returns its length in ms. */
@@ -241,18 +241,41 @@ it.each([
 
 it.each([
   [0, 4],
-  [100, 110],
-  [150, 165],
-  [1_000, 500],
+  [100, 110 + 4],
+  [150, 165 + 4],
+  [1_000, 500 + 4],
 ])(
-  'A process that gave the lock up stays away for the next poll of one that no message reaches: every %d ms',
+  'A process that gave the lock up leaves another one its head start of %d ms, and then the listeners theirs',
   (interval, ms) => {
     const yielding = new YieldToListeners();
     yielding.acquired(time.now);
-    yielding.released({ ...release(1), pollInterval: interval, atSliceEnd: false });
+    yielding.released({ ...release(1), headStart: interval, atSliceEnd: false });
     const wait = new Wait('k', 10_000, undefined);
     time.delays = [];
     void yielding.standBack(wait, undefined);
     expect(time.delays).toEqual([expect.closeTo(ms)]);
   },
 );
+
+it.each([
+  ['others may have had it in between', 3, PAUSE + 4],
+  ['no more once all have had a turn', 5, 4],
+])('A process leaves the head start of another one free at each release that it notices: %s', (_, hints, ms) => {
+  const yielding = new YieldToListeners();
+  yielding.acquired(time.now);
+  yielding.released({ ...release(3), headStart: IDLE });
+  time.now += 80;
+  void standBack(yielding, { hints, hintedAt: time.now });
+  expect(time.delays.at(-1)).toBeCloseTo(ms);
+});
+
+it.each([
+  ['after its own release', 1, PAUSE + 4],
+  ['no more once it has noticed another one', 2, 4],
+])('A process that has a head start leaves the others as much: %s', (_, hints, ms) => {
+  const yielding = new YieldToListeners();
+  yielding.acquired(time.now);
+  yielding.released(release(2));
+  void standBack(yielding, { hints, hintedAt: time.now, headStart: IDLE });
+  expect(time.delays.at(-1)).toBeCloseTo(ms);
+});

@@ -200,7 +200,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
     const format = this.#kind.format;
     const hintsBefore = this.#waiting?.hints ?? 0;
     return (reply) => {
-      const { found, listeners, pollInterval } = format.givenBackIn(script, reply);
+      const { found, listeners, headStart } = format.givenBackIn(script, reply);
       if (listeners === LISTENERS.refused) this.#kind.parts.warnNotificationRefused();
       if (found !== 'released' || script === format.scripts.KEEP) return found;
       const answeredAt = clock.now();
@@ -214,7 +214,7 @@ class ContendedProtocol extends AskedLock implements LockProtocol {
       const { isSubscribed = false, ownListeners = 0 } = this.#waiting ?? {};
       const others = Math.max(atSliceEnd ? 1 : 0, areCounted ? listeners - ownListeners : Number(isSubscribed));
       const yielding = others > 0 ? this.yielding : this.#lazyYielding;
-      yielding?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, pollInterval });
+      yielding?.released({ sentAt, answeredAt, others, areCounted, hintsBefore, atSliceEnd, headStart });
       return found;
     };
   }

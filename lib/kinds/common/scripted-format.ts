@@ -66,14 +66,14 @@ export abstract class ScriptedFormat {
   }
 
   /**
-   * Reads the reply of a script that gives a lock back: what it found, how many connections it notified, and the ms between
-   * two polls of a waiter that no message reaches, 0 where there is none.
+   * Reads the reply of a script that gives a lock back: what it found, how many connections it notified, and the head start of
+   * a waiter in ms (`WantedMark`), 0 where none needs one.
    */
-  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number; pollInterval: number } {
-    if (!Array.isArray(reply)) return { found: this.foundIn(script, reply, reply), listeners: 0, pollInterval: 0 };
-    const [value, listeners = 0, pollInterval = 0] = arrayIn(script, reply, 1, 3);
-    const numbers = [listeners, pollInterval].map((one) => numberIn(script, reply, one)) as [number, number];
-    return { found: this.foundIn(script, reply, value), listeners: numbers[0], pollInterval: numbers[1] };
+  givenBackIn(script: Script, reply: unknown): { found: Released; listeners: number; headStart: number } {
+    if (!Array.isArray(reply)) return { found: this.foundIn(script, reply, reply), listeners: 0, headStart: 0 };
+    const [value, listeners = 0, headStart = 0] = arrayIn(script, reply, 1, 3);
+    const numbers = [listeners, headStart].map((one) => numberIn(script, reply, one)) as [number, number];
+    return { found: this.foundIn(script, reply, value), listeners: numbers[0], headStart: numbers[1] };
   }
 
   /** Calls `settle` once, and never throws. */

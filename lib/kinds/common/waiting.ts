@@ -10,6 +10,13 @@ import type { WantedMark } from './wanted';
 /** A waiter polls after this many idle intervals at the latest: Spring's SPIN_LOCK does not publish its releases. */
 export const LONGEST_SLEEP = 10;
 
+/**
+ * ms; a process whose round trip is longer hardly ever meets a free lock, if others that are near wait for it too. It needs
+ * a head start of this many round trips: one for the message and the attempt, and some of the next one for what may vary.
+ */
+const NEAR = 2;
+const FAR_HEAD_START = 1.5;
+
 /** How a lock is waited for: its name and channels, and what a message says. */
 export interface Waited {
   readonly lock: string;
@@ -39,6 +46,8 @@ export class Waiting {
   hints = 0;
   /** When that was last, on the monotonic clock. */
   hintedAt = Number.NEGATIVE_INFINITY;
+  /** ms; the shortest one of this wait, or twice that of the last one: others are longer where this process is busy. */
+  #roundTrip = Number.POSITIVE_INFINITY;
   /** What was known after the last refusal. */
   #last: { readonly holder: string | undefined; readonly hints: number; readonly isDeaf: boolean } | undefined;
 
@@ -66,9 +75,15 @@ export class Waiting {
     return this.isSubscribed && this.#subscriber?.isCounted ? this.#waited.channels.length : 0;
   }
 
+  /** ms of head start that others give this process by now. */
+  get headStart(): number {
+    return this.#waited.mark?.headStart ?? 0;
+  }
+
   /** This process has the lock: what follows is another wait. */
   acquired(): void {
     this.#waited.mark?.acquired();
+    this.#roundTrip *= 2;
   }
 
   /** The waiting caller makes an attempt now, as after a message. */
@@ -102,7 +117,9 @@ export class Waiting {
     const { mark } = this.#waited;
     // Messages that come by way of another server come late: so others do not go on before this process has tried.
     const isCounted = areHeard && this.#subscriber?.isElsewhere !== true;
-    mark?.begin(isCounted ? 0 : idleBetweenTries);
+    this.#roundTrip = Math.min(this.#roundTrip, Math.ceil(refusal.roundTrip));
+    const forMessageAndAttempt = this.#roundTrip > NEAR ? FAR_HEAD_START * this.#roundTrip : 0;
+    mark?.begin(isCounted ? Math.min(forMessageAndAttempt, idleBetweenTries) : idleBetweenTries);
     subscription?.join();
     proof?.join();
     try {

@@ -14,16 +14,16 @@ const MARKED_AFTER = 100;
 /** ms that a mark has to be written. */
 const TIMEOUT = 1_000;
 
-/** A mark lasts for this many polls of a waiter that no message reaches, and sleeps of another one; renewed after half. */
-const POLLS_OF_MARK = 10;
+/** A mark lasts for this many of the longest sleeps; one with a head start, which costs the others time, for one of them. */
 const SLEEPS_OF_MARK = 4;
 
 export const MARK = new LockScript('mark as wanted', kindLua('common/mark'));
 
 /**
  * The mark by which the process that has a lock finds that another one waits: a string beside the lock, in its hash slot,
- * "<waiter> <ms between two polls where no message arrives, else 0>". It ends by itself. A busy process also counts the
- * connections that listen. But these may listen at another server, or be gone: the mark tells it to give the lock up too.
+ * "<waiter> <its head start in ms, or 0>". It ends by itself. A busy process also counts the connections that listen. But
+ * these may listen at another server, or be gone: the mark tells it to give the lock up too. The head start is for how long
+ * a free lock has to stay free for it: one interval where it polls, a message and an attempt where it is far.
  */
 export class WantedMark {
   readonly #redis: Redis;
@@ -33,9 +33,9 @@ export class WantedMark {
   readonly #longestSleep: number;
   readonly #timer = new WakeTimer(() => this.#leave(), false);
   readonly #waiting = new WaitingTime(MARKED_AFTER);
-  #pollInterval = 0;
-  /** When the last mark was left, and the interval that it names. */
-  #left = { at: Number.NEGATIVE_INFINITY, pollInterval: 0 };
+  #headStart = 0;
+  /** When the last mark was left, and what it names. */
+  #left = { at: Number.NEGATIVE_INFINITY, headStart: 0 };
 
   /** `longestSleep`: ms between two polls of a waiter that messages reach. */
   constructor(redis: Redis, key: string, id: string, longestSleep: number) {
@@ -45,14 +45,22 @@ export class WantedMark {
     this.#longestSleep = longestSleep;
   }
 
-  /** A caller waits, until `end`. `pollInterval`: ms between two polls where no message arrives; 0: messages arrive. */
-  begin(pollInterval: number): void {
+  /** What the mark that this process has left names. */
+  get headStart(): number {
+    return clock.now() - this.#left.at < this.#longestSleep ? this.#left.headStart : 0;
+  }
+
+  /** A caller waits, until `end`. `headStart`: ms that others are to leave it a free lock for; 0: it is as quick as they are. */
+  begin(headStart: number): void {
     const now = clock.now();
     this.#waiting.begin(now);
-    this.#pollInterval = Math.ceil(pollInterval);
-    const isNews = this.#pollInterval > this.#left.pollInterval;
+    this.#headStart = Math.ceil(headStart);
+    const isNews = this.#headStart > this.#left.headStart;
     const next = isNews ? now : this.#left.at + this.#markTtl / 2;
-    this.#timer.by(Math.max(this.#waiting.since + MARKED_AFTER, next), now);
+    const due = Math.max(this.#waiting.since + MARKED_AFTER, next);
+    // One that is far may hardly ever sleep: each answer comes after another message.
+    if (due <= now) this.#leave();
+    else this.#timer.by(due, now);
   }
 
   end(): void {
@@ -64,17 +72,17 @@ export class WantedMark {
     this.#waiting.over();
   }
 
-  /** The ttl of a mark, in ms: some polls. A process whose waiter has left gives the lock up for nothing until then. */
+  /** ms; renewed after half. A process whose waiter has left gives the lock up for nothing until then. */
   get #markTtl(): number {
-    return Math.ceil(this.#pollInterval > 0 ? POLLS_OF_MARK * this.#pollInterval : SLEEPS_OF_MARK * this.#longestSleep);
+    return Math.ceil(this.#headStart > 0 ? this.#longestSleep : SLEEPS_OF_MARK * this.#longestSleep);
   }
 
   #leave(): void {
     const now = clock.now();
-    this.#left = { at: now, pollInterval: this.#pollInterval };
+    this.#left = { at: now, headStart: this.#headStart };
     this.#timer.by(now + this.#markTtl / 2);
     if (this.#redis.isClosed) return;
-    const args = [this.#id, String(this.#pollInterval), String(this.#markTtl)];
+    const args = [this.#id, String(this.#headStart), String(this.#markTtl)];
     // The next one follows soon.
     this.#redis.run(MARK, [this.#key], args, TIMEOUT, () => undefined).catch(() => undefined);
   }

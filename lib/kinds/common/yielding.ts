@@ -14,8 +14,8 @@ interface OwnRelease {
   readonly hintsBefore: number;
   /** Local callers were waiting: the lock was released because the slice was over. */
   readonly atSliceEnd: boolean;
-  /** ms between two polls of another process that no message reaches; 0: none is known. */
-  readonly pollInterval: number;
+  /** ms for which another process needs a free lock to stay free (`WantedMark`); 0: none is known. */
+  readonly headStart: number;
 }
 
 /**
@@ -24,7 +24,7 @@ interface OwnRelease {
  */
 export type Yielding = TimeSlice | YieldToListeners;
 
-/** How long a free lock is left to processes that poll: this many of their intervals. */
+/** How long a free lock is left to processes that poll, or that are far: this many of their intervals, or head starts. */
 const PAUSE_FOR_POLLERS = 1.1;
 
 /** ms; a timer may end this much early: Node counts it in whole ms, from the start of a round of the event loop. */
@@ -188,6 +188,9 @@ const MEMORY = 1_000;
  *
  * Java gives the lock up after each section, and reacts to a message later than Node. So after a slice, a process leaves
  * some steps at each release until each of the others may have had as much: in one slice, or in many short ones.
+ *
+ * A process that no message reaches, or whose attempts take longer than a step, would hardly ever meet a free lock. Its mark
+ * asks for a head start. Each process that found the mark at its own release gives it, after each release that it notices.
  */
 export class YieldToListeners {
   readonly #slice: number;
@@ -244,14 +247,18 @@ export class YieldToListeners {
     const release = this.#release;
     if (release === undefined || now - release.sentAt >= MEMORY) return 0;
     const isTimeOfOthers = now - release.answeredAt < this.#timeOfOthers(release);
-    const ahead = release.others + 1 - ((waiting?.hints ?? 0) - release.hintsBefore);
+    const noticed = (waiting?.hints ?? 0) - release.hintsBefore;
+    const ahead = release.others + 1 - noticed;
     const steps = Math.max(ahead, isTimeOfOthers ? STEPS_FOR_SHORT_SLICES : 0);
     const step = Math.min(Math.max(LEAST_STEP, release.answeredAt - release.sentAt), LONGEST_STEP);
     const since = Math.max(release.answeredAt, waiting?.hintedAt ?? 0);
-    const forListeners = Math.min(steps * step, LONGEST_STAND_BACK) - (now - since);
-    // Within one interval, a process that polls has tried.
-    const forPollers = Math.min(PAUSE_FOR_POLLERS * release.pollInterval, LONGEST_PAUSE) - (now - release.answeredAt);
-    return Math.max(forListeners, forPollers);
+    const forListeners = Math.min(steps * step, LONGEST_STAND_BACK);
+    // Others still give this process its head start after its own release: it would be the first one again.
+    const own = noticed > 1 ? 0 : (waiting?.headStart ?? 0);
+    // Once all have had a turn, they may know nothing of the mark any more, and would always be before this process.
+    const marked = ahead < 0 ? 0 : release.headStart;
+    const headStart = Math.min(PAUSE_FOR_POLLERS * Math.max(marked, own), LONGEST_PAUSE);
+    return headStart + forListeners - (now - since);
   }
 
   /** ms after a release in which others may have their slices. */

@@ -12,21 +12,21 @@
 -- ARGV[6]  the command that deletes
 -- ARGV[7]  and more: the notification
 -- Returns  1, or with a fence the next tokens: the key is the owner's, and lives for the ttl at least
---          else { 1: deleted, 2: by DEL, 0: no key, -1: another owner's; listeners [; ms between two polls of a waiter that
---          no message reaches, or 0] }
+--          else { 1: deleted, 2: by DEL, 0: no key, -1: another owner's; listeners [; the head start of a waiter in ms, or
+--          0] }
 -- @include common/examine
 if state then return { state == 'expired' and 0 or -1, 0 } end
 local ttl, most, ownListeners = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 -- @include THIS_KIND/before-tokens
 if ownListeners then
   local mark = redis.pcall('GET', KEYS[#KEYS])
-  local waiter, pollInterval = string.match(type(mark) == 'string' and mark or '', '^(.*) (%d+)$')
+  local waiter, headStart = string.match(type(mark) == 'string' and mark or '', '^(.*) (%d+)$')
   local isWanted = waiter and waiter ~= ARGV[5]
   -- @include THIS_KIND/publish FIRST_WORD=ARGV[7] SECOND_WORD=ARGV[8]
   -- Where the number of listeners is not known, others may listen.
   if heard < 0 or heard > ownListeners or isWanted then
     -- @include common/delete DELETE_COMMAND=ARGV[6] DELETED_KEYS=KEYS[1]
-    return { deleted, heard, isWanted and tonumber(pollInterval) or 0 }
+    return { deleted, heard, isWanted and tonumber(headStart) or 0 }
   end
 end
 -- Out of memory: see script-parts.ts.

@@ -1,9 +1,9 @@
--- Leaves the mark that a process waits for a lock. A process that messages reach is counted as well: its mark does not
--- replace that of a process which they do not reach.
+-- Leaves the mark that a process waits for a lock. A process that is as quick as others is counted as well: its mark does
+-- not replace that of one which needs a head start.
 --
 -- KEYS[1]  the mark
 -- ARGV[1]  the waiter
--- ARGV[2]  ms between two polls where no message arrives, else 0
+-- ARGV[2]  its head start in ms, or 0
 -- ARGV[3]  ms for which the mark is kept
 -- Returns  1; 0: the mark is that of another process
 local waiter = string.match(redis.call('GET', KEYS[1]) or '', '^(.*) [1-9]%d*$')
