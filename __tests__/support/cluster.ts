@@ -6,7 +6,7 @@ import { until } from './until';
 export type TestCluster = ReturnType<typeof newCluster>;
 
 const MASTERS = 3;
-const SLOTS = 16_384;
+export const SLOTS = 16_384;
 
 /** ms without an answer after which a node is taken for dead, while a cluster is formed: that takes longer with more. */
 export const NODE_TIMEOUT = 1_000;

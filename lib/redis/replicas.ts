@@ -250,7 +250,7 @@ export class ReplicatedScripts {
     try {
       if (cluster !== undefined) void this.#learn(command.options.keys[0] as string);
       const master = cluster?.masters.find((node) => addressOf(node) === redirection?.to);
-      const connection = master && (await this.#open(master));
+      const connection = master && (await this.#open(command.options.keys[0] as string, master));
       if (connection === undefined || command.isOver) command.fail(error);
       else this.#send(connection, command, line, redirection);
     } catch (cause) {
@@ -265,17 +265,17 @@ export class ReplicatedScripts {
 
   /** The connection to the master of this key. Rejects when no master serves the key. */
   async #connectionFor(key: string): Promise<ReplicatingConnection> {
-    if (this.#cluster === undefined) return this.#open();
+    if (this.#cluster === undefined) return this.#open(key);
     const slot = hashSlot(key);
     // A client may connect with its first command: that of ioredis with `lazyConnect`.
     if (masterOf(this.#cluster, slot) === undefined) await this.#learn(key);
     const master = masterOf(this.#cluster, slot);
     if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
-    return this.#open(master);
+    return this.#open(key, master);
   }
 
-  /** Without a master: the connection to the only one. */
-  async #open(master?: ClusterNode): Promise<ReplicatingConnection> {
+  /** Without a master: the connection to the only one. `key`: one of its keys. */
+  async #open(key: string, master?: ClusterNode): Promise<ReplicatingConnection> {
     const address = addressOf(master);
     let connecting = this.#connections.get(address);
     if (connecting === undefined) {
@@ -287,9 +287,13 @@ export class ReplicatedScripts {
     if (connection.isClosed) {
       // Another call may have made the next one.
       if (this.#connections.get(address) === connecting) this.#connections.delete(address);
-      return this.#open(master);
+      return this.#open(key, master);
     }
-    await connection.open();
+    await connection.open().catch((error: unknown) => {
+      // A cluster of ioredis reads the slots again when a command of its own fails.
+      if (master !== undefined) void this.#learn(key);
+      throw error;
+    });
     // node-redis: this resolves also when the connection was closed before its next try.
     if (connection.isClosed) throw new Error('The connection was closed while it was made');
     return connection;

@@ -1,6 +1,8 @@
 import { expect, it } from '@jest/globals';
 import type { LockType, RedisClient } from '../../../lib';
-import { NODE_TIMEOUT, startCluster } from '../../support/cluster';
+import { fromIoredis } from '../../../lib/clients/ioredis';
+import { NODE_TIMEOUT, SLOTS, startCluster } from '../../support/cluster';
+import { type IoredisPackage, packages } from '../../support/ioredis-packages';
 import { LOCK_TYPES } from '../../support/lock-types';
 import type { Node } from '../../support/node';
 import { describePrivate, installed } from '../../support/private-redis';
@@ -114,4 +116,33 @@ describePrivate('minReplicas through a cluster client', () => {
     await strict.run('key', () => undefined, { waitTime: 20_000 });
     client.destroy();
   });
+
+  it.each(packages.map((one): [string, IoredisPackage] => [one.name, one]))(
+    'A call with minReplicas follows a failover through a cluster of %s, which sends nothing else',
+    async (_, of) => {
+      const own = of.cluster(cluster().masters.map(({ address }) => ({ ...address })));
+      await until(() => own.status === 'ready');
+      const registryKey = uniqueKey('{silent}');
+      const { registry, warnings } = createRegistry(fromIoredis(own), {
+        ...OPTIONS,
+        registryKey,
+        unavailableAfter: 60_000,
+      });
+      await registry.run('key', () => undefined);
+      const { slot } = await ownersOf(registryKey);
+      const isMaster = async (node: Node) => String(await node.send('ROLE')).startsWith('master');
+      const owners = cluster().masters.map((master, i) => [master, cluster().replicas[i] as Node]);
+      const [first, second] = owners[Math.floor((slot * owners.length) / SLOTS)] as [Node, Node];
+      const [old, next] = (await isMaster(first)) ? [first, second] : [second, first];
+      await old.kill();
+      const waiting = registry.run('key', () => 'ran');
+      // The new master grants it, and has no replica until the old one is back.
+      await until(() => warnings.some(({ code }) => code === 'NOT_REPLICATED'), { within: 20_000 });
+      expect(await isMaster(next)).toBe(true);
+      await old.restart();
+      expect(await waiting).toBe('ran');
+      await registry.close();
+      own.disconnect();
+    },
+  );
 });
