@@ -1,4 +1,5 @@
 import { rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
 import { connectTo, describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
@@ -91,6 +92,27 @@ describePrivate('the server answers with a transient error', () => {
     // On a busy machine a renewal may be late by a third of the ttl, which is warned of.
     expect(locks.warnings.filter(({ code }) => code !== 'REDIS_SILENT')).toEqual([]);
   });
+
+  it.each(['spin', 'pub-sub', 'fair'] as const)(
+    'P1: a caller that waits behind a release without an answer counts its time from that: %s',
+    async (lockType) => {
+      const times = { commandTimeout: 1_500, unavailableAfter: 2_000, expireAfter: 60_000 };
+      const { registry } = createRegistry(await connectTo(redis.address), { ...times, lockType });
+      const lease = await registry.obtain('key').lock();
+      const waiting = registry.obtain('key').lock();
+      await admin.configSet('replica-serve-stale-data', 'no');
+      await admin.replicaOf('127.0.0.1', 1);
+      // Until then the waiting call would have it without a command.
+      await sleep(100);
+      const unlocking = expect(lease.unlock()).rejects.toThrow();
+      const waited = await rejection(waiting, { name: 'CannotAcquireLockError' });
+      expect(waited).toBeGreaterThan(1_900);
+      expect(waited).toBeLessThan(3_000);
+      await unlocking;
+      await admin.sendCommand(['REPLICAOF', 'NO', 'ONE']);
+      await registry.close();
+    },
+  );
 
   it('READONLY: P6: a key that is missing on a replica is no proof of a loss', async () => {
     const lease = await locks.registry.obtain('key').lock({ ttl: 10_000 });

@@ -39,6 +39,11 @@ export class Availability {
     return question;
   }
 
+  /** A release that was sent at this time was not answered. */
+  silentSince(sentAt: number): void {
+    this.#unanswered ??= { sentAt, reply: undefined };
+  }
+
   /** Redis has not answered the last question yet, or not in time. */
   get isAsked(): boolean {
     return this.#unanswered !== undefined;

@@ -65,13 +65,13 @@ class PassingBeside extends Passing<LockServices> {
     this.drop();
   }
 
-  override leaseOver(lease: RedisLease): void {
+  override leaseOver(lease: RedisLease, unansweredSince?: number): void {
     super.leaseOver(lease);
     const { besideTheTurns, original } = this.lock;
     const beside = besideTheTurns.get(this.key);
     beside?.delete(this);
     if (beside?.size === 0) besideTheTurns.delete(this.key);
-    original.passing.leaseOver(lease);
+    original.passing.leaseOver(lease, unansweredSince);
   }
 }
 

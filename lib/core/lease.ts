@@ -36,8 +36,8 @@ export interface LockOfLease {
   passOn(ended: RedisLease, now: number, timeout: number): PassedOn | undefined;
   /** Its release was sent, and nobody waits for its turn. */
   releasing(lease: RedisLease): void;
-  /** Called once for each lease, when it has ended. */
-  leaseOver(lease: RedisLease): void;
+  /** Called once for each lease, when it has ended. `unansweredSince`: its release was not answered, or by errors only. */
+  leaseOver(lease: RedisLease, unansweredSince?: number): void;
 }
 
 /** ms; a release has at least this long, however little is left of the ttl: its answer decides if it was a loss. */
@@ -457,7 +457,7 @@ export class RedisLease implements InternalLease {
   /** The first try, sent at `sentAt`, did not simply succeed. */
   private async releaseAgain(sentAt: number, limit: number, first: Promise<Released>, before: number): Promise<void> {
     const result = await this.#lock.services.givingBack.within(limit, this.#hold, sentAt, first, before);
-    this.#lock.leaseOver(this);
+    this.#lock.leaseOver(this, result.outcome === 'failed' ? sentAt : undefined);
     if (result.outcome === 'released') return;
     if (result.outcome === 'failed') throw notReleased(this.key, result.reason, result.cause);
     if (result.isRepeated) {

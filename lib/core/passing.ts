@@ -352,7 +352,10 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
     this.giveTurnBack(lease);
   }
 
-  leaseOver(lease: RedisLease): void {
+  leaseOver(lease: RedisLease, unansweredSince?: number): void {
+    // Nor have those that wait for its turn an answer since then.
+    if (unansweredSince !== undefined && this.#calls?.hasWaiters)
+      this.#protocol?.availability.silentSince(unansweredSince);
     this.open--;
     if (this.lease === lease) this.giveTurnBack(lease);
     if (this.taken?.isUnlocked) this.taken = undefined;

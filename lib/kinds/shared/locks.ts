@@ -33,9 +33,9 @@ class SharedPassing extends Passing<LockServices> {
     return [...this.#leases];
   }
 
-  override leaseOver(lease: RedisLease): void {
+  override leaseOver(lease: RedisLease, unansweredSince?: number): void {
     this.#leases.delete(lease);
-    super.leaseOver(lease);
+    super.leaseOver(lease, unansweredSince);
   }
 
   protected override leaseOf(hold: Hold, call: Call, now: number): RedisLease {
