@@ -29,7 +29,7 @@ const lock = {
   run: async (task: (lease: Lease) => unknown, { signal }: { signal?: AbortSignal }) => {
     asked.push(time.now - 1_000);
     signals.push(signal);
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw signal.reason;
     if (refusals.length > 0) throw refusals.shift();
     const loss = new AbortController();
     losses.push(loss);

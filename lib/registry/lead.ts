@@ -14,34 +14,42 @@ type Task<T> = (leadership: Leadership) => T | PromiseLike<T>;
 export async function lead<T>(lock: DistributedLock, task: Task<T>, options: LeadOptions = {}): Promise<T | undefined> {
   callback('task', task);
   const { signal } = checkedOptions<LeadOptions>({ signal: abortSignal }, options);
-  if (signal === undefined || (signal as unknown) instanceof AbortSignal) return stand(lock, task, signal);
-  // `AbortSignal.any` hears nothing of a signal of another realm, or of a polyfill.
-  if (signal.aborted) return undefined;
-  const mirror = new AbortController();
-  const stop = { interrupt: (reason: unknown) => mirror.abort(reason) };
-  listen(signal, stop);
-  return stand(lock, task, mirror.signal).finally(() => unlisten(signal, stop));
-}
-
-async function stand<T>(lock: DistributedLock, task: Task<T>, stop: AbortSignal | undefined): Promise<T | undefined> {
-  while (!stop?.aborted) {
+  while (!signal?.aborted) {
     let leads: Lease | undefined;
     try {
       return await lock.run(
         (lease) => {
           leads = lease;
-          const { signal } = lease;
-          return task({ lease, signal: stop === undefined ? signal : AbortSignal.any([signal, stop]) });
+          return signal === undefined ? task({ lease, signal: lease.signal }) : perform(task, lease, signal);
         },
-        { signal: stop },
+        { signal },
       );
     } catch (error) {
-      if (stop?.aborted && (leads === undefined || isOfStop(error, stop))) break;
-      if (leads === undefined) await pauseIfItMayPass(error, lock.key, stop);
+      if (signal?.aborted && (leads === undefined || isOfStop(error, signal))) break;
+      if (leads === undefined) await pauseIfItMayPass(error, lock.key, signal);
       else if (!isLoss(error, leads)) throw error;
     }
   }
   return undefined;
+}
+
+/**
+ * The signal of the task aborts with the first of both. Not `AbortSignal.any`: Node keeps a part of each result for as long as
+ * `stop` lives, and it hears nothing of a signal of another realm, or of a polyfill.
+ */
+async function perform<T>(task: Task<T>, lease: Lease, stop: AbortSignal): Promise<T> {
+  const either = new AbortController();
+  const sources = [lease.signal, stop];
+  const source = { interrupt: (reason: unknown) => either.abort(reason) };
+  for (const signal of sources) {
+    if (signal.aborted) either.abort(signal.reason);
+    else listen(signal, source);
+  }
+  try {
+    return await task({ lease, signal: either.signal });
+  } finally {
+    for (const signal of sources) unlisten(signal, source);
+  }
 }
 
 /** Whether the lease that led was lost. `assertHeld` also throws while Redis has to confirm the lease. */

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { type Leadership, LockLostError, RegistryClosedError } from '../../../lib';
@@ -78,6 +79,21 @@ function theSameEverywhere(pair: () => Promise<Pair>): void {
 describe('lead with locks in memory', () => {
   const pairs = pairsInMemory();
   theSameEverywhere(async () => pairs());
+
+  it('A process that has led leaves nothing with the signal of its call, which may live for long', async () => {
+    const [one] = pairs(new InMemoryLocks());
+    const stop = new AbortController();
+    const signals = await Promise.all(
+      ['a', 'b', 'c'].map((key) => one.lead(key, ({ signal }) => signal, { signal: stop.signal })),
+    );
+    expect(getEventListeners(stop.signal, 'abort')).toEqual([]);
+    // Where Node keeps what `AbortSignal.any` has made of a signal.
+    const kept = Object.getOwnPropertySymbols(stop.signal).find(({ description }) =>
+      /Depend.ntSignals/.test(`${description}`),
+    );
+    expect((stop.signal as unknown as Record<symbol, Set<unknown> | undefined>)[kept as symbol]?.size ?? 0).toBe(0);
+    expect(signals.map((signal) => signal?.aborted)).toEqual([false, false, false]);
+  });
 
   it('A process that leads inside a lost scope of the same key does not stand again for ever', async () => {
     const locks = new InMemoryLocks();
