@@ -147,11 +147,15 @@ export function traceRun<T>(
   }, message);
 }
 
-/** The section of a lease that was taken with `lock` or `tryLock`: it ends by `publishEnd`. A subscriber may unlock the lease. */
+/**
+ * The section of a lease that was taken with `lock` or `tryLock`: it ends by `publishEnd`, in the async context in which it
+ * began, also where another caller finds that the lease was lost. A subscriber may unlock the lease.
+ */
 export function traceHold(lock: LockMessage, lease: TracedLease): void {
   const message = holdMessage(lock, lease);
   const startedAt = clock.now();
-  lease.publishEnd = (loss) => {
+  const context = new CapturedContext();
+  lease.publishEnd = context.bind((loss) => {
     message.held = clock.now() - startedAt;
     message.outcome = loss === undefined ? 'ended' : 'lost';
     if (loss !== undefined) {
@@ -160,7 +164,7 @@ export function traceHold(lock: LockMessage, lease: TracedLease): void {
     }
     holdChannel.asyncStart.publish(message);
     holdChannel.asyncEnd.publish(message);
-  };
+  });
   holdChannel.start.publish(message);
   holdChannel.end.publish(message);
 }

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { execFile } from 'node:child_process';
 import { tracingChannel } from 'node:diagnostics_channel';
 import { join } from 'node:path';
@@ -93,6 +94,20 @@ describePrivate('The channels', () => {
     await (await registry.adopt(text)).unlock();
     await expect(registry.adopt(text)).rejects.toThrow('was lost');
     expect(messages.release.map(({ outcome }) => outcome)).toEqual(['detached', 'released']);
+  });
+
+  it('The channels publish the end of a lease in the context of its caller, also where another one finds the loss', async () => {
+    const { registry } = createRegistry(await redis.connect());
+    const context = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const subscriber = { asyncEnd: () => seen.push(context.getStore()) } as never;
+    holdChannel.subscribe(subscriber);
+    const lease = await context.run('taker', () => registry.obtain('key').lock());
+    await registry.obtain('key').forceUnlock();
+    await context.run('another', () => lease.renew().catch(() => undefined));
+    expect(lease.signal.aborted).toBe(true);
+    holdChannel.unsubscribe(subscriber);
+    expect(seen).toEqual(['taker']);
   });
 
   it('The channels are not published to, and no message is made, without a subscriber', async () => {
