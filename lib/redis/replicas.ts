@@ -250,7 +250,7 @@ export class ReplicatedScripts {
     try {
       if (cluster !== undefined) void this.#learn(command.options.keys[0] as string);
       const master = cluster?.masters.find((node) => addressOf(node) === redirection?.to);
-      const connection = master && (await this.#open(command.options.keys[0] as string, master));
+      const connection = master && (await this.#open(master));
       if (connection === undefined || command.isOver) command.fail(error);
       else this.#send(connection, command, line, redirection);
     } catch (cause) {
@@ -265,17 +265,23 @@ export class ReplicatedScripts {
 
   /** The connection to the master of this key. Rejects when no master serves the key. */
   async #connectionFor(key: string): Promise<ReplicatingConnection> {
-    if (this.#cluster === undefined) return this.#open(key);
+    if (this.#cluster === undefined) return this.#open();
     const slot = hashSlot(key);
     // A client may connect with its first command: that of ioredis with `lazyConnect`.
     if (masterOf(this.#cluster, slot) === undefined) await this.#learn(key);
     const master = masterOf(this.#cluster, slot);
     if (master === undefined) throw new Error(`No node serves slot ${slot} of the cluster`);
-    return this.#open(key, master);
+    try {
+      return await this.#open(master);
+    } catch (error) {
+      // A cluster of ioredis reads the slots again when a command of its own fails.
+      void this.#learn(key);
+      throw error;
+    }
   }
 
-  /** Without a master: the connection to the only one. `key`: one of its keys. */
-  async #open(key: string, master?: ClusterNode): Promise<ReplicatingConnection> {
+  /** Without a master: the connection to the only one. */
+  async #open(master?: ClusterNode): Promise<ReplicatingConnection> {
     const address = addressOf(master);
     let connecting = this.#connections.get(address);
     if (connecting === undefined) {
@@ -287,13 +293,9 @@ export class ReplicatedScripts {
     if (connection.isClosed) {
       // Another call may have made the next one.
       if (this.#connections.get(address) === connecting) this.#connections.delete(address);
-      return this.#open(key, master);
+      return this.#open(master);
     }
-    await connection.open().catch((error: unknown) => {
-      // A cluster of ioredis reads the slots again when a command of its own fails.
-      if (master !== undefined) void this.#learn(key);
-      throw error;
-    });
+    await connection.open();
     // node-redis: this resolves also when the connection was closed before its next try.
     if (connection.isClosed) throw new Error('The connection was closed while it was made');
     return connection;
