@@ -20,7 +20,7 @@ import { become, type CallState, IN_LINE } from './call-states';
 import { type Claim, nextClaim, replyFor } from './claim';
 import type { Hold } from './hold';
 import type { RedisLease } from './lease';
-import { Turn } from './local-queue';
+import { BESIDE, Turn } from './local-queue';
 import type { Entry, LockOfCall } from './lock-of-call';
 import { Patience } from './patience';
 import type { Grant, LockProtocol, Refusal, Released } from './protocol';
@@ -28,9 +28,6 @@ import { assertTimeToRepeat, Repetitions } from './repetitions';
 import type { LockRequest } from './request';
 import { Unreplicated } from './unreplicated';
 import type { Wait } from './wait';
-
-/** In place of a turn: the caller of a shared lock makes one attempt beside the caller that has the turn. */
-const BESIDE = new Turn();
 
 /**
  * One call on its way to its lease. It waits for its turn among the callers of this process, and then makes attempts in

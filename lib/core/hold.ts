@@ -1,8 +1,8 @@
 import type { LockLostReason } from '../api/distributed-lock';
 import { clock, drift, reliableUntil, wasSuspended } from '../internal/clock';
-import { States } from '../internal/states';
 import type { Timed } from '../internal/timers';
 import { Attempts } from '../redis/attempts';
+import { become, type HoldState } from './hold-states';
 import type { LossDetails } from './loss';
 import type { Asked, AskedFor, HoldServices, LeaseOfHold, Unusual } from './of-hold';
 import type {
@@ -32,32 +32,6 @@ const UNKNOWN_AGE = Number.MAX_SAFE_INTEGER;
 
 /** Of a hold whose attempts were all answered, if something else is in doubt later: nothing that it asked for counts any more. */
 const ANSWERED = { minHold: 0, waits: false, since: 0 };
-
-/** The life of a hold: its states, what ends each of them, and what may follow. */
-const STATES = new States('hold', {
-  /** An attempt is in flight, or will be. Until a grant, or until it is given up, or dropped where nothing can be in Redis. */
-  requested: ['held', 'given up'],
-  /**
-   * A lease relies on it, and the watchdog renews it. Until `unlock`, `detach` or `lose`. Passed on without a command, it
-   * stays held.
-   */
-  held: ['held', 'unlocked', 'lost'],
-  /**
-   * No lease relies on it: it is released or detached, and stays so; or to be confirmed for the next caller. Given up where
-   * it isn't known what became of that, or of an attempt.
-   */
-  unlocked: ['held', 'given up'],
-  /**
-   * Its deadline came, its key is gone or another owner's, or the registry was closed. Given up at the `unlock` of its last
-   * lease, since the key may outlive it; at once where it ended by the ttl of a lease, before its key does.
-   */
-  lost: ['given up'],
-  /** `GivingBack` removes what is left of it in Redis. */
-  'given up': [],
-});
-const { become } = STATES;
-
-type HoldState = keyof typeof STATES.following;
 
 /**
  * What this process has in Redis for one lock, or may have: an owner value that is never used again, and a deadline. It

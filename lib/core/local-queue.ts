@@ -24,6 +24,9 @@ export class Turn {
   }
 }
 
+/** In place of a turn: the caller of a shared lock makes one attempt beside the caller that has the turn. */
+export const BESIDE = new Turn();
+
 /** The step in which a caller waits for the turn, or for what is passed in its place. */
 class Waiter<Caller, T> extends Step<Turn | T> implements Linked<Waiter<Caller, T>> {
   previous: Waiter<Caller, T> | undefined;

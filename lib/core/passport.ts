@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { describeFormat, LOCK_FORMATS, LOCK_TYPES, type LockFormat, listed, traitsOf } from '../api/lock-types';
+import { describeFormat, LOCK_FORMATS, type LockFormat, listed, TRAVELLING_TYPES } from '../api/lock-types';
 import { isDetached, isOwner } from '../api/owner-name';
 import { MAX_DELAY, MIN_TTL } from '../internal/clock';
 import { expected, inOneLine } from '../internal/validation';
@@ -69,8 +69,7 @@ function parsed(text: string): Passport | undefined {
 /** Throws `TypeError` for leases of a kind that cannot be detached, or adopted. */
 export function assertTravels(travel: Travel | undefined, lockType: string): Travel {
   if (travel !== undefined) return travel;
-  const others = LOCK_TYPES.filter((type) => traitsOf(type).travels !== false);
-  throw doesNotTravel(`a lock of type ${lockType}`, `that of a lock of type ${listed(others)} can`);
+  throw doesNotTravel(`a lock of type ${lockType}`, `that of a lock of type ${listed(TRAVELLING_TYPES)} can`);
 }
 
 export function doesNotTravel(whose: string, instead: string): TypeError {

@@ -1,5 +1,5 @@
 import type { LockOptions } from '../api/distributed-lock';
-import { LOCK_TYPES, listed, traitsOf } from '../api/lock-types';
+import { listed, TRAVELLING_TYPES } from '../api/lock-types';
 import type { KindSettings } from '../api/options';
 import {
   abortSignal,
@@ -94,9 +94,8 @@ function newRequest(given: LockOptions | undefined, lock: RequestedLock, default
 
 /** Throws `TypeError` for what cannot be taken from its holder. */
 export function assertReplaceable(what: string): void {
-  const replaced = LOCK_TYPES.filter((type) => traitsOf(type).travels !== false);
-  if (replaced.some((type) => type === what)) return;
-  const only = `only a lock of type ${listed(replaced)} is replaced`;
+  if (TRAVELLING_TYPES.some((type) => type === what)) return;
+  const only = `only a lock of type ${listed(TRAVELLING_TYPES)} is replaced`;
   throw new TypeError(`Expected \`replace\` to be false for the type ${what}, got true: ${only}`);
 }
 
