@@ -1,11 +1,11 @@
 import { beforeEach, expect, it } from '@jest/globals';
-import type { LockType } from '../../lib/kinds';
+import { type LockType, typesOf } from '../../lib/api/lock-types';
 import { Oracle } from '../support/oracle';
 import { createRealClient, describeReal, type TestClient, uniqueKey } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
 
-/** The lock types that write the same string key. */
-const lockTypes = ['spin', 'pub-sub', 'fair'] as const;
+/** They write the same string key. */
+const lockTypes = typesOf('spring');
 const pairs = lockTypes.flatMap((one) =>
   lockTypes.filter((other) => other !== one).map((other) => [one, other] as const),
 );

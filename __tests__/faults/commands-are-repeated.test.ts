@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { type DistributedLock, type EvalOptions, type Lease, LeaseEvalError, type RedisLockRegistry } from '../../lib';
 import { ownerOf } from '../kinds/shared/shared-fixture';
-import { LOCK_TYPES } from '../support/lock-types';
+import { LOCK_TYPES, TRAVELLING_TYPES } from '../support/lock-types';
 import { describePrivate, PrivateRedis } from '../support/private-redis';
 import type { TestClient } from '../support/redis';
 import { createRegistry } from '../support/test-registry';
@@ -149,51 +149,47 @@ describePrivate.each(LOCKS)('a client repeats every command: %s', (_name, option
 describePrivate('A client repeats the command that takes a lock from its holder', () => {
   const redis = PrivateRedis.install();
 
-  it.each(['spin', 'pub-sub', 'fair', 'redisson'] as const)(
-    'when a later owner has come to a %s lock: nothing is changed (P14)',
-    async (lockType) => {
-      const client = repeating(redis.admin);
-      const subscriber = await redis.connect();
-      const ours = createRegistry(client, { lockType, subscriber, fencing: true, name: 'ours' });
-      const { registryKey } = ours;
-      const other = async (name: string) => {
-        const options = { lockType, registryKey, inbox: true, fencing: true, name };
-        return createRegistry(await redis.connect(), options).registry;
-      };
-      const holder = await other('holder');
-      const later = (await other('later')).obtain('key');
-      const lease = await holder.obtain('key').lock();
-      const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
-      await until(async () => (await redis.admin.pubSubChannels(`*@${holder.id}*`)).length === 1);
-      const isTaking = (options?: EvalOptions) =>
-        options?.arguments?.some((text) => text.startsWith('taken ')) ?? false;
-      const state = async () => {
-        const { owner, fencingToken, remaining = 0 } = await later.inspect();
-        return { owner, fencingToken, remaining };
-      };
-      const stop = new AbortController();
-      let next: Promise<Lease> | undefined;
-      let before: Awaited<ReturnType<typeof state>> | undefined;
-      let after: typeof before;
-      client.between = async (options) => {
-        if (!isTaking(options) || next !== undefined) return;
-        expect((await later.inspect()).name).toBe('ours');
-        next = later.lock({ replace: true, grace: 30_000 });
-        await until(async () => (await later.inspect()).name === 'later');
-        before = await state();
-      };
-      client.after = async (options) => {
-        if (!isTaking(options) || after !== undefined) return;
-        after = await state();
-        stop.abort(new Error('enough'));
-      };
-      const replacing = ours.registry.obtain('key').lock({ replace: true, grace: 30_000, signal: stop.signal });
-      await expect(replacing).rejects.toThrow('enough');
-      expect([after?.owner, after?.fencingToken]).toEqual([before?.owner, before?.fencingToken]);
-      expect(after?.remaining).toBeLessThanOrEqual(before?.remaining as number);
-      await lost;
-      await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
-      await (await next)?.unlock();
-    },
-  );
+  it.each(TRAVELLING_TYPES)('when a later owner has come to a %s lock: nothing is changed (P14)', async (lockType) => {
+    const client = repeating(redis.admin);
+    const subscriber = await redis.connect();
+    const ours = createRegistry(client, { lockType, subscriber, fencing: true, name: 'ours' });
+    const { registryKey } = ours;
+    const other = async (name: string) => {
+      const options = { lockType, registryKey, inbox: true, fencing: true, name };
+      return createRegistry(await redis.connect(), options).registry;
+    };
+    const holder = await other('holder');
+    const later = (await other('later')).obtain('key');
+    const lease = await holder.obtain('key').lock();
+    const lost = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    await until(async () => (await redis.admin.pubSubChannels(`*@${holder.id}*`)).length === 1);
+    const isTaking = (options?: EvalOptions) => options?.arguments?.some((text) => text.startsWith('taken ')) ?? false;
+    const state = async () => {
+      const { owner, fencingToken, remaining = 0 } = await later.inspect();
+      return { owner, fencingToken, remaining };
+    };
+    const stop = new AbortController();
+    let next: Promise<Lease> | undefined;
+    let before: Awaited<ReturnType<typeof state>> | undefined;
+    let after: typeof before;
+    client.between = async (options) => {
+      if (!isTaking(options) || next !== undefined) return;
+      expect((await later.inspect()).name).toBe('ours');
+      next = later.lock({ replace: true, grace: 30_000 });
+      await until(async () => (await later.inspect()).name === 'later');
+      before = await state();
+    };
+    client.after = async (options) => {
+      if (!isTaking(options) || after !== undefined) return;
+      after = await state();
+      stop.abort(new Error('enough'));
+    };
+    const replacing = ours.registry.obtain('key').lock({ replace: true, grace: 30_000, signal: stop.signal });
+    await expect(replacing).rejects.toThrow('enough');
+    expect([after?.owner, after?.fencingToken]).toEqual([before?.owner, before?.fencingToken]);
+    expect(after?.remaining).toBeLessThanOrEqual(before?.remaining as number);
+    await lost;
+    await expect(lease.unlock()).rejects.toMatchObject({ reason: 'stolen' });
+    await (await next)?.unlock();
+  });
 });

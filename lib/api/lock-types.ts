@@ -74,6 +74,9 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
   return traits[lockType];
 }
 
+/** @internal The types whose leases travel to other processes, and whose holders can be told to stop (`replace`). */
+export const TRAVELLING_TYPES: readonly LockType[] = LOCK_TYPES.filter((type) => traitsOf(type).travels !== false);
+
 /** @internal The types whose locks have this format: none has that of shared locks. */
 export function typesOf(format: LockFormat | 'shared'): LockType[] {
   return LOCK_TYPES.filter((type) => traitsOf(type).format === format);
@@ -89,12 +92,34 @@ export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
 
 export type SharedKind = (typeof SHARED_KINDS)[number];
 
+/** What is so for each kind of shared lock. */
+interface SharedTraits {
+  /** What its key is called in messages. Who asks for a kind that is called otherwise is refused. */
+  readonly title: string;
+  /** Nobody is beside its holder, whose fencing token is higher than all before. */
+  readonly isExclusive?: true;
+  /** The callers of a process enter together, on one hold. */
+  readonly entersTogether?: true;
+}
+
+const READ_WRITE = 'a read/write lock';
+
+/** The table of the kinds of shared locks. Who may enter says `kinds/shared`. */
+const sharedTraits: Readonly<Record<SharedKind, SharedTraits>> = {
+  semaphore: { title: 'a semaphore' },
+  read: { title: READ_WRITE, entersTogether: true },
+  write: { title: READ_WRITE, isExclusive: true },
+};
+
 /** What a caller takes: the whole lock, or a share of it. */
 export type StoredKind = 'lock' | SharedKind;
 
-/** Nobody is beside its holder, whose fencing token is higher than all before. */
 export function isExclusive(kind: StoredKind): boolean {
-  return kind === 'lock' || kind === 'write';
+  return kind === 'lock' || sharedTraits[kind].isExclusive === true;
+}
+
+export function entersTogether(kind: StoredKind): boolean {
+  return kind !== 'lock' && sharedTraits[kind].entersTogether === true;
 }
 
 /** The names of some lock types in messages. */
@@ -115,5 +140,5 @@ export function describeKeyType(keyType: string): string | undefined {
 
 /** What a lock of this kind is called in messages. */
 export function describeKind(kind: SharedKind): string {
-  return kind === 'semaphore' ? 'a semaphore' : 'a read/write lock';
+  return sharedTraits[kind].title;
 }

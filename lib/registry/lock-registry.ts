@@ -60,7 +60,7 @@ export abstract class LockRegistry implements LockSource {
    * Runs the task while this process leads: one of all that call `lead` with this key. The others wait. After a loss the
    * process waits again, until `signal` aborts; while Redis cannot be reached it tries every second. The process leads
    * for as long as the task runs. When the task ends, another process may lead, and `lead` resolves to the task's result;
-   * `undefined` when `signal` has aborted, and the task rejected with its reason or an `AbortError`, or did not run.
+   * `undefined` when `signal` has aborted, and the task rejected with its reason or an `AbortError`, lost its lock, or did not run.
    * @throws what the task throws; a loss that it rejects with as `run` says is none.
    * @throws CannotAcquireLockError when Redis refused, or the client is closed.
    * @throws LockQueueFullError when `maxWaiting` callers wait for the lock already.

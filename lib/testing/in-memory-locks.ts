@@ -1,5 +1,14 @@
 import { setMaxListeners } from 'node:events';
-import { DEFAULT_TYPE, describeFormat, describeKind, isExclusive, type StoredKind, traitsOf } from '../api/lock-types';
+import {
+  DEFAULT_TYPE,
+  describeFormat,
+  describeKind,
+  entersTogether,
+  isExclusive,
+  type StoredKind,
+  TRAVELLING_TYPES,
+  traitsOf,
+} from '../api/lock-types';
 import type { RegistrySettings } from '../api/options';
 import { holderOf, nameIn, registryIn } from '../api/owner-name';
 import { Availability } from '../core/availability';
@@ -289,7 +298,7 @@ export function inMemoryBackend(
     const use = useOf(kind);
     // Throws for a name whose companion would be in another hash slot.
     if (use.isShared || companions.some((one) => one !== 'fence' || isFencing)) names.companion('queue');
-    const travels = !use.isShared && traitsOf(lockType).travels !== false;
+    const travels = !use.isShared && TRAVELLING_TYPES.some((type) => type === lockType);
     return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
   const state = (names: LockNames, seenAs: Use): Inspected => {
@@ -378,6 +387,7 @@ function inMemoryProtocol(
   const waiting = new Set<(result: NotGranted) => void>();
   const lock = () => locks.find(name);
   const hasToken = isFencing && isExclusive(kind);
+  const isTogether = entersTogether(kind);
   /** The store mints a token for each grant. */
   const asAsked = <T extends Grant | NotGranted>(answer: T): T =>
     answer.granted && !hasToken ? { ...answer, fencingToken: undefined } : answer;
@@ -399,8 +409,8 @@ function inMemoryProtocol(
       return protocol.permits?.isNews === true;
     },
     /** Readers enter together with those of their process, as in Redis. */
-    queuesItself: kind !== 'read',
-    ttlFor: (request) => (kind === 'read' ? ttlFor(request) : request.ttl),
+    queuesItself: !isTogether,
+    ttlFor: (request) => (isTogether ? ttlFor(request) : request.ttl),
     /** The queue gives every caller its turn. */
     standBack: () => undefined,
 
@@ -467,7 +477,7 @@ function inMemoryProtocol(
         }
       : undefined,
     /** The lock is for the first in the queue. Where nobody waits, readers enter beside others. */
-    mayPassOn: () => kind === 'read' && !locks.isSilent && !lock().isAwaited,
+    mayPassOn: () => isTogether && !locks.isSilent && !lock().isAwaited,
     orphanLife: ({ longestTtl }) => longestTtl,
   };
   return protocol;

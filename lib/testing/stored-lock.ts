@@ -1,4 +1,4 @@
-import type { StoredKind } from '../api/lock-types';
+import { entersTogether, isExclusive, type StoredKind } from '../api/lock-types';
 import { isOfRegistry, KEPT } from '../api/owner-name';
 import type { Inspected } from '../core/backend';
 import type { Grant, NotGranted, NotHeld, Ownership, Refusal, Released } from '../core/protocol';
@@ -234,7 +234,7 @@ export class StoredLock {
   /** A writer has left: all readers that wait by now enter before the next one. */
   #readersFirst(): void {
     this.#isWritten = false;
-    for (const position of this.#queue.values()) if (position.kind === 'read') position.since = 0;
+    for (const position of this.#queue.values()) if (entersTogether(position.kind)) position.since = 0;
     this.#sortQueue();
   }
 
@@ -262,7 +262,7 @@ export class StoredLock {
     const acquiredAt = Date.now();
     const lease = { kind, takes, ttl, acquiredAt, expiresAt: clock.now() + ttl, token: this.#store.nextToken() };
     this.#leases.set(ticket, lease);
-    this.#isWritten = kind === 'write';
+    this.#isWritten = kind !== 'lock' && isExclusive(kind);
     this.#watchExpiry();
     return grant(ticket, lease);
   }

@@ -1,3 +1,4 @@
+import { TRAVELLING_TYPES } from '../../lib/api/lock-types';
 import { ABORT_REASONS } from '../abort-reasons';
 import { Random } from '../random';
 import { type CallerPlan, isShared, type LockType, ONCE_KEY, type OnceCall, type Plan, type Round } from './plan';
@@ -283,7 +284,7 @@ function withReplicas(plan: Plan, random: Random): Plan {
   return { ...plan, replicas, processes };
 }
 
-const TRAVELLING: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson', 'mixed'];
+const TRAVELLING: readonly LockType[] = [...TRAVELLING_TYPES, 'mixed'];
 
 /** Other processes go on with leases, or the same; now and then two want to, of which one may. */
 function withTravel(plan: Plan, random: Random): Plan {

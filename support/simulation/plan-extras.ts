@@ -1,3 +1,4 @@
+import { LOCK_TYPES, TRAVELLING_TYPES, traitsOf } from '../../lib/api/lock-types';
 import { ARRIVES_WITHIN, PROVED_EVERY } from '../../lib/redis/proof';
 import { Random } from '../random';
 import type { CallerPlan, LockType, OnceCall, OncePlan, Plan, Round } from './plan';
@@ -33,9 +34,7 @@ const BUSY_FOR = 9_000;
 const GONE = 'ttempted to access a non local key in a cluster node script: ';
 
 const SHARED: readonly LockType[] = ['semaphore', 'read-write'];
-const OF_ONCE: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson'];
-const REPLACED: readonly LockType[] = ['spin', 'pub-sub', 'fair', 'redisson'];
-const LISTENING: readonly LockType[] = ['pub-sub', 'redisson', 'fair', ...SHARED];
+const LISTENING: readonly LockType[] = [...TRAVELLING_TYPES.filter((type) => !traitsOf(type).polls), ...SHARED];
 
 /** Messages do not arrive: the client believes in a connection that the server has, or has not; or the server was demoted. */
 const DEAF = [
@@ -67,16 +66,16 @@ const EXTRAS = {
   },
   'callers of once leave': {
     isOn: true,
-    types: OF_ONCE,
+    types: LOCK_TYPES,
     plan: (plan, random) => onceAlone(plan, leavers(plan, random)),
   },
   'forgotten while it runs': {
     isOn: true,
-    types: OF_ONCE,
+    types: LOCK_TYPES,
     plan: (plan, random) => onceAlone(plan, forgets(plan, random)),
   },
-  replaced: { isOn: true, types: REPLACED, plan: replaced },
-  'once in trouble': { isOn: true, types: OF_ONCE, plan: onceInTrouble },
+  replaced: { isOn: true, types: TRAVELLING_TYPES, plan: replaced },
+  'once in trouble': { isOn: true, types: LOCK_TYPES, plan: onceInTrouble },
 } as const satisfies Record<string, ExtraTraits>;
 
 export type Extra = keyof typeof EXTRAS;

@@ -1,5 +1,5 @@
 import type { RedisLockRegistryOptions } from '../../lib';
-import type { SharedKind } from '../../lib/api/lock-types';
+import { type SharedKind, typesOf } from '../../lib/api/lock-types';
 import { LOCK_TYPES as PROCESS_TYPES, type LockType as ProcessType } from '../../lib/kinds';
 import { Random } from '../random';
 import type { ClientTraits } from './client/client-directory';
@@ -34,7 +34,7 @@ export function isShared(type: LockType): type is SharedType {
   return type === 'semaphore' || type === 'read-write';
 }
 
-const MIXED: readonly ProcessType[] = ['fair', 'pub-sub', 'spin'];
+const MIXED: readonly ProcessType[] = typesOf('spring').sort();
 
 /** The key of all calls of `once`. */
 export const ONCE_KEY = 'task';

@@ -1,4 +1,4 @@
-import { LOCK_TYPES, type LockType } from '../../lib/api/lock-types';
+import { LOCK_TYPES, type LockType, typesOf } from '../../lib/api/lock-types';
 
 /**
  * What one soak runs on: a lock type, several types that share their names in Redis, those with several keys in each
@@ -16,7 +16,7 @@ export const SOAK_EXTRAS = ['half open', 'listens at a replica', 'callers of onc
 export type SoakExtra = (typeof SOAK_EXTRAS)[number];
 
 /** The types whose format is Spring's string: they exclude each other on one name. */
-const MIXED: readonly LockType[] = ['fair', 'pub-sub', 'spin'];
+const MIXED: readonly LockType[] = typesOf('spring').sort();
 
 /** Shared locks do not depend on the lock type. */
 function isShared(type: SoakType): type is 'semaphore' | 'read-write' {

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, it } from '@jest/globals';
+import type { LockType } from '../../../lib';
 import { type ClusterServers, startCluster } from '../../support/cluster';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { createRealClient, describeReal, realRedis, type TestClient, uniqueKey } from '../../support/redis';
 import { WorkerProcess } from '../../support/worker-process';
 import type { Done, Job } from './judge-worker';
@@ -14,8 +16,6 @@ const GRACE = 20_000;
 
 const SECTIONS = 60;
 
-const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
-
 describeReal('Callers of 3 processes that replace each other', () => {
   let servers: ClusterServers | undefined;
 
@@ -26,7 +26,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
 
   /** Runs the sections, and resolves to what the judge found. `replaces`: for each process. `during` disturbs. */
   async function judged(
-    lockType: (typeof TYPES)[number],
+    lockType: LockType,
     replaces: readonly boolean[],
     during: (client: TestClient, isOver: () => boolean, workers: readonly { readonly pid: number }[]) => Promise<void>,
     { cluster, grace = GRACE }: { cluster?: readonly number[]; grace?: number } = {},
@@ -61,7 +61,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
 
   const CLEAN = { overlaps: 0, inside: '0', rise: true, left: 0 };
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'a %s lock has no overlap, tokens rise, and nothing is left in Redis',
     async (type) => {
       const { result, sections, longest } = await judged(type, [true, true, true], async () => {});
@@ -81,7 +81,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
     LIMIT,
   );
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'of a %s lock, those that wait in line go on beside them',
     async (type) => {
       expect((await judged(type, [true, false, false], async () => {})).result).toEqual(CLEAN);
@@ -89,7 +89,7 @@ describeReal('Callers of 3 processes that replace each other', () => {
     LIMIT,
   );
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'a %s lock has no overlap though connections for messages are killed, and nobody waits for all of the grace',
     async (type) => {
       const { result, longest } = await judged(type, [true, true, true], async (client, isOver) => {

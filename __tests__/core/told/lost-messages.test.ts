@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from '@jest/globals';
-import { CannotAcquireLockError, type Lease, RegistryClosedError } from '../../../lib';
+import { CannotAcquireLockError, type Lease, type LockType, RegistryClosedError } from '../../../lib';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
 import { HoldableClient } from '../../support/holdable-client';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { machineDelay } from '../../support/machine-delay';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { createProxiedRegistry, type ProxiedRegistry } from '../../support/proxied-registry';
@@ -17,8 +18,6 @@ const LONG = 30_000;
 /** ms; what is over at a time takes no longer than this after it. */
 const SLACK = 400;
 
-const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
-
 describePrivate('Messages about a lock that is replaced', () => {
   const redis = PrivateRedis.install();
   let registryKey: string;
@@ -28,7 +27,7 @@ describePrivate('Messages about a lock that is replaced', () => {
   });
 
   /** A registry behind proxies, and one without. */
-  const pair = async (lockType: (typeof TYPES)[number], options = { inbox: true }) => {
+  const pair = async (lockType: LockType, options = { inbox: true }) => {
     const ours = await createProxiedRegistry(redis, { registryKey, lockType, name: 'ours', ...options });
     const theirs = createRegistry(await redis.connect(), { registryKey, lockType, name: 'theirs' });
     return { ours, theirs };
@@ -41,7 +40,7 @@ describePrivate('Messages about a lock that is replaced', () => {
   const listens = ({ registry }: Pick<ProxiedRegistry, 'registry'>) =>
     until(async () => (await redis.admin.pubSubChannels(`*@${registry.id}*`)).length === 1);
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'that comes before the grant of a %s lock is no end: nobody begins while the task may run',
     async (type) => {
       const { ours, theirs } = await pair(type);
@@ -68,7 +67,7 @@ describePrivate('Messages about a lock that is replaced', () => {
     },
   );
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'that find a %s lock being released: the release finds the loss, and the next one begins',
     async (type) => {
       const { ours, theirs } = await pair(type);
@@ -158,7 +157,7 @@ describePrivate('Messages about a lock that is replaced', () => {
     await held.unlock();
   });
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'of %s locks cost no call more than its wait, behind one of its process without an answer',
     async (type) => {
       const { ours } = await pair(type);
@@ -262,24 +261,31 @@ describePrivate('Messages about a lock that is replaced', () => {
     },
   );
 
-  it.each(TYPES)('are not waited for, where a caller in front sleeps and the lock is free: %s', async (type) => {
-    const { theirs } = await pair(type);
-    const { registry } = createRegistry(await redis.connect(), { registryKey, lockType: type, idleBetweenTries: 200 });
-    const held = await theirs.registry.obtain('key').lock();
-    const front = registry.obtain('key').lock();
-    await until(() => registry.obtain('key').passing.waiting > 0);
-    await until(async () => (await theirs.registry.obtain('key').inspect()).held);
-    // Its key is removed by hand: nobody hears of it.
-    await redis.admin.del(theirs.nameOf('key'));
-    const before = await scriptsRun();
-    const replacing = registry.obtain('key').lock({ replace: true, grace: 0 });
-    await (await front).unlock();
-    await (await replacing).unlock();
-    expect((await scriptsRun()) - before).toBeLessThan(60);
-    await expect(held.unlock()).rejects.toMatchObject({ reason: 'expired' });
-  });
+  it.each(TRAVELLING_TYPES)(
+    'are not waited for, where a caller in front sleeps and the lock is free: %s',
+    async (type) => {
+      const { theirs } = await pair(type);
+      const { registry } = createRegistry(await redis.connect(), {
+        registryKey,
+        lockType: type,
+        idleBetweenTries: 200,
+      });
+      const held = await theirs.registry.obtain('key').lock();
+      const front = registry.obtain('key').lock();
+      await until(() => registry.obtain('key').passing.waiting > 0);
+      await until(async () => (await theirs.registry.obtain('key').inspect()).held);
+      // Its key is removed by hand: nobody hears of it.
+      await redis.admin.del(theirs.nameOf('key'));
+      const before = await scriptsRun();
+      const replacing = registry.obtain('key').lock({ replace: true, grace: 0 });
+      await (await front).unlock();
+      await (await replacing).unlock();
+      expect((await scriptsRun()) - before).toBeLessThan(60);
+      await expect(held.unlock()).rejects.toMatchObject({ reason: 'expired' });
+    },
+  );
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'of a %s lock that is taken late, for a call that has left: the task before has all of its grace from then on (P14)',
     async (type) => {
       const grace = 700;
@@ -334,7 +340,7 @@ describePrivate('Messages about a lock that is replaced', () => {
     await lease.unlock();
   });
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'are refused to a user of %s locks: it is not told, nor replaced, and one warning says so',
     async (type) => {
       const rights = ['+@all', '-subscribe', '-ssubscribe'];

@@ -1,15 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
-import { type Lease, type LockLostError, type RedisLockRegistry, RegistryClosedError } from '../../../lib';
+import {
+  type Lease,
+  type LockLostError,
+  type LockType,
+  type RedisLockRegistry,
+  RegistryClosedError,
+} from '../../../lib';
 import { InMemoryLockRegistry, InMemoryLocks } from '../../../lib/testing';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { createRealClient, describeReal, uniqueKey } from '../../support/redis';
 import { createRegistry, lossOf } from '../../support/test-registry';
 import { until } from '../../support/until';
 
 /** ms; nobody waits for so long unless something is wrong. */
 const LONG = 30_000;
-
-const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
 
 /** Runs a section of the registry that replaces, and notes what happens. `end` ends its task. */
 function section(registry: Pick<RedisLockRegistry, 'run'>, name: string, log: string[], options: object = {}) {
@@ -37,7 +42,7 @@ function section(registry: Pick<RedisLockRegistry, 'run'>, name: string, log: st
 
 describeReal('A call that replaces', () => {
   /** Registries of one key, each with a client of its own, as of several processes. */
-  const registries = async (lockType: (typeof TYPES)[number], ...names: string[]) => {
+  const registries = async (lockType: LockType, ...names: string[]) => {
     const registryKey = uniqueKey('replaced');
     return Promise.all(
       names.map(async (name) => {
@@ -47,7 +52,7 @@ describeReal('A call that replaces', () => {
     );
   };
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'takes a %s lock from its holder, which is told, and begins when that one has ended (P14)',
     async (type) => {
       const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];
@@ -69,7 +74,7 @@ describeReal('A call that replaces', () => {
     },
   );
 
-  it.each(TYPES)('takes a %s lock from a caller of its own process too', async (type) => {
+  it.each(TRAVELLING_TYPES)('takes a %s lock from a caller of its own process too', async (type) => {
     const [one] = (await registries(type, 'one')) as [RedisLockRegistry];
     const log: string[] = [];
     const first = section(one, 'first', log);
@@ -88,7 +93,7 @@ describeReal('A call that replaces', () => {
     expect(one.obtain('key').isAcquiredInThisProcess).toBe(false);
   });
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'of a %s lock, all but the last one never begin, and that one waits for the end of the first (P14)',
     async (type) => {
       const names = ['one', 'two', 'three', 'four'];
@@ -148,7 +153,7 @@ describeReal('A call that replaces', () => {
     expect(log).toEqual(['one begins', 'one ends']);
   });
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'waits for the holder of a %s lock that has no inbox, and for a lock that is kept (P14)',
     async (type) => {
       const [one, other] = (await registries(type, 'one', 'other')) as [RedisLockRegistry, RedisLockRegistry];

@@ -1,5 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from '@jest/globals';
+import type { LockType } from '../../../lib';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { createRealClient, describeReal, realRedis, uniqueKey } from '../../support/redis';
 import { createRegistry } from '../../support/test-registry';
 import { until } from '../../support/until';
@@ -9,11 +11,9 @@ import type { Job, Report } from './holder-worker';
 /** ms; nobody waits for so long unless something is wrong. */
 const LONG = 30_000;
 
-const TYPES = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
-
 describeReal('The process of a holder is stopped when its lock is taken', () => {
   /** The holder in a process of its own, and a registry that replaces it. */
-  const open = async (lockType: (typeof TYPES)[number]) => {
+  const open = async (lockType: LockType) => {
     const client = await createRealClient();
     const [registryKey, mark] = [uniqueKey('stopped'), uniqueKey('mark')];
     const holder = await WorkerProcess.start<Job, Report>(join(__dirname, 'holder-worker.ts'));
@@ -24,7 +24,7 @@ describeReal('The process of a holder is stopped when its lock is taken', () => 
     return { client, mark, holder, registry, hasEnded: async () => (await client.exists(mark)) === 1 };
   };
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'longer than the grace: the next holder of a %s lock begins, and the holder finds its loss',
     async (type) => {
       const { holder, registry, hasEnded } = await open(type);
@@ -37,7 +37,7 @@ describeReal('The process of a holder is stopped when its lock is taken', () => 
     },
   );
 
-  it.each(TYPES)(
+  it.each(TRAVELLING_TYPES)(
     'for less than the grace: the next holder of a %s lock begins when the task has ended',
     async (type) => {
       const { holder, registry, hasEnded } = await open(type);

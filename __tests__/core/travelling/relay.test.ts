@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { afterEach, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../../lib';
 import { type ClusterServers, startCluster } from '../../support/cluster';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { createRealClient, describeReal, realRedis, uniqueKey } from '../../support/redis';
 import { WorkerProcess } from '../../support/worker-process';
 import type { Done, Relay } from './relay-worker';
@@ -19,9 +20,8 @@ describeReal('A lease that goes on among 3 processes', () => {
     servers = undefined;
   });
 
-  const types = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
   const cases = (['one server', 'a cluster'] as const).flatMap((where) =>
-    types.map((lockType) => [lockType, where] as const),
+    TRAVELLING_TYPES.map((lockType) => [lockType, where] as const),
   );
 
   it.each(cases)(

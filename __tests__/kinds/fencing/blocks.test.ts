@@ -3,6 +3,7 @@ import type { Lease, RedisLockRegistryOptions } from '../../../lib';
 import { REDISSON_SCRIPTS } from '../../../lib/kinds/redisson/kind';
 import { ACQUIRE as FAIR_ACQUIRE } from '../../../lib/kinds/redisson-fair/scripts';
 import { SPRING_SCRIPTS } from '../../../lib/kinds/spring/kind';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { describePrivate, PrivateRedis } from '../../support/private-redis';
 import { scriptsRun } from '../../support/server-load';
 import { createRegistry, lossOf } from '../../support/test-registry';
@@ -14,9 +15,7 @@ const MOST_AHEAD = 1_000;
 
 const rising = (tokens: readonly number[]) => tokens.every((token, i) => i === 0 || token > (tokens[i - 1] as number));
 
-const TYPES_WITH_BLOCKS = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
-
-describePrivate.each(TYPES_WITH_BLOCKS)('Tokens of a %s lock that goes from caller to caller', (lockType) => {
+describePrivate.each(TRAVELLING_TYPES)('Tokens of a %s lock that goes from caller to caller', (lockType) => {
   const redis = PrivateRedis.install();
 
   async function fenced(options: Partial<RedisLockRegistryOptions> = {}) {

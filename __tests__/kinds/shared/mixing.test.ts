@@ -1,15 +1,29 @@
 import { describe, expect, it } from '@jest/globals';
 import type { DistributedLock } from '../../../lib';
-import { describeFormat, describeKeyType, traitsOf } from '../../../lib/api/lock-types';
-import { LOCK_TYPES } from '../../../lib/kinds';
+import {
+  describeFormat,
+  describeKeyType,
+  describeKind,
+  LOCK_TYPES,
+  SHARED_KINDS,
+  type SharedKind,
+  traitsOf,
+} from '../../../lib/api/lock-types';
 import type { BackedLockRegistry } from '../../../lib/registry/backed-lock-registry';
 import { InMemoryLocks } from '../../../lib/testing';
 import { describeReal } from '../../support/redis';
 import { pairsInMemory, SharedFixture } from './shared-fixture';
 
-const semaphore = (registry: BackedLockRegistry) => registry.semaphore('key', { permits: 5 });
-const reading = (registry: BackedLockRegistry) => registry.readWrite('key').read;
-const writing = (registry: BackedLockRegistry) => registry.readWrite('key').write;
+const lockOf: Readonly<Record<SharedKind, (registry: BackedLockRegistry) => DistributedLock>> = {
+  semaphore: (registry) => registry.semaphore('key', { permits: 5 }),
+  read: (registry) => registry.readWrite('key').read,
+  write: (registry) => registry.readWrite('key').write,
+};
+
+/** Each kind, and each that it may not be beside on one key. */
+const strangers = SHARED_KINDS.flatMap((held) =>
+  SHARED_KINDS.filter((asked) => describeKind(asked) !== describeKind(held)).map((asked) => [held, asked] as const),
+);
 
 async function refusal(held: DistributedLock, asked: DistributedLock): Promise<string> {
   const lease = await held.lock();
@@ -41,17 +55,12 @@ async function said(held: DistributedLock, asked: DistributedLock): Promise<unkn
 describeReal('A key that is a semaphore here and something else there', () => {
   const fixture = SharedFixture.install();
 
-  it.each([
-    ['a semaphore', 'a read/write lock', 'reading', semaphore, reading],
-    ['a semaphore', 'a read/write lock', 'writing', semaphore, writing],
-    ['a read/write lock', 'a semaphore', 'reading', reading, semaphore],
-    ['a read/write lock', 'a semaphore', 'writing', writing, semaphore],
-  ])(
-    'A key that is a semaphore here and something else there is an error that names both: %s, used as %s (%s)',
-    async (is, used, _for, held, asked) => {
+  it.each(strangers)(
+    'A key that is a semaphore here and something else there is an error that names both: held to %s, asked to %s',
+    async (held, asked) => {
       const [one, other] = await fixture.pair();
-      expect(await refusal(held(one), asked(other))).toMatch(
-        new RegExp(`It is ${is} in Redis, and it is used as ${used} here`),
+      expect(await refusal(lockOf[held](one), lockOf[asked](other))).toMatch(
+        `It is ${describeKind(held)} in Redis, and it is used as ${describeKind(asked)} here`,
       );
     },
   );
@@ -59,18 +68,14 @@ describeReal('A key that is a semaphore here and something else there', () => {
   it('A key that is a semaphore here and something else there is an error too while only waiters of the other kind are there', async () => {
     const [one, other] = await fixture.pair();
     await fixture.client.hSet(`{${fixture.registryKey}:key}:waiters`, 'write:somebody:1', '1:99999999999999');
-    await expect(semaphore(one).lock()).rejects.toThrow('It is a read/write lock in Redis');
+    await expect(lockOf.semaphore(one).lock()).rejects.toThrow('It is a read/write lock in Redis');
     await fixture.client.del(`{${fixture.registryKey}:key}:waiters`);
-    await (await semaphore(other).lock()).unlock();
+    await (await lockOf.semaphore(other).lock()).unlock();
   });
 
-  it.each([
-    ['a semaphore', 'a permit', semaphore],
-    ['a read/write lock', 'reading', reading],
-    ['a read/write lock', 'writing', writing],
-  ])(
-    'A key that is a sorted set of the application stays as it is, and is an error where it is used as %s (%s)',
-    async (used, _for, asked) => {
+  it.each(SHARED_KINDS)(
+    'A key that is a sorted set of the application stays as it is, and is an error where it is used to %s',
+    async (kind) => {
       const registry = await fixture.registry();
       const name = `${fixture.registryKey}:key`;
       const scores = ['job:7', 'anna', 'reader:8', 'z'].map((value, i) => ({
@@ -78,11 +83,13 @@ describeReal('A key that is a semaphore here and something else there', () => {
         score: i < 2 ? i : Date.now() + 60_000 * i,
       }));
       await fixture.client.zAdd(name, scores);
-      const lock = asked(registry);
+      const lock = lockOf[kind](registry);
       for (const call of [() => lock.tryLock(), () => lock.lock(), () => lock.inspect(), () => lock.forceUnlock()]) {
         await expect(call()).rejects.toThrow('WRONGTYPE');
       }
-      await expect(lock.lock()).rejects.toThrow(`It is a key of type zset in Redis, and it is used as ${used} here`);
+      await expect(lock.lock()).rejects.toThrow(
+        `It is a key of type zset in Redis, and it is used as ${describeKind(kind)} here`,
+      );
       expect(await fixture.client.zRangeWithScores(name, 0, -1)).toEqual(scores);
       await fixture.client.del(name);
       const lease = await lock.lock();
@@ -98,8 +105,8 @@ describeReal('A key in memory that is used as two things', () => {
   const fixture = SharedFixture.install();
   const uses = {
     'a lock': (registry: BackedLockRegistry) => registry.obtain('key'),
-    'a semaphore': semaphore,
-    'a read/write lock': reading,
+    'a semaphore': lockOf.semaphore,
+    'a read/write lock': lockOf.read,
   } as const;
   const names = Object.keys(uses) as (keyof typeof uses)[];
   const pairs = names.flatMap((is) => names.filter((used) => used !== is).map((used) => [is, used] as const));

@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import type { SharedKind } from '../../../lib/api/lock-types';
+import { describeKind, SHARED_KINDS, type SharedKind } from '../../../lib/api/lock-types';
 import { mayEnter } from '../../../lib/kinds/shared/rules';
 import { ENTER, RELEASE } from '../../../lib/kinds/shared/scripts';
 import { InMemoryLocks } from '../../../lib/testing';
@@ -83,6 +83,22 @@ async function seenAt(place: Place, { inside, waiting, asks, permits = 1 }: Case
   for (const one of left) if (await place.ask(one, permits)) next.push(one.text);
   return { enters, next: next.join(' ') };
 }
+
+it('There is a case for each kind of shared lock alone, and beside each kind that may be in its key', () => {
+  const kindsOf = (texts?: string) => new Set(ones(texts, 0).map(({ kind }) => kind));
+  const tried = (asked: SharedKind, held?: SharedKind) =>
+    CASES.some(
+      ({ inside, waiting, asks }) =>
+        waiting === undefined &&
+        kindsOf(asks).has(asked) &&
+        (held === undefined ? inside === undefined : kindsOf(inside).has(held)),
+    );
+  const missing = SHARED_KINDS.flatMap((asked) => {
+    const others = SHARED_KINDS.filter((held) => describeKind(held) === describeKind(asked));
+    return [undefined, ...others].filter((held) => !tried(asked, held)).map((held) => [held ?? 'nobody', asked]);
+  });
+  expect(missing).toEqual([]);
+});
 
 it.each(CASES)('In memory, who may enter a shared lock is %j', async (one) => {
   const lock = new InMemoryLocks().find('lock');

@@ -2,12 +2,13 @@ import { afterAll, afterEach, beforeAll, expect, it } from '@jest/globals';
 import { GlideClient, Logger } from '@valkey/valkey-glide';
 import { createClient } from 'redis';
 import { createClient as createClient5 } from 'redis5';
-import type { RedisClient } from '../../../lib';
+import type { LockType, RedisClient } from '../../../lib';
 import { fromIoredis, type Ioredis } from '../../../lib/clients/ioredis';
 import { fromGlide } from '../../../lib/clients/valkey-glide';
 import { startCluster } from '../../support/cluster';
 import { type Connectable, connected } from '../../support/connected';
 import { ioredisOptions, packages } from '../../support/ioredis-packages';
+import { NOTIFIED_TYPES } from '../../support/lock-types';
 import { Node } from '../../support/node';
 import { type AnyClient, describePrivate } from '../../support/private-redis';
 import { uniqueKey } from '../../support/redis';
@@ -23,11 +24,10 @@ const NEVER = 600_000;
 /** Of a cluster, they are on several nodes. */
 const KEYS = ['one', 'two', 'three'];
 
-/** The types whose waiters are notified. */
-const TYPES = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
-
 /** Of type fair they need sharded channels on a cluster. */
-const TYPES_OF_CLUSTER = HAS_SHARDED_CHANNELS ? TYPES : TYPES.filter((lockType) => lockType !== 'fair');
+const TYPES_OF_CLUSTER = HAS_SHARDED_CHANNELS
+  ? NOTIFIED_TYPES
+  : NOTIFIED_TYPES.filter((lockType) => lockType !== 'fair');
 
 const LISTED = HAS_SHARDED_CHANNELS ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
 
@@ -62,7 +62,7 @@ async function ofGlide({ address }: Node): Promise<Made> {
 function waiting<S extends Servers>(
   start: () => Promise<S>,
   kinds: Record<string, (servers: S) => Promise<Made>>,
-  types: readonly (typeof TYPES)[number][] = TYPES,
+  types: readonly LockType[] = NOTIFIED_TYPES,
 ): void {
   let servers: S;
   const ended: (() => unknown)[] = [];

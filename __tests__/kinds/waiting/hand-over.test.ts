@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from '@jest/globals';
 import type { LockType, RedisLockRegistryOptions } from '../../../lib';
+import { TRAVELLING_TYPES } from '../../support/lock-types';
 import { Oracle } from '../../support/oracle';
 import { describePrivate } from '../../support/private-redis';
 import { until } from '../../support/until';
@@ -10,13 +11,12 @@ const CALLERS = 100;
 const ROUNDS = 5;
 
 /** What docs/guarantees.md says under "Within a process". */
-const PASSED_ON = ['spin', 'pub-sub', 'fair', 'redisson'] as const;
 
 describePrivate('A lock with contending callers of one process', () => {
   const fixture = RedisFixture.install();
 
   it.each<[string, LockType, Partial<RedisLockRegistryOptions>, number, number]>([
-    ...PASSED_ON.flatMap((lockType): [string, LockType, object, number, number][] => [
+    ...TRAVELLING_TYPES.flatMap((lockType): [string, LockType, object, number, number][] => [
       ['handed over', lockType, { fencing: true }, 0, 0.2],
       ['handed over', lockType, { fencing: false }, 0, 0.2],
     ]),
@@ -51,7 +51,7 @@ describePrivate('A lock with contending callers of one process', () => {
     },
   );
 
-  it.each(PASSED_ON.flatMap((lockType) => [false, true].map((fencing) => ({ lockType, fencing }))))(
+  it.each(TRAVELLING_TYPES.flatMap((lockType) => [false, true].map((fencing) => ({ lockType, fencing }))))(
     'A lock with contending callers finds that it was deleted more than 50 ms after Redis confirmed it, and says so at unlock: %j',
     async (options) => {
       const { registry } = await fixture.process(options);

@@ -2,6 +2,7 @@ import { afterEach, beforeAll, expect, it } from '@jest/globals';
 import { RedisLockRegistry } from '../../../lib';
 import { codeSpans, tableBelow } from '../../package/readme/pages';
 import { startCluster } from '../../support/cluster';
+import { NOTIFIED_TYPES } from '../../support/lock-types';
 import { Node } from '../../support/node';
 import { describePrivate, untilTheEnd } from '../../support/private-redis';
 import { Program } from '../../support/program';
@@ -56,8 +57,7 @@ describePrivate('The rights in docs/operations.md', () => {
   /** A lock of each format, with somebody who waits for it. */
   const hold = async (): Promise<void> => {
     const client = await server.admin();
-    const types = ['pub-sub', 'fair', 'redisson', 'redisson-fair'] as const;
-    const waiting = types.flatMap((lockType) => {
+    const waiting = NOTIFIED_TYPES.flatMap((lockType) => {
       const open = () => new RedisLockRegistry(client, { registryKey: lockType, lockType, fencing: true });
       const both = [open(), open()] as const;
       registries.push(...both);

@@ -1,4 +1,4 @@
-import { isExclusive, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
+import { entersTogether, isExclusive, SHARED_KINDS, type SharedKind } from '../../api/lock-types';
 import { AskedLock } from '../../core/availability';
 import type { SharedBackend } from '../../core/backend';
 import { FRESH } from '../../core/hold';
@@ -103,7 +103,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
 
   /** Readers of this process are inside, and a writer waits for them: when they have left, one script does the rest. */
   standBack(wait: Wait): Promise<void> | undefined {
-    const isClosed = this.#kind === 'read' && this.#last?.hold.isHeld && !this.#isOpen;
+    const isClosed = entersTogether(this.#kind) && this.#last?.hold.isHeld && !this.#isOpen;
     return isClosed ? wait.standBack(FRESH) : undefined;
   }
 
@@ -127,7 +127,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
     await this.#waiting.wait(refusal, wait);
     const { ticket, sentAt, ttl, drift } = hold;
     // Other readers of this process enter with the hold, which has to be fresh for that. An attempt finds that it is ours.
-    const isLate = clock.now() - sentAt > (this.#kind === 'read' ? FRESH : LET_IN_WITHIN);
+    const isLate = clock.now() - sentAt > (entersTogether(this.#kind) ? FRESH : LET_IN_WITHIN);
     const letIn = this.#letIn;
     // A message that was long on its way may be about an attempt before the last one, and a lease that is over by now.
     const isOfThis = letIn?.ticket === ticket && letIn.leaseEnd === this.#leaseEnd;
@@ -154,7 +154,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
     const { permits } = this;
     const isOpen =
       permits === undefined
-        ? this.#kind === 'read' && this.#last?.hold === hold && this.#isOpen
+        ? entersTogether(this.#kind) && this.#last?.hold === hold && this.#isOpen
         : !permits.isNews && permits.changedAt <= hold.acquiredAt;
     return isOpen && now - hold.acquiredAt <= FRESH;
   }

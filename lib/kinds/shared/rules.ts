@@ -1,4 +1,4 @@
-import { isExclusive, type StoredKind } from '../../api/lock-types';
+import type { StoredKind } from '../../api/lock-types';
 
 /*
  * Who may enter a shared lock: for locks in memory, which have no scripts. In Redis `mayEnter` in queue.lua says it. One
@@ -12,12 +12,19 @@ export interface Sharer {
   readonly takes: number;
 }
 
+/** Whether one may enter beside others of its kind. Beside those of another kind none may. */
+const beside: Readonly<Record<StoredKind, (takes: number, inside: readonly Sharer[], permits: number) => boolean>> = {
+  lock: () => false,
+  write: () => false,
+  read: () => true,
+  semaphore: (takes, inside, permits) => taken(inside) + takes <= permits,
+};
+
 /** `inside`: also those that come first, as if they had entered: so nobody overtakes. `permits`: of a semaphore. */
 export function mayEnter({ kind, takes }: Sharer, inside: readonly Sharer[], permits: number): boolean {
   // Also one that takes more than there are: the number was lowered while it waited.
   if (inside.length === 0) return true;
-  if (isExclusive(kind) || inside.some((other) => other.kind !== kind)) return false;
-  return kind === 'read' || taken(inside) + takes <= permits;
+  return inside.every((other) => other.kind === kind) && beside[kind](takes, inside, permits);
 }
 
 /** How many permits they have. */

@@ -6,6 +6,7 @@ import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LockKeptError } from '../../api/errors';
+import type { StoredKind } from '../../api/lock-types';
 import { formOf, isDetached, isOfLibrary } from '../../api/owner-name';
 import { SECRET } from '../../internal/validation';
 import { dashboard, toNode } from '../dashboard';
@@ -342,9 +343,16 @@ function detailsOf(lock: FoundLock, values: Values): string {
   return rows.map(([name = '', value = '']) => `${name.padEnd(15)}${printable(value)}`).join('\n');
 }
 
-function kindOf({ kind, holders, permits }: FoundLock): string {
-  if (kind === 'semaphore') return `semaphore ${holders.reduce((sum, one) => sum + one.permits, 0)}/${permits ?? '?'}`;
-  return kind === 'read' ? `read ${holders.length}` : kind;
+const kinds: Readonly<Record<StoredKind, (lock: FoundLock) => string>> = {
+  lock: () => 'lock',
+  semaphore: ({ holders, permits }) =>
+    `semaphore ${holders.reduce((sum, one) => sum + one.permits, 0)}/${permits ?? '?'}`,
+  read: ({ holders }) => `read ${holders.length}`,
+  write: () => 'write',
+};
+
+function kindOf(lock: FoundLock): string {
+  return kinds[lock.kind](lock);
 }
 
 function waitingFor({ waiting, isWaitingExact }: FoundLock): string | undefined {

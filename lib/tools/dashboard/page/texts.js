@@ -23,12 +23,18 @@ function printable(text) {
   return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}]/gu, '\ufffd');
 }
 
-function kindOf({ kind, holders, permits, isKept }) {
-  const taken = holders.reduce((sum, one) => sum + one.permits, 0);
-  if (kind === 'semaphore') return `semaphore ${taken}${permits === null ? '' : `/${permits}`}`;
-  if (kind === 'read') return count(holders.length, 'reader');
-  if (kind === 'write') return 'writer';
-  return isKept ? 'kept' : 'lock';
+const KINDS = {
+  lock: ({ isKept }) => (isKept ? 'kept' : 'lock'),
+  semaphore: ({ holders, permits }) => {
+    const taken = holders.reduce((sum, one) => sum + one.permits, 0);
+    return `semaphore ${taken}${permits === null ? '' : `/${permits}`}`;
+  },
+  read: ({ holders }) => count(holders.length, 'reader'),
+  write: () => 'writer',
+};
+
+function kindOf(found) {
+  return KINDS[found.kind](found);
 }
 
 function typeOf({ isSure, typeName }) {
