@@ -9,7 +9,9 @@ it('docs/architecture.md has the states of all that has a life in the library, a
   const changes = new StateChanges();
   changes.count(States);
   const page = readFileSync(path.resolve(__dirname, '../../docs/architecture.md'), 'utf8');
-  expect(page).toContain(`\n\n${changes.diagram}\n\n`);
+  // What ends a state is said for people.
+  const table = page.replace(/^(\|[^|]+\|[^|]+\|).*$/gm, '$1');
+  expect(table).toContain(`\n\n${changes.diagram}\n\n`);
 });
 
 it('A change of state that is not in the table throws, and names it', () => {
