@@ -5,6 +5,8 @@ import {
   describeKind,
   entersTogether,
   isExclusive,
+  listed,
+  SHARED_KINDS,
   type StoredKind,
   TRAVELLING_TYPES,
   traitsOf,
@@ -332,7 +334,7 @@ export function inMemoryBackend(
   const leaseScripts = leaseScriptsOf(locks, send);
   const { results } = locks;
   let closeInbox = (): void => undefined;
-  const anyShared = { ...useOf('semaphore'), as: 'a semaphore or a read/write lock' };
+  const anyShared = { ...useOf('semaphore'), as: listed([...new Set(SHARED_KINDS.map(describeKind))]) };
   return {
     connection,
     inspector: inspectorOf(useOf('lock')),
