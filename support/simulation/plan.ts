@@ -34,6 +34,7 @@ export function isShared(type: LockType): type is SharedType {
   return type === 'semaphore' || type === 'read-write';
 }
 
+/** By name: so the order of the table changes no seed. */
 const MIXED: readonly ProcessType[] = typesOf('spring').sort();
 
 /** The key of all calls of `once`. */
