@@ -537,7 +537,7 @@ export const MUTATIONS = {
   'positions-from-the-end-of-the-local-wait': {
     finding: 'a caller that waited in its process goes behind later callers of other processes',
     simulation: ['fair', 'semaphore', 'read-write'],
-    changes: [['Hold.waited', '1_000 * (now - this.since)', '0 * (now - this.since)']],
+    changes: [['Hold.waited', '1_000 * (sentAt - since)', '0 * (sentAt - since)']],
   },
   'next-caller-before-the-queue': {
     finding: 'the next caller of a process gets the lock before one of another process that called earlier',

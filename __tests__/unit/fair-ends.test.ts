@@ -1,7 +1,8 @@
-import { describe, expect, it } from '@jest/globals';
+import { describe, expect, it, jest } from '@jest/globals';
 import type { Hold } from '../../lib/core/hold';
 import type { Grant, Refusal } from '../../lib/core/protocol';
 import { Wait } from '../../lib/core/wait';
+import { clock } from '../../lib/internal/clock';
 import { POLL } from '../../lib/kinds/fair/scripts';
 import { Ticket } from '../../lib/kinds/fair/ticket';
 import { NotSentError } from '../../lib/redis/failure';
@@ -63,6 +64,16 @@ describe('A lease that ends', () => {
     all.redis.sent.length = 0;
     await time.advance(100);
     expect(polls(all)).toHaveLength(isQueued ? 1 : 0);
+  });
+
+  it('The next caller of an exchange has a position that is exact, though callers follow within a millisecond', () => {
+    const { lock, redis } = start();
+    const now = jest.spyOn(clock, 'now').mockReturnValue(1_000.7);
+    const hold = holdOf(lock, 'me:2');
+    hold.stamp(1_000.3);
+    void lock.exchange('me:1', hold, 300);
+    now.mockRestore();
+    expect(redis.last.args[2]).toMatch(/ 400 60000 1 me:2$/);
   });
 
   it('An exchange that grants the lock to a caller that has left waits for its release', async () => {

@@ -142,9 +142,9 @@ export class Hold implements HoldOfProtocol, Timed {
     return owner === ticket || owner.startsWith(`${ticket}@`) ? [ticket] : [ticket, owner];
   }
 
-  /** µs from the call until `now`, for a position in a queue in Redis. */
-  waited(now = this.#asked?.sentAt ?? this.sentAt): string {
-    return String(Math.max(0, Math.round(1_000 * (now - this.since))));
+  get waited(): string {
+    const { since, sentAt } = this.#asked ?? this;
+    return String(Math.max(0, Math.round(1_000 * (sentAt - since))));
   }
 
   /** Something of it may be in Redis, or may still be written there. */

@@ -118,8 +118,8 @@ export interface HoldOfProtocol extends Pick<LockRequest, 'permits'> {
   readonly isEnqueued: boolean;
   /** When the caller called that the last attempt was sent for: queues in Redis have the order of the calls. */
   readonly since: number;
-  /** µs from the call until `now`, for a position in a queue in Redis. */
-  waited(now?: number): string;
+  /** µs from the call until its last attempt, for a position in a queue in Redis. Exact: callers may follow within a ms. */
+  readonly waited: string;
   /** When the last attempt was sent, and the drift between the clocks then; from the grant on, of the last confirmation. */
   sentAt: number;
   readonly drift: number;

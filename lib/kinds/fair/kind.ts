@@ -110,7 +110,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     const { sentAt } = hold;
     const notifiedBy = hold.waits ? this.notifiedBy : 'none';
     const ticket = this.asking(hold, notifiedBy);
-    const text = `${this.#format.presence[notifiedBy]} ${hold.waited()} ${ticket.score}`;
+    const text = `${this.#format.presence[notifiedBy]} ${hold.waited} ${ticket.score}`;
     return this.ask(ACQUIRE, [ticket.id, String(hold.ttl), text], ticket, sentAt, timeout, (reply) => {
       ticket.score = reply.score;
       if (ticket.hasOwner(reply.owner)) {
@@ -265,7 +265,7 @@ export class FairProtocol extends AskedLock implements LockProtocol {
     else if (pollers?.isDue(now)) more = ` ${pollers.pause} ${pollers.interval} 0 0 0`;
     let text: string = format.publish;
     if (next !== undefined || more !== '') {
-      text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : this.wordsOf(next, now)}${more}`;
+      text = `${format.presence[this.notifiedBy]} ${next === undefined ? '0 0 0 ' : this.wordsOf(next)}${more}`;
     }
     const script = next === undefined ? RELEASE : HAND_OVER;
     const args = [ownerOrTicket, format.deleteCommand, text, ...format.notification(this.names)];
@@ -281,10 +281,10 @@ export class FairProtocol extends AskedLock implements LockProtocol {
   }
 
   /** The next caller, as HAND_OVER takes it. */
-  private wordsOf({ hold, id }: Ticket, now: number): string {
+  private wordsOf({ hold, id }: Ticket): string {
     // Where each caller takes a script, its token comes with that.
     const tokens = this.hearsOfOthers ? this.#format.tokensFor() : 1;
-    return `${hold.waited(now)} ${hold.ttl} ${tokens} ${id}`;
+    return `${hold.waited} ${hold.ttl} ${tokens} ${id}`;
   }
 
   /** The queue stays as it is. */

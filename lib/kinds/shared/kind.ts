@@ -235,7 +235,7 @@ class SharedProtocol extends AskedLock implements LockProtocol {
       this.#isFencing || this.#parts.redis.isReplicated || leastLife > 0 || this.#waiting?.isDeaf === true;
     const letInFor = needsAttempt ? 0 : Math.min(LET_IN_WITHIN, Math.floor(ttl / 2));
     const entersFor = permits === undefined ? letInFor : this.#passesFor(hold, ending);
-    const position = [waits ? this.#arrival : '', hold.waited()];
+    const position = [waits ? this.#arrival : '', hold.waited];
     const queueing = [waits ? '1' : '0', ...position, String(this.#ticketTtl), String(entersFor)];
     const read = (reply: unknown): Grant | Refusal => {
       const [, , value, pttl, owner, arrival, known, leaseEnd] = arrayIn(ENTER, reply, 3, 8);
