@@ -52,6 +52,17 @@ describePrivate('the server answers with a permanent error', () => {
     await expectAtOnce(client, 'NOAUTH');
   });
 
+  it('NOAUTH, as a server says it to a long command: it rejects at once', async () => {
+    const client = await redis.connect();
+    await redis.admin.sendCommand(['ACL', 'SETUSER', 'default', 'resetpass', '>other']);
+    await client.sendCommand(['RESET']);
+    const call = createRegistry(client).registry.semaphore('key', { permits: 1 }).tryLock();
+    await expect(call).rejects.toMatchObject({
+      name: 'CannotAcquireLockError',
+      message: expect.stringContaining('(the client has no password, or a wrong one)'),
+    });
+  });
+
   it('An unknown command rejects at once', async () => {
     const old = await PrivateRedis.start('--rename-command', 'EVALSHA', '');
     await expectAtOnce(await old.connect(), 'ERR unknown command');

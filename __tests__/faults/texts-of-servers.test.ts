@@ -132,12 +132,14 @@ describePrivate('the texts of this server', () => {
       });
     await admin.configSet('requirepass', 'secret');
     const noAuth = await first('GET text\r\n');
+    const noAuthForLong = await first('*11\r\n');
     await admin.configSet('requirepass', '');
     await admin.configSet('maxclients', '1');
     const tooMany = await first();
     await admin.configSet('maxclients', '1000');
-    expect([noAuth, tooMany].map((text) => [text, answerIn(text)?.name])).toEqual([
+    expect([noAuth, noAuthForLong, tooMany].map((text) => [text, answerIn(text)?.name])).toEqual([
       [noAuth, 'noAuth'],
+      [noAuthForLong, 'noAuthForLong'],
       [tooMany, 'tooManyClients'],
     ]);
   });

@@ -1,11 +1,13 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import {
+  type DistributedLock,
   type Lease,
   LockLostError,
   type LockWarning,
   RedisLockRegistry,
   type RedisLockRegistryOptions,
 } from '../../lib';
+import { InMemoryLockRegistry } from '../../lib/testing';
 import { FakeClock } from '../support/fake-clock';
 import { mockRedis, renewed, silence } from '../support/mock-redis';
 
@@ -66,6 +68,21 @@ it('A loss of a renewed lease in a process that stood still does not blame Redis
     message:
       'Lock "key" was lost (unconfirmed): it was not renewed in time: this process stood still, or its event loop was blocked',
   });
+});
+
+it.each<[string, (registry: InMemoryLockRegistry) => DistributedLock]>([
+  ['a lock', (registry) => registry.obtain('key')],
+  ['a permit', (registry) => registry.semaphore('key', { permits: 2 })],
+  ['a reader', (registry) => registry.readWrite('key').read],
+  ['a writer', (registry) => registry.readWrite('key').write],
+])('A loss says how it came of any kind of lock: of %s', async (_of, lockOf) => {
+  const registry = new InMemoryLockRegistry({ expireAfter: 3_000 });
+  const lease = await lockOf(registry).lock();
+  time.now += 5_000;
+  time.wallNow += 5_000;
+  expect(() => lease.assertHeld()).toThrow(LockLostError);
+  expect(lossOf(lease).message).toMatch(/: this process stood still, or its event loop was blocked$/);
+  await registry.close({ timeout: 0 });
 });
 
 it.each([

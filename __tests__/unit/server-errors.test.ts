@@ -74,6 +74,7 @@ const WRITTEN: readonly (readonly [name: ServerErrorName, servers: string, text:
   ['busy', 'Redis', 'BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.'],
   ['busy', 'Valkey 9.1', 'BUSY Valkey is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.'],
   ['noAuth', ALL, 'NOAUTH Authentication required.'],
+  ['noAuthForLong', ALL, 'ERR Protocol error: unauthenticated multibulk length'],
   ['other', ALL, 'WRONGPASS invalid username-password pair or user is disabled.'],
   ['tooManyClients', ALL, 'ERR max number of clients reached'],
   ['tooManyClients', 'all, as nodes of a cluster', 'ERR max number of clients + cluster connections reached'],

@@ -118,7 +118,7 @@ export function isFinal(error: unknown): boolean {
 
 /** The server refused to run a script: it has read its command, and no line of it was executed. */
 export function isNotExecuted(error: unknown): boolean {
-  return says(error, 'noAuth', 'noRightToScripts') && !isOfScript(error);
+  return says(error, 'noAuth', 'noAuthForLong', 'noRightToScripts') && !isOfScript(error);
 }
 
 /** The user lacks a right: to the command, to one in a script, or to a key or channel of them. */

@@ -18,6 +18,8 @@ interface ServerError {
 
 export type ServerErrorName = keyof typeof ERRORS;
 
+const NO_PASSWORD = 'the client has no password, or a wrong one';
+
 /** The first one that fits counts. */
 const ERRORS = {
   // The server cannot execute anything now.
@@ -46,7 +48,9 @@ const ERRORS = {
   onTheMove: { text: /\battempted to access a non local key/i, passes: true, stopsHalfWay: true },
   crossSlot: { code: 'CROSSSLOT' },
   // Rights.
-  noAuth: { code: 'NOAUTH', advice: 'the client has no password, or a wrong one' },
+  noAuth: { code: 'NOAUTH', advice: NO_PASSWORD },
+  // A command of more than ten arguments, as some scripts have. The server closes the connection, too.
+  noAuthForLong: { text: /^protocol error: unauthenticated\b/i, advice: NO_PASSWORD },
   noRightToScripts: { code: 'NOPERM', text: / 'eval(sha)?'| access (a|one of the) key/i },
   noRight: { code: 'NOPERM' },
   // In a script: up to 7.0, and since.

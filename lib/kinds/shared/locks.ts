@@ -11,6 +11,7 @@ import type { Turn } from '../../core/local-queue';
 import { type LockServices, RedisLock } from '../../core/lock';
 import { LockCache } from '../../core/lock-cache';
 import type { Entry } from '../../core/lock-of-call';
+import type { LossDetails } from '../../core/loss';
 import type { LeaseOfHold } from '../../core/of-hold';
 import { Passing } from '../../core/passing';
 import type { LockProtocol } from '../../core/protocol';
@@ -131,14 +132,14 @@ class Group implements LeaseOfHold {
     return true;
   }
 
-  lost(reason: LockLostReason): void {
-    loseAll([...this.leases], reason);
+  lost(reason: LockLostReason, details?: LossDetails): void {
+    loseAll([...this.leases], reason, details);
   }
 }
 
 /** A listener that hears of one loss may unlock the others. */
-function loseAll(leases: readonly RedisLease[], reason: LockLostReason): void {
-  for (const lease of leases) lease.lose(reason);
+function loseAll(leases: readonly RedisLease[], reason: LockLostReason, details?: LossDetails): void {
+  for (const lease of leases) lease.lose(reason, details);
   for (const lease of leases) lease.tellLoss(reason);
 }
 
