@@ -189,11 +189,11 @@ describe('Once whose time is that of a test', () => {
   });
 
   it.each([
-    ['the result', 0],
-    ['the lock', 1],
-    ['the result under the lock', 1],
-    ['the lock again', 1],
-  ])('A caller of once is told that Redis is silent when that is asked for %s', async (asked, answers) => {
+    ['the result', 0, 'did not answer in time'],
+    ['the lock', 1, 'has not answered for 450 ms'],
+    ['the result under the lock', 1, 'did not answer in time'],
+    ['the lock again', 1, 'has not answered for 350 ms'],
+  ])('A caller of once is told that Redis is silent when that is asked for %s', async (asked, answers, how) => {
     const locks = new InMemoryLocks();
     const [one, other] = pairs(locks);
     let reads = 0;
@@ -205,7 +205,7 @@ describe('Once whose time is that of a test', () => {
     const call = time.settled(once.once(one.obtain('key') as RedisLock, () => 1, { ...KEPT, waitTime: 400 }));
     await time.advance(100);
     locks.goSilent();
-    const message = 'Lock "key" could not be acquired: Redis did not answer in time';
+    const message = `Lock "key" could not be acquired: Redis ${how}`;
     expect((await call)?.error).toMatchObject({ name: 'CannotAcquireLockError', message });
   });
 

@@ -6,6 +6,7 @@ import type { LockMessage } from '../api/messages';
 import { callback, inOneLine, string } from '../internal/validation';
 import { LockNames } from '../redis/names';
 import { Call } from './acquire';
+import { noAnswer } from './availability';
 import { hintAfter } from './deadlocks';
 import type { Inbox } from './inbox';
 import type { Inspection } from './inspection';
@@ -191,6 +192,15 @@ export class RedisLock implements DistributedLock {
   /** @internal Redis does not answer about it: see `Availability`. */
   get isSilent(): boolean {
     return this.cached().#passing?.isSilent === true;
+  }
+
+  /**
+   * @internal The error of one who has waited for what a caller of this lock does: too few replicas had its grants, or
+   * (`isSilent`) Redis does not answer. `undefined`: others have the lock.
+   */
+  failureFor(wait: Wait, isSilent: boolean): Error | undefined {
+    const failure = this.cached().#passing?.failureFor(wait, isSilent);
+    return failure ?? (isSilent ? noAnswer(this.key, this.services.connection) : undefined);
   }
 
   // For a lock of several keys

@@ -1,3 +1,4 @@
+import { cannotAcquire, NotReplicatedError } from '../api/errors';
 import { clock, drift } from '../internal/clock';
 import { isServerAnswer } from '../redis/failure';
 import type { LockNames } from '../redis/names';
@@ -12,6 +13,7 @@ import { LocalQueue, Turn } from './local-queue';
 import type { CallServices, Entry, LockOfCall } from './lock-of-call';
 import type { LoopRound } from './loop-round';
 import type { LeaseOfHold } from './of-hold';
+import { Patience } from './patience';
 import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import type { LockRequest } from './request';
 import type { CallsForSeveral } from './several';
@@ -207,6 +209,14 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
 
   get releasingFor(): number {
     return this.lease?.releasingFor ?? 0;
+  }
+
+  /** See RedisLock. */
+  failureFor(wait: Wait, isSilent: boolean): Error | undefined {
+    const asked = this.#protocol?.availability;
+    const failure = asked?.failure;
+    if (failure instanceof NotReplicatedError) return cannotAcquire(wait.key, failure.message, failure);
+    return asked && isSilent ? new Patience(this, asked, { wait, timeLeft: () => 0 }).unavailable() : undefined;
   }
 
   get isSilent(): boolean {

@@ -32,6 +32,7 @@ export class Unreplicated {
     const endsIn = Math.min(left, this.#since + settings.unavailableAfter - askedAt);
     const limit = Math.min(settings.commandTimeout, Math.max(endsIn, LEAST_TIME_TO_ANSWER));
     const { availability } = hold.protocol;
+    availability.failed(error);
     const question = availability.ask<GivenBack>(askedAt);
     question.reply = givingBack.within(limit, hold);
     const { outcome } = await wait.unlessAborted(question.reply);
@@ -41,6 +42,8 @@ export class Unreplicated {
       availability.answered(askedAt);
       this.isGivenBack = true;
     }
+    // That it was given back is no success: who waits for what the call does is told of this.
+    availability.failed(error);
     if (clock.now() - this.#since >= settings.unavailableAfter) throw this.failure();
   }
 

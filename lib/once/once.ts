@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Lease } from '../api/distributed-lock';
 import { CannotAcquireLockError, LockLostError, NotLockOwnerError, RegistryClosedError } from '../api/errors';
 import type { OnceOptions } from '../api/options';
-import { mayPass, noAnswer } from '../core/availability';
+import { mayPass } from '../core/availability';
 import type { ResultKeys, Results } from '../core/backend';
 import { repeated } from '../core/give-back';
 import type { RedisLock } from '../core/lock';
@@ -145,7 +145,8 @@ export class Once {
     try {
       const text = await this.#textFor(caller, flight, lock);
       if (text !== undefined) return (await read(text, key, deserialize)) as T;
-      if (isSilent(flight, lock)) throw noAnswer(key, lock.services.connection);
+      const failure = lock.failureFor(caller.wait, isSilent(flight, lock));
+      if (failure !== undefined) throw failure;
       return await lock.timedOut({ waitTime });
     } finally {
       caller.wait.end();
