@@ -8,9 +8,9 @@ describePrivate('A caller of once whose wait ends, though nobody has the lock,',
 
   it('is told that too few replicas had the lock', async () => {
     const { registry } = createRegistry(await redis.connect(), { minReplicas: 1, replicaTimeout: 20 });
-    const calls = [1, 2].map(() => registry.once('key', () => 'ran', { keepFor: 100, waitTime: 400 }));
     const cause = { name: 'NotReplicatedError' };
-    await Promise.all(calls.map((call) => expect(call).rejects.toMatchObject({ ...refused, cause })));
+    const call = registry.once('key', () => 'ran', { keepFor: 100, waitTime: 400 });
+    await expect(call).rejects.toMatchObject({ ...refused, cause });
     await registry.close();
     expect(await redis.admin.keys('*')).toEqual([]);
   });

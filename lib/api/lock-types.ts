@@ -92,8 +92,8 @@ export const SHARED_KINDS = ['semaphore', 'read', 'write'] as const;
 
 export type SharedKind = (typeof SHARED_KINDS)[number];
 
-/** What is so for each kind of shared lock. */
-interface SharedTraits {
+/** What is so for what a caller takes. */
+interface KindTraits {
   /** What its key is called in messages. Who asks for a kind that is called otherwise is refused. */
   readonly title: string;
   /** Nobody is beside its holder, whose fencing token is higher than all before. */
@@ -104,8 +104,9 @@ interface SharedTraits {
 
 const READ_WRITE = 'a read/write lock';
 
-/** The table of the kinds of shared locks. Who may enter says `kinds/shared`. */
-const sharedTraits: Readonly<Record<SharedKind, SharedTraits>> = {
+/** The table of the kinds of shared locks, and a lock. Who may enter says `kinds/shared`. */
+const kindTraits: Readonly<Record<StoredKind, KindTraits>> = {
+  lock: { title: 'a lock', isExclusive: true },
   semaphore: { title: 'a semaphore' },
   read: { title: READ_WRITE, entersTogether: true },
   write: { title: READ_WRITE, isExclusive: true },
@@ -115,11 +116,11 @@ const sharedTraits: Readonly<Record<SharedKind, SharedTraits>> = {
 export type StoredKind = 'lock' | SharedKind;
 
 export function isExclusive(kind: StoredKind): boolean {
-  return kind === 'lock' || sharedTraits[kind].isExclusive === true;
+  return kindTraits[kind].isExclusive === true;
 }
 
 export function entersTogether(kind: StoredKind): boolean {
-  return kind !== 'lock' && sharedTraits[kind].entersTogether === true;
+  return kindTraits[kind].entersTogether === true;
 }
 
 /** The names of some lock types in messages. */
@@ -140,5 +141,5 @@ export function describeKeyType(keyType: string): string | undefined {
 
 /** What a lock of this kind is called in messages. */
 export function describeKind(kind: SharedKind): string {
-  return sharedTraits[kind].title;
+  return kindTraits[kind].title;
 }
