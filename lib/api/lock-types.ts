@@ -74,7 +74,7 @@ export function traitsOf(lockType: LockType): LockTypeTraits {
   return traits[lockType];
 }
 
-/** @internal The types whose leases travel to other processes, and whose holders can be told to stop (`replace`). */
+/** @internal The types whose leases travel to other processes, and whose holders get a message to stop (`replace`). */
 export const TRAVELLING_TYPES: readonly LockType[] = LOCK_TYPES.filter((type) => traitsOf(type).travels !== false);
 
 /** @internal The types whose locks have this format: none has that of shared locks. */

@@ -1,4 +1,4 @@
-import { cannotAcquire, NotReplicatedError } from '../api/errors';
+import { NotReplicatedError } from '../api/errors';
 import { clock, drift } from '../internal/clock';
 import { isServerAnswer } from '../redis/failure';
 import type { LockNames } from '../redis/names';
@@ -18,6 +18,7 @@ import type { Confirmed, Grant, LockProtocol, Released } from './protocol';
 import type { LockRequest } from './request';
 import type { CallsForSeveral } from './several';
 import type { UnlockOrder } from './unlock-order';
+import { unreplicated } from './unreplicated';
 import type { Wait } from './wait';
 
 /** What the callers of a registry share. */
@@ -215,7 +216,7 @@ export class Passing<Services extends PassingServices = PassingServices> impleme
   failureFor(wait: Wait, isSilent: boolean): Error | undefined {
     const asked = this.#protocol?.availability;
     const failure = asked?.failure;
-    if (failure instanceof NotReplicatedError) return cannotAcquire(wait.key, failure.message, failure);
+    if (failure instanceof NotReplicatedError) return unreplicated(wait.key, failure);
     return asked && isSilent ? new Patience(this, asked, { wait, timeLeft: () => 0 }).unavailable() : undefined;
   }
 

@@ -42,14 +42,18 @@ export class Unreplicated {
       availability.answered(askedAt);
       this.isGivenBack = true;
     }
-    // That it was given back is no success: who waits for what the call does is told of this.
+    // That it was given back is no success: who waits for what the call does gets this error.
     availability.failed(error);
     if (clock.now() - this.#since >= settings.unavailableAfter) throw this.failure();
   }
 
   /** The error of the call. */
   failure(): CannotAcquireLockError {
-    const { message } = this.#error as NotReplicatedError;
-    return cannotAcquire(this.#wait.key, message, this.#error);
+    return unreplicated(this.#wait.key, this.#error as NotReplicatedError);
   }
+}
+
+/** The error of a caller of this lock whose last grant too few replicas had. */
+export function unreplicated(key: string, error: NotReplicatedError): CannotAcquireLockError {
+  return cannotAcquire(key, error.message, error);
 }

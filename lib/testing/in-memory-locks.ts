@@ -300,7 +300,7 @@ export function inMemoryBackend(
     const use = useOf(kind);
     // Throws for a name whose companion would be in another hash slot.
     if (use.isShared || companions.some((one) => one !== 'fence' || isFencing)) names.companion('queue');
-    const travels = !use.isShared && TRAVELLING_TYPES.some((type) => type === lockType);
+    const travels = !use.isShared && TRAVELLING_TYPES.includes(lockType);
     return inMemoryProtocol(names.lock, kind, use, locks, send, isFencing, travels);
   };
   const state = (names: LockNames, seenAs: Use): Inspected => {
